@@ -1,0 +1,68 @@
+"""A model of GPU starvation: what an input pipeline costs a training step, and what to do about it.
+
+Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
+
+    widgets                   predict, explore (ipywidgets)
+      show | checks           tables and pictures (the only matplotlib) | comparing an answer, naming the mistake
+        analysis              crossover, workers needed, sensitivity, explanation, sweep
+          pipeline            stages on resources -> step time, throughput, utilization, what binds
+            stages            the four stage models
+              assumptions     TUTORIAL, PUBLISHED, your own
+                catalogue     facts with their sources
+                  units       one registry with its own vocabulary
+                    errors    the rule, what came, what to do
+
+`import starvelab` loads pint and numpy and nothing heavier; `starvelab.show`, `starvelab.checks` and
+`starvelab.widgets` load on first use.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from .analysis import crossover, explain, sensitivity, sweep, workers_needed
+from .assumptions import PUBLISHED, TUTORIAL, Assumptions
+from .catalogue import Datasets, Hardware, Links, Models, Storage
+from .errors import InputError, MissingFigureError, StarvelabError, UnknownNameError
+from .pipeline import Pipeline
+from .stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
+from .units import Q_
+
+__version__ = "0.1.0"
+
+_LAZY = ("checks", "show", "widgets")
+
+__all__ = [
+    "PUBLISHED",
+    "TUTORIAL",
+    "Assumptions",
+    "DataModel",
+    "Datasets",
+    "Hardware",
+    "InputError",
+    "Links",
+    "MissingFigureError",
+    "Models",
+    "Pipeline",
+    "Q_",
+    "SingleNodeModel",
+    "StarvelabError",
+    "Storage",
+    "TransferModel",
+    "TransformationModel",
+    "UnknownNameError",
+    "crossover",
+    "explain",
+    "sensitivity",
+    "sweep",
+    "workers_needed",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

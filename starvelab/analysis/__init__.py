@@ -1,0 +1,23 @@
+"""Questions asked of a pipeline: where does it tip, how many workers, what would help, and why.
+
+Each answer is exact where a rounded one would be wrong; none of them draws or prints.
+"""
+
+from .crossover import Crossover, crossover
+from .explanation import explain
+from .sensitivity import Lever, Sensitivity, sensitivity
+from .sweep import Sweep, sweep
+from .workers import WorkersNeeded, workers_needed
+
+__all__ = [
+    "Crossover",
+    "Lever",
+    "Sensitivity",
+    "Sweep",
+    "WorkersNeeded",
+    "crossover",
+    "explain",
+    "sensitivity",
+    "sweep",
+    "workers_needed",
+]

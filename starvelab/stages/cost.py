@@ -1,0 +1,49 @@
+"""The time of a stage as a function of the batch size: the largest of a few straight lines.
+
+It does not know what the lines mean. They hold floats, arrays or exact fractions: the same formulas serve
+one point, a sweep of a million, and answers that must be exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Line:
+    """``fixed + per_sample * batch`` in seconds."""
+
+    fixed: Any
+    per_sample: Any
+
+    def at(self, batch: Any) -> Any:
+        return self.fixed + self.per_sample * batch
+
+    def __add__(self, other: Line) -> Line:
+        return Line(self.fixed + other.fixed, self.per_sample + other.per_sample)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The largest of its legs: a convex, never falling function of the batch size, in seconds."""
+
+    legs: tuple[Line, ...]
+
+    def at(self, batch: Any) -> Any:
+        """Seconds for a batch of that size (broadcast over arrays)."""
+        values = [leg.at(batch) for leg in self.legs]
+        return reduce(np.maximum, values) if any(np.ndim(v) for v in values) else max(values)
+
+    @property
+    def limit(self) -> Any:
+        """Seconds per sample of a batch without end."""
+        slopes = [leg.per_sample for leg in self.legs]
+        return reduce(np.maximum, slopes) if any(np.ndim(s) for s in slopes) else max(slopes)
+
+    def __add__(self, other: Cost) -> Cost:
+        """One stage after the other on the same resource."""
+        return Cost(tuple(a + b for a in self.legs for b in other.legs))

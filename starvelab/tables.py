@@ -1,0 +1,56 @@
+"""Rows of quantities as aligned text and as HTML.
+
+It only formats: what is worth a row is decided above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .units import Quantity, format_number, format_quantity
+
+
+def cell(value: Any) -> str:
+    """One value as people write it: quantities and numbers to four digits, truth as yes or no, None as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, Quantity):
+        return format_quantity(value)
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return str(value)
+    if isinstance(value, float | np.floating):
+        return format_number(value)
+    return str(value)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as a percentage: 0.18349 is 18.3 %."""
+    return f"{100 * float(share):.{digits}f} %"
+
+
+def to_text(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """An aligned table in plain text."""
+    from tabulate import tabulate  # loaded here: most sessions show HTML
+
+    body = [[cell(value) for value in row] for row in rows]
+    numeric = [all(_leads_with_digit(row[i]) for row in body) for i in range(len(headers))]
+    align = ["right" if flag and body else "left" for flag in numeric]
+    return tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align if body else None)
+
+
+def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+    """A table for the notebook, with header cells a screen reader can announce."""
+    head = "".join(f'<th scope="col">{escape(str(h))}</th>' for h in headers)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _leads_with_digit(text: str) -> bool:
+    return text[:1].isdigit() or text[:2].strip("-").isdigit() or not text
