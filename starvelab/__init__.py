@@ -9,8 +9,9 @@ Layers, imports point downward only (a contract in pyproject.toml fails the buil
             stages            the four stage models
               assumptions     TUTORIAL, PUBLISHED, your own
                 catalogue     facts with their sources
-                  units       one registry with its own vocabulary
-                    errors    the rule, what came, what to do
+                  tables      rows as text and as HTML
+                    units     one registry with its own vocabulary
+                      errors  the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; `starvelab.show`, `starvelab.checks` and
 `starvelab.widgets` load on first use.

@@ -1,0 +1,78 @@
+# The front door: `make lab` for learners, `make test` for maintainers, `make formgrader` for instructors.
+#
+# Everything is installed into .venv, to the exact versions of binder/constraints.txt.
+#   PYTHON=python3.12     another Python (3.11 or newer)
+#   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
+
+PYTHON ?= python3
+LAB_ARGS ?=
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+FIRST := starving-the-gpu/01_compute_baseline.ipynb
+
+# JupyterLab refuses to run as root unless it is told to, and without a display a browser would start in the terminal.
+# It prints the address in either case.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+NO_DISPLAY := $(if $(filter Darwin,$(shell uname -s)),,$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
+JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
+
+.PHONY: help lab test build formgrader bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make lab         open the lab in JupyterLab"
+	@echo "make test        run every check and test"
+	@echo "make build       derive the notebooks from solutions/*/*.py"
+	@echo "make formgrader  open nbgrader's formgrader on the course folder"
+	@echo "make bench       run the benchmarks"
+	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
+
+# Rooted in labs/: the solutions are not for browsing. The settings switch nbgrader's tools off, where it is installed.
+lab: $(VENV)/lab.installed
+	JUPYTER_CONFIG_PATH="$(CURDIR)/binder/jupyter" $(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)/labs" \
+		--LabApp.default_url="/lab/tree/$(FIRST)" $(LAB_ARGS)
+
+formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
+	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
+
+test: $(VENV)/test.installed
+	$(RUN) solutions/build.py --check
+	$(RUN) -m ruff check .
+	$(VENV)/bin/lint-imports
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile --nbval-lax solutions/*/*.ipynb
+
+build: $(VENV)/test.installed
+	$(RUN) solutions/build.py
+
+bench: $(VENV)/test.installed
+	$(RUN) -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find starvelab solutions tests -name __pycache__ -prune -exec rm -rf {} +
+
+# One stamp for each extra of pyproject.toml. An editable install remembers where the checkout lay: one that has moved
+# is installed again.
+ifneq ($(CURDIR),$(shell cat $(VENV)/checkout 2>/dev/null))
+MOVED := moved
+endif
+.PHONY: moved
+
+$(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "starvelab needs Python 3.11 or newer, and there is no $(PYTHON) here."; \
+		echo "Install it, or name another: make lab PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
+		echo "starvelab needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
+		echo "Name a newer one: make lab PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c "import ensurepip, venv" 2>/dev/null || { \
+		echo "starvelab installs into a virtual environment, and $(PYTHON) cannot make one."; \
+		echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
+	@$(RUN) -c "import pip, sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null \
+		|| "$(PYTHON)" -m venv --clear $(VENV)
+	@echo "Installing starvelab with its extra '$*' into $(VENV). The first time takes a minute or two."
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt --editable ".[$*]"
+	@echo "$(CURDIR)" > $(VENV)/checkout
+	@touch $@

@@ -1,0 +1,55 @@
+"""Tells nbgrader where the course lives: authored notebooks in solutions/, student notebooks in labs/.
+
+What students hand in, their marks and the gradebook never enter the repository. They live in the folder that
+the environment variable STARVELAB_COURSE names, or in ~/starvelab-course.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbgrader.preprocessors import ClearHiddenTests, GetGrades
+
+repository = Path(__file__).resolve().parent
+course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
+course.mkdir(parents=True, exist_ok=True)  # SQLite creates its file, but not the folder around it
+
+# nbgrader runs `alembic` by name when it opens a gradebook, after it has emptied labs/. The program is
+# installed beside Python, and a virtual environment that nobody activated is not on the PATH.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+c = get_config()  # noqa: F821 (traitlets puts it there when it reads this file)
+
+# --- where everything is --------------------------------------------------------------------------
+c.CourseDirectory.course_id = "starvelab"
+c.CourseDirectory.root = str(repository)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "labs"
+for step in ("submitted", "autograded", "feedback", "solution", "source_with_tests"):
+    c.CourseDirectory[f"{step}_directory"] = str(course / step)
+c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}"
+c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current folder, which is the repository
+
+# Every other file beside a notebook is copied to the students, and copied over the student's own at
+# grading. So the scripts stay behind, and so does a prediction that an instructor locked while trying one.
+c.CourseDirectory.ignore = [
+    "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store", "predictions.json",
+]  # fmt: skip
+
+# --- releasing ------------------------------------------------------------------------------------
+c.ClearSolutions.code_stub = {"python": "# YOUR CODE HERE\nraise NotImplementedError()"}
+c.ClearSolutions.text_stub = "Your answer here."
+
+# --- grading --------------------------------------------------------------------------------------
+c.Execute.timeout = 60  # seconds a cell; ours need about one, so this only ends loops that never would
+c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
+c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
+c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stderr 0,
+c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
+
+# --- feedback -------------------------------------------------------------------------------------
+# The default pages show the hidden tests, and run scripts that a student wrote into a markdown cell.
+c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, SanitizeHTML, CSSHTMLHeaderPreprocessor]
+c.SanitizeHTML.enabled = True

@@ -1,0 +1,188 @@
+"""Derives each notebook, the instructor's and the student's, from one script in the percent format.
+
+It knows nothing of what the notebooks teach. jupytext reads the script, and nbgrader's own
+`generate_assignment` makes the student's notebook, so the two cannot drift apart.
+
+    python solutions/build.py            write the notebooks
+    python solutions/build.py --check    compare only; exit 1 and name the stale ones
+"""
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jupytext
+import nbformat
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import PyFileConfigLoader
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LONGEST_CELL = 12
+
+# What the author writes after `# %%`, and what nbgrader calls it.
+ROLES = {
+    "setup": {"cell_type": "code", "grade": False, "solution": False, "locked": True},
+    "answer": {"cell_type": "code", "grade": False, "solution": True, "locked": False},
+    "test": {"cell_type": "code", "grade": True, "solution": False, "locked": True},
+    "essay": {"cell_type": "markdown", "grade": True, "solution": True, "locked": False},
+}
+KEYS = {"role", "id", "points", "tags"}
+LAYOUT = {"cell_marker", "lines_to_next_cell", "lines_to_end_of_cell_marker"}  # what jupytext adds itself
+REGIONS = {"SOLUTION": "answer", "HIDDEN TESTS": "test", "MARK SCHEME": "essay"}
+
+# Fixed, because a notebook saved by hand carries the versions of the machine it was saved on.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+class MarkupError(ValueError):
+    """A script breaks a rule of the markup."""
+
+
+def instructor_notebook(script, name):
+    """The instructor's notebook of a script, as text. Raises MarkupError, naming the cell and the rule."""
+    # Without comment_magics=False a comment such as "# cat food" would become the shell command "cat food".
+    parsed = jupytext.reads(script, {"extension": ".py", "format_name": "percent", "comment_magics": False})
+    cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed.cells, start=1)]
+    for n, cell in enumerate(cells, start=1):
+        if cell.id in (other.id for other in cells[: n - 1]):
+            raise MarkupError(f'{name}, cell {n}: an id names one cell; "{cell.id}" came twice.')
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def _cell(parsed, where, position):
+    """One cell, with nbgrader's metadata where the author gave it a role."""
+    said = {key: value for key, value in parsed.metadata.items() if key not in LAYOUT}
+    _check_header(said, parsed, where)
+    _check_regions(said.get("role"), parsed.source, where)
+    new = nbformat.v4.new_markdown_cell if parsed.cell_type == "markdown" else nbformat.v4.new_code_cell
+    cell = new(parsed.source, id=said.get("id", position))
+    if "tags" in said:
+        cell.metadata["tags"] = said["tags"]
+    if "role" in said:
+        flags = {key: value for key, value in ROLES[said["role"]].items() if key != "cell_type"}
+        cell.metadata["nbgrader"] = {"schema_version": 3, "task": False, "grade_id": said["id"], **flags}
+        if flags["grade"]:
+            cell.metadata["nbgrader"]["points"] = said["points"]
+    return cell
+
+
+def _check_header(said, parsed, where):
+    """Refuse what follows `# %%` if it is not a role with what the role needs."""
+    unknown = ", ".join(f"{key}={said[key]!r}" for key in sorted(set(said) - KEYS))
+    if unknown:
+        raise MarkupError(f'{where}: a header takes {", ".join(sorted(KEYS))}, as in id="x"; {unknown} came.')
+    role = ROLES.get(said.get("role"))
+    if "role" not in said:
+        if "id" in said or "points" in said:
+            raise MarkupError(f"{where}: id and points belong to a role ({', '.join(ROLES)}), and none came.")
+        return
+    if role is None:
+        raise MarkupError(f"{where}: a role is one of {', '.join(ROLES)}; {said['role']!r} came.")
+    if parsed.cell_type != role["cell_type"]:
+        raise MarkupError(
+            f"{where}: role {said['role']} is for {role['cell_type']} cells; {parsed.cell_type} came."
+        )
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(said.get("id", ""))):
+        raise MarkupError(f"{where}: a role needs an id in kebab-case; {said.get('id', 'none')!r} came.")
+    points = said.get("points")
+    if role["grade"] and (isinstance(points, bool) or not isinstance(points, int | float) or points <= 0):
+        raise MarkupError(f"{where}: role {said['role']} needs points above 0; {points!r} came.")
+    if not role["grade"] and points is not None:
+        raise MarkupError(f"{where}: role {said['role']} takes no points; {points!r} came.")
+
+
+def _check_regions(role, source, where):
+    """Refuse BEGIN and END lines that do not pair up, or that stand where nbgrader would not remove them."""
+    for region, owner in REGIONS.items():
+        marks = re.findall(rf"\b(BEGIN|END) {region}\b", source)
+        if marks != ["BEGIN", "END"] * (len(marks) // 2):
+            raise MarkupError(f"{where}: each BEGIN {region} needs its END {region}; {' '.join(marks)} came.")
+        if marks and role != owner:
+            raise MarkupError(f"{where}: BEGIN {region} needs role {owner}; {role or 'no role'} came.")
+    if role == "answer" and "BEGIN SOLUTION" not in source:
+        raise MarkupError(f"{where}: role answer needs a BEGIN SOLUTION region; none came.")
+
+
+def derive(root, scratch):
+    """The contents of each derived file by its path below `root`; `scratch` is an empty folder to work in."""
+    config = PyFileConfigLoader(str(REPOSITORY / "nbgrader_config.py")).load_config()
+    config.CourseDirectory.root = str(scratch)
+    config.GenerateAssignment.no_database = True
+    config.SaveCells.enabled = False
+    ignored = shutil.ignore_patterns(*config.CourseDirectory.ignore, "*.ipynb")
+    for assignment in sorted({script.parent for script in _scripts(root)}):
+        folder = scratch / "solutions" / assignment.name
+        shutil.copytree(assignment, folder, ignore=ignored)
+        for script in sorted(assignment.glob("[0-9][0-9]_*.py")):
+            name = script.relative_to(root).as_posix()
+            text = instructor_notebook(script.read_text(encoding="utf-8"), name)
+            (folder / f"{script.stem}.ipynb").write_text(text, encoding="utf-8", newline="\n")
+        course = CourseDirectory(config=config, assignment_id=assignment.name)
+        GenerateAssignment(coursedir=course, config=config).start()
+    for notebook in sorted(scratch.glob("labs/*/*.ipynb")):
+        _check_length(notebook, notebook.relative_to(scratch).as_posix())
+    made = [*scratch.glob("solutions/*/*.ipynb"), *scratch.glob("labs/*/**/*")]
+    return {path.relative_to(scratch): path.read_bytes() for path in sorted(made) if path.is_file()}
+
+
+def _scripts(root):
+    found = sorted(root.glob("solutions/*/[0-9][0-9]_*.py"))
+    if not found:
+        raise MarkupError(f"{root}: notebooks are made from solutions/ASSIGNMENT/NN_name.py; none came.")
+    return found
+
+
+def _check_length(notebook, name):
+    for n, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
+        lines = len(cell.source.splitlines())
+        if cell.cell_type == "code" and lines > LONGEST_CELL:
+            raise MarkupError(
+                f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."
+            )
+
+
+def main(arguments=None):
+    """Write the notebooks, or with --check compare them. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Derive the notebooks from solutions/ASSIGNMENT/NN_name.py.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a notebook is stale")
+    parser.add_argument("--root", type=Path, default=REPOSITORY, help="the folder of solutions/ and labs/")
+    options = parser.parse_args(arguments)
+    root = options.root.resolve()
+    with TemporaryDirectory() as scratch:
+        os.environ["STARVELAB_COURSE"] = scratch  # deriving notebooks needs no course folder: make none
+        try:
+            derived = derive(root, Path(scratch).resolve())
+        except MarkupError as error:
+            print(error, file=sys.stderr)
+            return 1
+    stale = [path for path, made in derived.items() if _contents(root / path) != made]
+    for path in stale:
+        print(f"{path.as_posix()}: {'stale' if options.check else 'written'}")
+        if not options.check:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(derived[path])
+    there = [*root.glob("solutions/*/*.ipynb"), *root.glob("labs/*/*.ipynb")]
+    orphans = sorted({path.relative_to(root) for path in there} - derived.keys())
+    for path in orphans:
+        print(f"{path.as_posix()}: no script makes it; delete it")
+    if options.check and stale:
+        print("Mend it with: python solutions/build.py (or: make build)")
+    return 1 if orphans or (options.check and stale) else 0
+
+
+def _contents(path):
+    return path.read_bytes() if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""Comparing a learner's answer with what it should be, and naming the mistake that was made.
+
+A ladder of named failures: nothing returned, wrong kind, wrong unit, a known mistake, wrong value. It never
+prints the right answer, and it knows nothing of any exercise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isclose, isfinite
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .units import Quantity, format_number, format_quantity
+
+
+class WrongAnswer(AssertionError):
+    """An answer that a check does not accept; shown in a notebook as its message alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Not yet: {self}"]
+
+
+def check(
+    answer: Any,
+    expected: Any,
+    *,
+    what: str = "the answer",
+    within: float = 1e-3,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Accept an answer or raise an error that names what is wrong with it.
+
+    Parameters
+    ----------
+    answer : object
+        What the learner's code returned.
+    expected : quantity, number, bool or str
+        The right answer; its kind and dimension are what is asked for.
+    what : str
+        How the message calls the answer.
+    within : float
+        Relative tolerance for numbers; an expected int or bool must be met exactly.
+    mistakes : mapping of message to value, optional
+        What plausible mistakes would have returned; the first that fits is named.
+
+    Raises
+    ------
+    WrongAnswer
+
+    Examples
+    --------
+    >>> check(0.5714, 20 / 35, what="the utilisation", within=1e-3)
+    >>> check(20 / 55, 20 / 35, what="the utilisation", mistakes={"You added stages that overlap.": 20 / 55})
+    Traceback (most recent call last):
+    starvelab.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
+    """
+    if answer is None:
+        raise WrongAnswer(f"{what} is missing: nothing was returned. Does your function end with `return ...`?")
+    answer = _same_kind(answer, expected, what)
+    if _agree(answer, expected, within):
+        return
+    for message, value in (mistakes or {}).items():
+        if value is not None and _agree(answer, value, within):
+            raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
+    raise WrongAnswer(f"{what} is {_shown(answer)}, and that is not right{_direction(answer, expected)}.")
+
+
+def hint(answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[str, Any], within: float = 1e-3) -> None:
+    """Check the kind of an answer and name known mistakes, without knowing the right answer.
+
+    For an exercise whose answer is one value: the learner sees this check, and the value stays hidden.
+
+    Parameters
+    ----------
+    like : quantity, number, bool or str
+        Something of the kind and dimension that is asked for; its value does not matter.
+
+    Raises
+    ------
+    WrongAnswer
+    """
+    if answer is None or answer is Ellipsis:
+        raise WrongAnswer(f"{what} is not filled in yet.")
+    answer = _same_kind(answer, like, what)
+    for message, value in mistakes.items():
+        if _agree(answer, value, within):
+            raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
+
+
+def _same_kind(answer: Any, expected: Any, what: str) -> Any:
+    """The answer as the kind of thing that was asked for."""
+    if isinstance(expected, Quantity):
+        if not isinstance(answer, Quantity):
+            raise WrongAnswer(f"{what} is the bare value {answer!r} and needs a unit. Write for example Q_(value, \"{expected.units:~C}\").")
+        if not answer.is_compatible_with(expected.units):
+            raise WrongAnswer(
+                f"{what} is {format_quantity(answer)}, which is not a quantity like {expected.units:~C}. "
+                "Follow the units through your formula."
+            )
+        answer = answer.to(expected.units)
+        return Quantity(_number(answer.magnitude, what), expected.units)
+    if isinstance(expected, bool | np.bool_):
+        if not isinstance(answer, bool | np.bool_):
+            raise WrongAnswer(f"{what} must be True or False, got {answer!r}.")
+        return bool(answer)
+    if isinstance(expected, str):
+        if not isinstance(answer, str):
+            raise WrongAnswer(f"{what} must be a text in quotes, got {answer!r}.")
+        return answer.strip()
+    if not isinstance(expected, Number):
+        raise InputError(f"check compares quantities, numbers, truth and text, got {expected!r} to expect.")
+    if isinstance(answer, Quantity):
+        if not answer.dimensionless:
+            raise WrongAnswer(f"{what} has the unit of {format_quantity(answer)}, and a plain number is asked for. Do the units cancel?")
+        answer = answer.m_as("")
+    number = _number(answer, what)
+    if isinstance(expected, int) and number != int(number):
+        raise WrongAnswer(f"{what} is {format_number(number, 8)} and must be a whole number.")
+    return number
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Number | np.generic) or isinstance(value, complex):
+        raise WrongAnswer(f"{what} must be a number, got {value!r} ({type(value).__name__}).")
+    if not isfinite(value):
+        raise WrongAnswer(f"{what} is {value}. Did something get divided by zero?")
+    return float(value)
+
+
+def _agree(a: Any, b: Any, within: float) -> bool:
+    if isinstance(b, Quantity):
+        return isinstance(a, Quantity) and a.is_compatible_with(b.units) and isclose(a.m_as(b.units), b.magnitude, rel_tol=within)
+    if isinstance(b, str):
+        return isinstance(a, str) and a.casefold() == b.casefold()
+    if isinstance(b, bool | np.bool_):
+        return a is bool(b)
+    if isinstance(a, str | bool | Quantity):
+        return False
+    return a == b if isinstance(b, int) else isclose(a, b, rel_tol=within)
+
+
+def _shown(answer: Any) -> str:
+    if isinstance(answer, Quantity):
+        return format_quantity(answer)
+    return format_number(answer) if isinstance(answer, float) else repr(answer)
+
+
+def _direction(answer: Any, expected: Any) -> str:
+    if isinstance(expected, str | bool | np.bool_):
+        return ""
+    return ": it is too large" if answer > expected else ": it is too small"
+
+
+@dataclass
+class Credit:
+    """Partial credit: each part earns its points on its own, and a failed part says why.
+
+    The last line of a test cell is ``credit.total()``: a plain float, which nbgrader takes as the score.
+
+    Parameters
+    ----------
+    points : float
+        The most that can be earned.
+
+    Examples
+    --------
+    >>> credit = Credit(3)
+    >>> credit.part(1, "doubling", lambda: check(2 * 2, 4))
+    1 of 1: doubling
+    >>> credit.part(2, "halving", lambda: check(2 * 2, 1, what="half of 2"))
+    0 of 2: halving. half of 2 is 4, and that is not right: it is too large.
+    >>> credit.total()
+    1.0
+    """
+
+    points: float
+    earned: float = field(default=0.0, init=False)
+
+    def part(self, points: float, what: str, test: Callable[[], Any]) -> None:
+        """Run one check and add its points, or print why they are not earned."""
+        try:
+            test()
+        except NotImplementedError:
+            print(f"0 of {points}: {what}. Not written yet.")
+        except Exception as error:
+            name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            print(f"0 of {points}: {what}. {name}{error}")
+        else:
+            self.earned += points
+            print(f"{points} of {points}: {what}")
+
+    def total(self) -> float:
+        """Points earned, a plain float between 0 and `points`."""
+        return float(min(max(self.earned, 0.0), self.points))

@@ -1,0 +1,25 @@
+"""Tables in text, pictures with their tables, and SVG for explorers.
+
+Only `plots` loads matplotlib, and only when a plot is asked for.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from .text import info, table
+
+_PLOTS = ("over_batch", "over_workers", "roofline", "stage_bars", "timeline")
+
+__all__ = ["info", "over_batch", "over_workers", "roofline", "stage_bars", "svg", "table", "timeline"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLOTS:
+        return getattr(import_module(f"{__name__}.plots"), name)
+    if name in ("svg", "plots", "picture"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
