@@ -1,0 +1,266 @@
+# %% [markdown]
+# # 1. The compute baseline: how fast could this GPU be?
+#
+# You start training ResNet-50 on an A100. You expected the GPU to be busy 95 % of the time, and `nvidia-smi` says 40 %.
+# Before you blame anything, find out what the GPU could do if every batch were already waiting for it. That is the
+# **compute baseline**: the ceiling that everything else in this lab is measured against.
+#
+# In about 15 minutes you will
+#
+# - predict the baseline of ResNet-50 on an A100, then compute it,
+# - see what one step is made of: arithmetic, memory traffic, and fixed overhead,
+# - write the formula yourself,
+# - find out why this particular baseline is far too good to be true.
+#
+# Cells with a grey bar and a `[ ]` run with Shift+Enter. Run them from top to bottom.
+
+# %% role="setup" id="setup-01"
+from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
+from starvelab.catalogue import measured_rates
+from starvelab.checks import Credit, check
+from starvelab.show import info, roofline, svg, table
+from starvelab.widgets import Drawing, explore, predict, reveal
+
+# %% [markdown]
+# ## What you have
+#
+# Every figure in this lab comes with its source. Look at the two things we start from: the accelerator and the model.
+
+# %%
+Hardware.Cloud.A100
+
+# %%
+Models.ResNet50
+
+# %% [markdown]
+# ## Predict
+#
+# Take ResNet-50 in half precision, 4.1 G operations an image, and assume that the A100 reaches half of its peak of
+# 312 TFLOP/s. There is also some fixed overhead in every step: launching the kernels of 50 layers costs about 0.1 ms each.
+#
+# **Commit to a number before you read on.** A prediction you have locked teaches you something whether it is right or
+# wrong; it counts for having been made, not for being right.
+
+# %%
+predict("baseline", unit="img/s", question="How many images per second does this A100 process at a batch size of 256?")
+
+# %% [markdown]
+# <details><summary>Hint: how would I estimate it?</summary>
+#
+# Half of 312 TFLOP/s is 156 TFLOP/s. Divide by 4.1 GFLOP an image for the rate without overhead. Then think about what
+# 50 layers times 0.1 ms add to the time of a step of 256 images.
+#
+# </details>
+#
+# ## Compute it
+#
+# `SingleNodeModel` knows one thing: how long a step takes when its input is at hand.
+
+# %%
+baseline = SingleNodeModel().solve(
+    model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, precision="fp16"
+)
+
+
+def show_baseline():
+    info("ResNet-50 on an A100, batch 256", step_time=baseline.latency, throughput=baseline.throughput,
+         bottleneck=baseline.bottleneck)
+
+
+reveal("baseline", baseline.throughput, then=show_baseline)
+
+# %% [markdown]
+# ## What a step is made of
+#
+# Two things overlap inside a step: the arithmetic units compute while memory traffic goes on, so the longer of the two
+# counts. Overhead does not overlap. The CPU has to launch every kernel, and nothing hides that here:
+#
+# $$\text{step} = \max(\text{arithmetic},\ \text{memory traffic}) + \text{overhead}$$
+#
+# Move the batch size. When does the arithmetic take over from the overhead?
+
+# %%
+def draw_step(batch_size=256):
+    """Draw the parts of one step."""
+    step = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
+    return Drawing(svg.step_parts(step), f"Most of this step is {step.cause}. Of the peak, {100 * step.mfu:.1f} % is used.")
+
+
+explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 191, 256, 512, 1024])
+
+# %% [markdown]
+# Below a batch of 191 more than half of the step is overhead. The usual name for what binds a GPU is "compute" or
+# "memory"; here a third cause is at least as common, and buying a faster GPU does nothing about it.
+#
+# The same steps under the **roofline**: the roof is what the hardware allows, and the distance of a point from the roof
+# is what overhead and imperfect kernels cost.
+
+# %%
+roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[1, 8, 32, 128, 512], assumptions=TUTORIAL)
+
+# %% [markdown]
+# ## Exercise 1.1: the step time (5 points)
+#
+# Write the formula. Use these figures, which are the ones behind the baseline above:
+#
+# - 4.1 GFLOP of arithmetic for each image; the GPU reaches 50 % of 312 TFLOP/s,
+# - 50 layers with an overhead of 0.1 ms each, and 0.015 ms to dispatch the step.
+#
+# Leave out the memory traffic: it is the shorter of the two from batch 2 on. Return a quantity, for example
+# `Q_("5 ms")`; quantities can be added, multiplied and divided, and their units come out right.
+#
+# <details><summary>Hint 1</summary>
+#
+# Work per image times images, divided by a rate, is a time: `Q_("4.1 GFLOP") * batch_size / Q_("156 TFLOP/s")`.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Overhead is paid once a step, however many images are in it. It is a sum of two times.
+#
+# </details>
+
+# %% role="answer" id="step-time"
+def step_time(batch_size):
+    """Time of one forward step for a batch [time]."""
+    ### BEGIN SOLUTION
+    compute = Q_("4.1 GFLOP") * batch_size / (0.5 * Q_("312 TFLOP/s"))
+    overhead = 50 * Q_("0.1 ms") + Q_("0.015 ms")
+    return (compute + overhead).to("ms")
+    ### END SOLUTION
+
+# %% role="test" id="step-time-test" points=5
+check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mistakes={
+    "Only half of the peak is reached.": Q_("18.156 ms"),
+    "The fixed overhead is missing.": Q_("26.282 ms"),
+    "The dispatch of the step is missing.": Q_("31.282 ms"),
+    "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
+    "Overhead comes on top of the arithmetic; the two do not overlap.": Q_("26.28205 ms"),
+    "Check the prefix: milli, not full seconds.": Q_("31.297 s"),
+})
+### BEGIN HIDDEN TESTS
+for batch in (2, 64, 256, 4096):
+    single = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch)
+    check(step_time(batch), single.latency, what=f"step_time({batch})", within=2e-4)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Exercise 1.2: throughput (3 points)
+#
+# From a step time to images per second. `Q_("1 img")` is one image.
+
+# %% role="answer" id="throughput"
+def throughput(batch_size, step):
+    """Images per second [sample/time] when a batch takes `step` [time]."""
+    ### BEGIN SOLUTION
+    return (batch_size * Q_("1 img") / step).to("img/s")
+    ### END SOLUTION
+
+# %% role="test" id="throughput-test" points=3
+check(throughput(100, Q_("20 ms")), Q_("5000 img/s"), what="throughput(100, 20 ms)", mistakes={
+    "That is steps per second: a step holds a whole batch.": Q_("50 img/s"),
+    "Milliseconds were taken for seconds.": Q_("5 img/s"),
+})
+### BEGIN HIDDEN TESTS
+check(throughput(256, Q_("11.743205 ms")), Q_("21799.84 img/s"), what="throughput(256, 11.74 ms)")
+check(throughput(1, Q_("2 s")), Q_("0.5 img/s"), what="throughput(1, 2 s)")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Now the bad news
+#
+# The number you have just computed is what the walkthrough this lab grew from prints, to the last digit. Somebody has
+# measured the same model on the same GPU:
+
+# %%
+def show_published():
+    """Print published rates of ResNet-50 training on one A100."""
+    rows = [["this model, forward pass", baseline.throughput, "computed above"]]
+    for rate in measured_rates():
+        if (rate.hardware, rate.model, rate.precision) == ("Cloud.A100", "ResNet50", "fp16"):
+            rows.append([f"measured, {rate.framework}", rate.fact.value, rate.fact.source.split(",")[0]])
+    table(["what", "rate", "source"], rows)
+
+
+reveal("baseline", baseline.throughput, then=show_published)
+
+# %% [markdown]
+# The computed baseline is about nine times the 2,470 img/s that NVIDIA publishes for PyTorch. Three mistakes are behind
+# that, and you will meet all of them in papers, blog posts and meetings:
+#
+# 1. **It is called a training step, and it times the forward pass only.** Training also runs backward: gradients with
+#    respect to the inputs and with respect to the weights, about one forward pass of work each. Training costs about
+#    **three times** the forward pass.
+# 2. **It takes multiply-accumulates for FLOPs.** The 4.1 G of ResNet-50 counts multiply-accumulates (4.089 G by
+#    [torchvision](https://pytorch.org/vision/stable/models/generated/torchvision.models.resnet50.html)'s own count).
+#    Each is a multiplication *and* an addition: **two** FLOPs. Together with the first mistake that makes a factor of six.
+# 3. **The headline does not belong to the tables.** The walkthrough opens with 5,300 img/s for the GPU and 850 img/s
+#    for the pipeline, and its tables say 21,800 and 4,000. The headline is the one close to reality; the code is not.
+#
+# None of this makes the method wrong. A model with wrong constants gives wrong answers with great precision, so we name
+# the constants, and keep two sets of them: `TUTORIAL` reproduces the walkthrough, `PUBLISHED` holds what was measured.
+# Notebook 5 shows which constant moves which answer.
+#
+# ## Exercise 1.3: the real work of a training step (4 points)
+#
+# Papers list multiply-accumulates (MACs). Turn them into the floating-point operations of one image's *training* step.
+
+# %% role="answer" id="training-work"
+def training_work(forward_macs):
+    """GFLOP [compute] of one training step of one image; `forward_macs` is a plain number of giga-MACs."""
+    ### BEGIN SOLUTION
+    return Q_(2 * forward_macs * 3, "GFLOP")
+    ### END SOLUTION
+
+# %% role="test" id="training-work-test" points=4
+credit = Credit(4)
+credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814), Q_("10.884 GFLOP"), mistakes={
+    "That is the forward pass alone.": Q_("3.628 GFLOP"),
+    "A multiply-accumulate is two operations.": Q_("5.442 GFLOP"),
+    "That is the backward pass alone: training runs forward too.": Q_("7.256 GFLOP"),
+}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP")))
+credit.part(1, "doubling", lambda: check(training_work(20.0), Q_("120 GFLOP")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# For ResNet-50 that makes 24.5 GFLOP an image, which is the figure to use.
+#
+# ## What the model refuses
+#
+# One more lesson about models: a good one does not answer nonsense. The walkthrough's code gave a utilisation of 100 %
+# for a negative batch, 0 % for a batch that is not a number, and read `Gb` as a unit of magnetism. Each of these is an
+# error here. Try your own.
+
+# %%
+attempts = {
+    "a negative batch": lambda: step_of(-64),
+    "half an image": lambda: step_of(0.5),
+    "gigabits or gigabytes?": lambda: Q_("2 Gb/s"),
+    "bytes plus hertz": lambda: Q_("2 GB/s") + Q_("3 GHz"),
+}
+
+
+def step_of(batch_size):
+    """One step of ResNet-50 on an A100."""
+    return SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
+
+# %%
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except (StarvelabError, ValueError, TypeError) as error:
+        print(f"{name}: {error}\n")
+
+# %% [markdown]
+# ## Take away
+#
+# - The compute baseline is the rate with the input at hand: the ceiling, not the forecast.
+# - A step is the longer of arithmetic and memory traffic, **plus** fixed overhead. At small batches overhead is the cause.
+# - Forward is not training (a factor of 3), and a MAC is not a FLOP (a factor of 2).
+# - Ask of every rate: measured or computed, which phase, which precision, whose source?
+#
+# **Next:** this GPU asks for thousands of images each second. [Notebook 2](02_storage_check.ipynb): can the drive
+# deliver them?

@@ -1,0 +1,237 @@
+# %% [markdown]
+# # 3. The CPU wall
+#
+# A GPU does not eat JPEGs. Somebody has to decode each image, crop it, flip it, shift its colours and normalise it. That
+# somebody is the CPU: a handful of worker processes that prepare the next batches while the GPU trains on this one.
+# **What happens when they cannot keep up?**
+#
+# In about 15 minutes you will
+#
+# - predict how busy the GPU is behind eight workers,
+# - learn the one rule of this lab: *stages on one resource add, stages on different resources overlap*,
+# - write utilisation and slowdown yourself, and explain the wall in your own words.
+
+# %% role="setup" id="setup-03"
+from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, TransformationModel
+from starvelab.assumptions import PUBLISHED, TUTORIAL
+from starvelab.checks import check
+from starvelab.show import info, table, timeline
+from starvelab.widgets import explore, predict, reveal
+
+baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+
+# %% [markdown]
+# ## Predict
+#
+# Eight workers, each preparing 250 MB of JPEGs a second, make 2 GB/s. Images of 500 KB, batches of 256. Alone, the GPU
+# would need 11.74 ms for a batch.
+
+# %%
+predict("cpu-wall", unit="%", question="How much of the time is the GPU busy behind these eight workers, in percent?")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# How long do the workers take for 256 images of 500 KB at 2 GB/s? Compare that with 11.74 ms. While the workers prepare
+# the next batch, the GPU works on this one.
+#
+# </details>
+#
+# ## Run into it
+#
+# `TransformationModel` sets the time to *prepare* a batch beside the time to *use* it.
+
+# %%
+wall = TransformationModel().solve(
+    batch_size=256, sample_size_bytes=Q_("500 KB"), cpu_throughput=Q_("2 GB/s"),
+    accelerator_step_time=baseline.latency,
+)
+
+# %%
+def show_wall():
+    info("The CPU wall, batch 256", cpu_time=wall.transform_time, gpu_time=wall.accelerator_step_time,
+         cpu_binds=wall.is_bottleneck, gpu_utilisation=f"{100 * wall.accelerator_utilization:.1f} %",
+         slowdown=f"{wall.slowdown_factor:.2f}x")
+
+
+reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=show_wall)
+
+# %% [markdown]
+# An A100 that works less than a fifth of the time. Look at why. Each lane below is one resource, each box one batch. The
+# CPU is never idle; the GPU is never busy for long. The hatched gaps *are* the starvation.
+
+# %%
+pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+timeline(pipe.solve(), batches=4)
+
+# %% [markdown]
+# ## The rule
+#
+# The walkthrough calls these stages "sequential" and then divides by the slowest of them. Those two do not go together,
+# and the difference matters:
+#
+# - If nothing overlapped, each batch would wait for the one before it, and the times would **add**: 64 + 11.74 ms.
+# - With workers that run ahead (prefetching), CPU and GPU work at the same time, and the **slowest sets the pace**: 64 ms.
+#
+# > **Stages on one resource add. Stages on different resources overlap.**
+#
+# Decoding and cropping both run on the CPU workers, so their times add. Preparing and training run on different hardware,
+# so the longer one counts.
+
+# %%
+apart = pipe.but(overlap=False).solve()
+together = pipe.solve()
+table(["stages", "step", "GPU busy"], [
+    ["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
+    ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"],
+])
+
+# %% [markdown]
+# Move the workers and the batch. Watch three things: which bar is the longest, how the dashed line (the step) follows it,
+# and what that does to the busy share.
+
+# %%
+explore(pipe, after="cpu-wall", workers=(1, 64), batch_size=[8, 16, 22, 23, 32, 64, 128, 256, 512])
+
+# %% [markdown]
+# ## Exercise 3.1: time to prepare a batch (4 points)
+
+# %% role="answer" id="cpu-time"
+def cpu_time(batch_size, sample_size, workers, worker_rate):
+    """Time [time] for all workers together to prepare a batch; `worker_rate` [data/time] is that of one worker."""
+    ### BEGIN SOLUTION
+    return (batch_size * sample_size / (workers * worker_rate)).to("ms")
+    ### END SOLUTION
+
+# %% role="test" id="cpu-time-test" points=4
+check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"), what="cpu_time of 100 images", mistakes={
+    "That is one worker alone: all of them share the batch.": Q_("400 ms"),
+    "More workers make it shorter, not longer.": Q_("1600 ms"),
+    "That is one image: a batch has 100.": Q_("1 ms"),
+    "Bits and bytes are mixed up: a byte has eight bits.": Q_("800 ms"),
+})
+### BEGIN HIDDEN TESTS
+check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="the walkthrough's batch")
+check(cpu_time(7, Q_("5 MB"), 3, Q_("0.25 GB/s")), Q_("46.6667 ms"), what="7 images of 5 MB")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Exercise 3.2: utilisation (5 points)
+#
+# The busy share of a step, from 0 to 1, when CPU and GPU overlap.
+#
+# <details><summary>Hint 1</summary>
+#
+# First the step: which of the two times sets it?
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# In every step the GPU works for exactly its own time. Divide that by the length of the step. Can the result exceed 1?
+#
+# </details>
+
+# %% role="answer" id="utilization"
+def utilization(cpu_time, gpu_time):
+    """Busy share [a plain number from 0 to 1] of the GPU; both arguments are [time]."""
+    ### BEGIN SOLUTION
+    return (gpu_time / max(cpu_time, gpu_time)).to("").magnitude
+    ### END SOLUTION
+
+# %% role="test" id="utilization-test" points=5
+check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25, what="the utilisation at 40 and 10 ms", mistakes={
+    "You added the times, but the CPU and the GPU overlap.": 0.2,
+    "That is the slowdown.": 4.0,
+    "That is the share the GPU waits.": 0.75,
+    "That is a percentage; return a share from 0 to 1.": 25.0,
+})
+check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilisation when the GPU is the slower one", mistakes={
+    "A GPU cannot be busy for longer than the step: the slower of the two sets the step.": 2.0,
+    "The GPU is the slower one here, so it never waits.": 0.5,
+})
+### BEGIN HIDDEN TESTS
+check(utilization(Q_("64 ms"), Q_("11.743205 ms")), 0.183488, what="the walkthrough's utilisation")
+check(utilization(Q_("0.02 s"), Q_("20 ms")), 1.0, what="the utilisation of a tie")
+check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 35 and 20 ms", mistakes={
+    "You added the times, but the CPU and the GPU overlap.": 20 / 55,
+})
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Exercise 3.3: slowdown (3 points)
+#
+# How many times longer does a step take than the GPU alone would need? A GPU that never waits has a slowdown of 1.
+
+# %% role="answer" id="slowdown"
+def slowdown(cpu_time, gpu_time):
+    """Step time over the GPU's own time [a plain number of at least 1]; both arguments are [time]."""
+    ### BEGIN SOLUTION
+    return (max(cpu_time, gpu_time) / gpu_time).to("").magnitude
+    ### END SOLUTION
+
+# %% role="test" id="slowdown-test" points=3
+check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms", mistakes={
+    "That is the utilisation.": 0.4,
+    "You added the times, but the CPU and the GPU overlap.": 3.5,
+})
+check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0, what="the slowdown when the GPU is the slower one", mistakes={
+    "A fast CPU does not make the GPU faster than it is.": 0.5,
+    "You added the times, but the CPU and the GPU overlap.": 1.5,
+})
+### BEGIN HIDDEN TESTS
+check(slowdown(Q_("64 ms"), Q_("11.743205 ms")), 5.44996, what="the walkthrough's slowdown")
+check(slowdown(Q_("1 s"), Q_("1000 ms")), 1.0, what="the slowdown of a tie")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## What `nvidia-smi` would say
+#
+# Utilisation in this lab is the share of a step in which the GPU works on your model. `nvidia-smi` reports something
+# weaker: the share of a sampling period in which *some* kernel was running, however small. A GPU that runs one tiny kernel
+# after another shows 100 %. So a low figure there proves starvation, and a high one proves nothing.
+#
+# ## How fast is a worker, really?
+#
+# 250 MB/s a worker is generous. Lotus (Bachkaniwala et al., IISWC 2024, Table II) measured a PyTorch worker on ImageNet:
+# loading 4.76 ms, random resized crop 1.11 ms, flip 0.06 ms, conversion 0.34 ms and normalisation 0.21 ms an image, which
+# with collation comes to 145.6 images a second. In bytes:
+
+# %%
+published = (PUBLISHED.worker_rate * PUBLISHED.sample_size / Q_("1 img")).to("MB/s")
+table(["one worker", "rate", "images per second"], [
+    ["walkthrough", TUTORIAL.worker_rate, (TUTORIAL.worker_rate / TUTORIAL.sample_size * Q_("1 img")).to("img/s")],
+    ["measured (Lotus)", published, PUBLISHED.worker_rate],
+])
+
+# %% [markdown]
+# Fifteen times fewer bytes, but only three and a half times fewer images. That is the catch in a rate of bytes: **decoding
+# costs pixels, not bytes.** A JPEG saved at higher quality has more bytes and hardly more work. When you can, measure
+# workers in images per second.
+#
+# ## Exercise 3.4: explain it (6 points, read by a person)
+#
+# A colleague sees the GPU at 18 % and the CPU at 100 %, and asks for a faster GPU. In three to five sentences: why would
+# that not help, what would happen to the utilisation, and what would you do instead? Use the rule.
+
+# %% [markdown] role="essay" id="explain-wall" points=6
+# The workers take 64 ms for a batch and the GPU 11.74 ms. They are different resources, so they overlap and the slower one,
+# the CPU, sets the step. A faster GPU shortens a time that does not set the step: throughput stays where it is, and the
+# utilisation goes *down*, because the GPU waits for a larger share of the same 64 ms. I would shorten the CPU's time
+# instead: more workers as far as there are cores, less work per image (crop before the other transforms, cheaper decoding,
+# preparing offline), or moving some of it to the GPU. Then I would look for the next constraint.
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: says that the CPU sets the step because CPU and GPU overlap (not: because times add).
+# - 2 points: throughput does not change, and utilisation falls.
+# - 2 points: proposes something that shortens CPU time per batch, and why it works. One point if without a reason.
+# ### END MARK SCHEME
+
+# %% [markdown]
+# ## Take away
+#
+# - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
+# - Adding the times is right only when nothing overlaps. It is the most common mistake in this subject.
+# - A tie is not a bottleneck.
+# - Utilisation here is not what `nvidia-smi` calls by that name.
+#
+# **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?
