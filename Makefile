@@ -11,7 +11,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 FIRST := starving-the-gpu/01_compute_baseline.ipynb
 
-# JupyterLab refuses to run as root unless it is told to, and without a display a browser would start in the terminal.
+# JupyterLab refuses to run as root unless it is told to, and without a display there is no browser to open.
 # It prints the address in either case.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 NO_DISPLAY := $(if $(filter Darwin,$(shell uname -s)),,$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
@@ -28,7 +28,7 @@ help:
 	@echo "make bench       run the benchmarks"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
-# Rooted in labs/: the solutions are not for browsing. The settings switch nbgrader's tools off, where it is installed.
+# Rooted in labs/: the solutions are not for browsing. The settings hide nbgrader's tools, where it is installed.
 lab: $(VENV)/lab.installed
 	JUPYTER_CONFIG_PATH="$(CURDIR)/binder/jupyter" $(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)/labs" \
 		--LabApp.default_url="/lab/tree/$(FIRST)" $(LAB_ARGS)
@@ -53,26 +53,30 @@ clean:
 	rm -rf $(VENV) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find starvelab solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
-# One stamp for each extra of pyproject.toml. An editable install remembers where the checkout lay: one that has moved
-# is installed again.
-ifneq ($(CURDIR),$(shell cat $(VENV)/checkout 2>/dev/null))
+# One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved
+# it is made anew.
+CHECKOUT := $(shell cat $(VENV)/checkout 2>/dev/null)
+ifneq ($(CHECKOUT),)
+ifneq ($(CHECKOUT),$(CURDIR))
 MOVED := moved
+endif
 endif
 .PHONY: moved
 
 $(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
-	@command -v "$(PYTHON)" >/dev/null || { \
-		echo "starvelab needs Python 3.11 or newer, and there is no $(PYTHON) here."; \
-		echo "Install it, or name another: make lab PYTHON=/path/to/python3.11"; exit 1; }
-	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
-		echo "starvelab needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
-		echo "Name a newer one: make lab PYTHON=/path/to/python3.11"; exit 1; }
-	@"$(PYTHON)" -c "import ensurepip, venv" 2>/dev/null || { \
-		echo "starvelab installs into a virtual environment, and $(PYTHON) cannot make one."; \
-		echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
-	@$(RUN) -c "import pip, sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null \
-		|| "$(PYTHON)" -m venv --clear $(VENV)
+	@[ -z "$(MOVED)" ] && $(RUN) -c "import pip, sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
+		command -v "$(PYTHON)" >/dev/null || { \
+			echo "starvelab needs Python 3.11 or newer, and there is no $(PYTHON) here."; \
+			echo "Install it, or name another: make PYTHON=/path/to/python3.11 lab"; exit 1; }; \
+		"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
+			echo "starvelab needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
+			echo "Name a newer one: make PYTHON=/path/to/python3.11 lab"; exit 1; }; \
+		"$(PYTHON)" -c "import ensurepip, venv" 2>/dev/null || { \
+			echo "starvelab installs into a virtual environment, and $(PYTHON) cannot make one."; \
+			echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }; \
+		"$(PYTHON)" -m venv --clear $(VENV); }
 	@echo "Installing starvelab with its extra '$*' into $(VENV). The first time takes a minute or two."
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt --editable ".[$*]"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check \
+		--constraint binder/constraints.txt --editable ".[$*]"
 	@echo "$(CURDIR)" > $(VENV)/checkout
 	@touch $@

@@ -35,7 +35,7 @@ c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current fol
 # Every other file beside a notebook is copied to the students, and copied over the student's own at
 # grading. So the scripts stay behind, and so does a prediction that an instructor locked while trying one.
 c.CourseDirectory.ignore = [
-    "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store", "predictions.json",
+    "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store", "predictions.json*",
 ]  # fmt: skip
 
 # --- releasing ------------------------------------------------------------------------------------

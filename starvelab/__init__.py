@@ -3,13 +3,13 @@
 Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     widgets                   predict, explore (ipywidgets)
-      show | checks           tables and pictures (the only matplotlib) | comparing an answer, naming the mistake
-        analysis              crossover, workers needed, sensitivity, explanation, sweep
+      show | checks           tables and pictures (the only matplotlib) | an answer compared, its mistake named
+        analysis              crossover, workers needed, sensitivity, explanation, sweep, schedule
           pipeline            stages on resources -> step time, throughput, utilization, what binds
             stages            the four stage models
               assumptions     TUTORIAL, PUBLISHED, your own
                 catalogue     facts with their sources
-                  tables      rows as text and as HTML
+                  tables      quantities as text and HTML
                     units     one registry with its own vocabulary
                       errors  the rule, what came, what to do
 

@@ -11,20 +11,21 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from math import floor, sqrt
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
 
-from .catalogue import Fact
+from .catalogue import Fact, facts_html, facts_text
 from .errors import InputError, UnknownNameError
-from .units import Q_, check_magnitude, positive
+from .tables import cell
+from .units import Q_, Quantity, check_magnitude, format_quantity, has_dimension, positive
 
 PHASES = ("forward", "training")
 LINK_FIGURES = ("each_way", "pinned_sustained")
+MACS_FIGURES = ("macs_forward", "macs_forward_rounded")
 
-# Assumptions with a unit; a worker's rate may also count samples.
-_UNITS = {"overhead_per_layer": "ms", "overhead_per_step": "ms", "sample_size": "KB", "worker_rate": "MB/s"}
+_WITH_UNIT = ("overhead_per_layer", "overhead_per_step", "sample_size", "worker_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +96,24 @@ class Assumptions:
 
     def __post_init__(self) -> None:
         check_phase(self.phase)
-        if self.link_figure not in LINK_FIGURES:
-            raise InputError(f"link_figure must be one of {', '.join(LINK_FIGURES)}, got {self.link_figure!r}.")
-        if not 0 < check_magnitude(self.efficiency, "efficiency") <= 1:
-            raise InputError(f"efficiency must be a share of peak up to 1, got {self.efficiency}. Write 0.5 for 50 %.")
+        for name, known in (("link_figure", LINK_FIGURES), ("macs_figure", MACS_FIGURES)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        if not isinstance(self.measured_rates, bool):
+            raise InputError(f"measured_rates must be True or False, got {self.measured_rates!r}.")
         for name in ("flop_per_mac", "training_factor", "state_bytes"):
             check_magnitude(getattr(self, name), name)
-        for name in ("activation_traffic", "contention", "coherency", "forward_activation"):
+        for name in ("activation_traffic", "coherency"):
             check_magnitude(getattr(self, name), name, zero=True)
+        for name, zero in (("efficiency", False), ("contention", True), ("forward_activation", True)):
+            if check_magnitude(getattr(self, name), name, zero=zero) > 1:
+                raise InputError(f"{name} must be a share up to 1, got {getattr(self, name)}. Write 0.5 for 50 %.")
         for name in ("overhead_per_layer", "overhead_per_step"):
             positive(getattr(self, name), "ms", name, zero=True)
         positive(self.sample_size, "KB", "sample_size")
-        if not self.requests_in_flight >= 1:
-            raise InputError(f"requests_in_flight must be at least 1, got {self.requests_in_flight}.")
+        supply_rate(self.worker_rate, "worker_rate")
+        if self.requests_in_flight != inf and check_magnitude(self.requests_in_flight, "requests_in_flight") < 1:
+            raise InputError(f"requests_in_flight must be at least 1, got {self.requests_in_flight}. Pass 1 for one at a time.")
 
     def but(self, *, name: str | None = None, **changes: Any) -> Assumptions:
         """A copy in which some assumptions are yours; strings with units are read as quantities.
@@ -121,25 +127,56 @@ class Assumptions:
         for key in changes:
             if key not in known:
                 raise UnknownNameError(f"No assumption is called {key!r}. There is: {', '.join(known)}.")
-        label = ", ".join(f"{key}={value}" for key, value in changes.items())
-        facts = {**self.facts, **{key: Fact(v, "assumption", note="given by the user") for key, v in changes.items()}}
-        values = {key: Q_(v) if key in _UNITS and isinstance(v, str) else v for key, v in changes.items()}
-        return dataclasses.replace(self, name=name or f"{self.name} but {label}", facts=facts, **values)
+        values = {key: _figure(key, value) for key, value in changes.items()}
+        label = ", ".join(f"{key}={cell(value)}" for key, value in values.items())
+        facts = {key: Fact(value, "assumption", note="given by the user") for key, value in values.items()}
+        name = name or f"{self.name} but {label}"
+        return dataclasses.replace(self, name=name, facts={**self.facts, **facts}, **values)
 
     @property
     def peak_workers(self) -> float:
-        """The number of workers past which more of them do not help; infinite for linear scaling."""
+        """The number of workers past which more of them do not help; infinite if there is none."""
         if self.coherency == 0:
-            return float("inf")
-        return max(1, floor(sqrt(max(0.0, 1 - self.contention) / self.coherency)))
+            return inf
+        # One more worker helps the first n as long as n (n + 1) < (1 - contention) / coherency.
+        return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
 
     def speedup(self, workers: Any, figure: Any = positive) -> Any:
         """How many times one worker's rate that many workers reach; keeps the shape and the kind of number."""
         n = np.minimum(workers, self.peak_workers) if np.ndim(workers) else min(workers, self.peak_workers)
-        n = n.astype(float) if np.ndim(workers) else n
         contention = figure(self.contention, None, "contention", zero=True)
         coherency = figure(self.coherency, None, "coherency", zero=True)
         return n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+
+    def __repr__(self) -> str:
+        return facts_text(f"{self.name}  (assumptions)", self.facts)
+
+    def _repr_html_(self) -> str:
+        return facts_html(f"{self.name} (assumptions)", self.facts)
+
+
+def supply_rate(value: Any, what: str) -> Any:
+    """`value` as a rate at which samples are prepared: in samples [sample/time] or their bytes [data/time]."""
+    rate = Q_(value) if isinstance(value, str) else value
+    unit = next((unit for unit in ("img/s", "MB/s") if has_dimension(rate, unit)), None)
+    if unit is None:
+        came = format_quantity(rate) if isinstance(rate, Quantity) else f"{rate!r:.80}"
+        raise InputError(
+            f"{what} must be a rate in samples or in bytes, got {came}. "
+            'Write for example Q_("100 img/s") or Q_("250 MB/s").'
+        )
+    positive(rate, unit, what)
+    return rate
+
+
+def check_assumptions(value: Any) -> Assumptions:
+    """`value` itself, if it is a set of assumptions."""
+    if not isinstance(value, Assumptions):
+        raise InputError(
+            f"assumptions must be TUTORIAL, PUBLISHED or your own, got {value!r:.80}. "
+            "Pass for example assumptions=PUBLISHED, without quotes."
+        )
+    return value
 
 
 def check_phase(phase: str) -> str:
@@ -149,11 +186,15 @@ def check_phase(phase: str) -> str:
     return phase
 
 
+def _figure(name: str, value: Any) -> Any:
+    return Q_(value) if name in _WITH_UNIT and isinstance(value, str) else value
+
+
 def _load() -> dict[str, Assumptions]:
     table = tomllib.loads((files(__package__) / "data" / "assumptions.toml").read_text(encoding="utf-8"))
     loaded = {}
     for name, rows in table.items():
-        facts = {key: Fact(**{**row, "value": Q_(row["value"]) if key in _UNITS else row["value"]}) for key, row in rows.items()}
+        facts = {key: Fact(**{**row, "value": _figure(key, row["value"])}) for key, row in rows.items()}
         loaded[name] = Assumptions(name=name, facts=facts, **{key: fact.value for key, fact in facts.items()})
     return loaded
 

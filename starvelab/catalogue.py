@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from .errors import InputError, MissingFigureError, UnknownNameError
-from .units import Q_, Quantity, convert, format_quantity
+from .tables import cell, to_html
+from .units import Quantity, as_quantity, format_quantity, positive, whole
 
 KINDS = ("datasheet", "paper", "measured", "assumption")
 
@@ -57,6 +57,11 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "preparation_time": "ms",
     },
 }
+
+
+_EXAMPLE = {"Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
+# A figure that may be nothing at all: a drive that answers at once, samples all of one size.
+_MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class Entry:
         2.0
         """
         new = {
-            key: Fact(_parse(self.kind, key, value), "assumption", note="given by the user")
+            key: Fact(_figure(self.kind, key, value), "assumption", note="given by the user")
             for key, value in figures.items()
         }
         # A measured rate belongs to the accelerator and the model as they were measured.
@@ -162,22 +167,36 @@ class Entry:
         return Entry, (self.kind, self.path, self.name, dict(self.facts))
 
     def __repr__(self) -> str:
-        lines = [f"{self.name}  ({self.kind}.{self.path})"]
-        width = max((len(key) for key in self.facts), default=0)
-        for key, fact in self.facts.items():
-            lines.append(f"  {key:<{width}}  {_show(fact.value):<14}  {fact.kind}: {fact.origin}")
-        return "\n".join(lines)
+        return facts_text(f"{self.name}  ({self.kind}.{self.path})", self.facts)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(key)}</td><td>{escape(_show(fact.value))}</td><td>{fact.kind}</td>"
-            f'<td style="text-align:left">{escape(fact.origin)}</td></tr>'
-            for key, fact in self.facts.items()
-        )
-        return (
-            f"<table><caption>{escape(self.name)} ({self.kind}.{self.path})</caption>"
-            f"<thead><tr><th>figure</th><th>value</th><th>kind</th><th>source</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
+        return facts_html(f"{self.name} ({self.kind}.{self.path})", self.facts)
+
+
+def facts_text(title: str, facts: Mapping[str, Fact]) -> str:
+    """Facts under a title: name, value, kind and origin, one a line."""
+    shown = {key: _show(fact.value) for key, fact in facts.items()}
+    name, value = (max(map(len, texts), default=0) for texts in (shown, shown.values()))
+    rows = (f"  {key:<{name}}  {shown[key]:<{value}}  {fact.kind}: {fact.origin}" for key, fact in facts.items())
+    return "\n".join((title, *rows))
+
+
+def facts_html(title: str, facts: Mapping[str, Fact]) -> str:
+    """The same as a table for the notebook."""
+    rows = [(key, _show(fact.value), fact.kind, fact.origin) for key, fact in facts.items()]
+    return to_html(("figure", "value", "kind", "source"), rows, caption=title)
+
+
+def _show(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
+
+
+def check_entry(value: Any, kind: str, what: str) -> Entry:
+    """`value` itself, if it is an entry of that file."""
+    if not (isinstance(value, Entry) and value.kind == kind):
+        came = f"{value.kind}.{value.path}" if isinstance(value, Entry) else f"{value!r:.80}"
+        raise InputError(f"{what} must be an entry of {kind}, got {came}. Pass for example {_EXAMPLE[kind]}.")
+    return value
 
 
 class Group:
@@ -197,7 +216,10 @@ class Group:
             raise AttributeError(name)
         members = self._load()
         if name not in members:
-            raise _unknown(f"{self._kind}{'.' if self._path else ''}{self._path}", name, members)
+            # A name from another group is more likely meant than one that only looks alike.
+            below = {entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in Group(self._kind)}
+            where = f"{self._kind}.{self._path}".rstrip(".")
+            raise _unknown(where, name, members, elsewhere=below)
         return members[name]
 
     def __dir__(self) -> list[str]:
@@ -230,32 +252,31 @@ def read_group(kind: str, table: Mapping[str, Any], path: str = "") -> dict[str,
 
 def _fact(kind: str, where: str, field: str, fact: Mapping[str, Any]) -> Fact:
     try:
-        return Fact(**{**fact, "value": _parse(kind, field, fact["value"])})
+        if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note"}:
+            raise InputError(f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling.")
+        return Fact(**{**fact, "value": _figure(kind, field, fact["value"])})
     except (InputError, UnknownNameError) as error:
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 
 
-def _parse(kind: str, field: str, value: Any) -> Any:
+def _figure(kind: str, field: str, value: Any) -> Any:
+    """A figure as the catalogue keeps it: a checked quantity, or a count."""
     fields = FIELDS[kind]
     if field not in fields:
         raise _unknown(f"A {kind} entry", field, fields)
     if fields[field] == "count":
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{field} must be a whole number of at least 1, got {value!r}. Write it without a unit.")
-        return value
-    quantity = value if isinstance(value, Quantity) else Q_(value)
-    convert(quantity, fields[field], field)
-    return quantity
+        return whole(value, field)
+    made = as_quantity(value, fields[field], field)
+    positive(made, fields[field], field, zero=field in _MAY_BE_ZERO)
+    return made
 
 
-def _show(value: Any) -> str:
-    return format_quantity(value) if isinstance(value, Quantity) else f"{value:,}"
-
-
-def _unknown(where: str, name: str, known: Any) -> UnknownNameError:
-    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
-    meant = next((k for k in known if near and k.lower() == near[0]), None)
-    hint = f"Did you mean {meant}?" if meant else f"There is: {', '.join(known)}."
+def _unknown(where: str, name: str, known: Iterable[str], *, elsewhere: Mapping[str, str] | None = None) -> UnknownNameError:
+    """The error for a name that nothing has, with the one that was probably meant."""
+    full = {**(elsewhere or {}), **{k: k for k in known}}
+    lower = {k.lower(): k for k in full}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    hint = f"Did you mean {full[lower[near[0]]]}?" if near else f"There is: {', '.join(known)}."
     return UnknownNameError(f"{where} has no {name!r}. {hint}")
 
 
@@ -279,7 +300,9 @@ def measured_rates() -> tuple[Rate, ...]:
     table = tomllib.loads((files(__package__) / "data" / "rates.toml").read_text(encoding="utf-8"))
     rates = []
     for row in table["rate"]:
-        value = convert(Q_(row["value"]), "img/s", f"the rate of {row['model']} on {row['hardware']}")
+        what = f"the rate of {row['model']} on {row['hardware']}"
+        value = as_quantity(row["value"], "img/s", what)
+        positive(value, "img/s", what)
         fact = Fact(value, row["kind"], row.get("source", ""), row.get("note", ""))
         keys = ("hardware", "model", "framework", "precision", "phase")
         rates.append(

@@ -6,26 +6,49 @@ The slowest resource sets the step. It knows averages only: `starvelab.simulate`
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from .assumptions import TUTORIAL, Assumptions, check_phase
+from .assumptions import TUTORIAL, Assumptions, check_assumptions, check_phase, supply_rate
+from .catalogue import Entry, check_entry
 from .errors import InputError, UnknownNameError
 from .stages import Cost, DataModel, Line, SingleNodeModel, TransferModel, TransformationModel
-from .units import Q_, convert, positive, whole
+from .stages.cost import largest, plain
+from .stages.data import storage_bandwidth
+from .stages.transfer import link_bandwidth
+from .tables import cell, percent, to_html, to_text
+from .units import Q_, Quantity, as_quantity, positive, whole
 
 # Stage -> the resource it runs on. In a tie the resource named first binds: a tie is no starvation.
 RESOURCE_OF = MappingProxyType(
-    {"model": "accelerator", "device input": "accelerator", "transform": "CPU", "read": "storage", "copy": "link"}
+    {"model": "accelerator", "input on device": "accelerator", "transform": "CPU", "read": "storage", "copy": "link"}
 )
 RESOURCES = ("accelerator", "CPU", "storage", "link")
 # The order in which a sample meets them, which is the order people expect in a table or a picture.
 FLOW = ("storage", "CPU", "link", "accelerator")
+# How a sentence calls them.
+CALLED = MappingProxyType(
+    {"storage": "storage", "CPU": "the CPU", "link": "the link", "accelerator": "the accelerator", "": "nothing"}
+)
+
+# The fields that may be arrays.
+SWEPT = (
+    "batch_size",
+    "workers",
+    "sample_size",
+    "worker_rate",
+    "cpu_throughput",
+    "storage",
+    "link",
+    "sent_size",
+    "device_input_time",
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,10 @@ class Step:
     headroom : mapping of str to float
         Idle share of each resource in a step; the binding one has 0.
     cause : str
-        What takes the largest part of the accelerator's own time: "compute", "memory" or "overhead".
+        What takes the largest part of the accelerator's own time: "compute", "memory", "overhead", or "input"
+        where input work on the accelerator takes more than each of these.
+    basis : str
+        Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
     demand_at_ceiling : quantity [data/time]
         What storage would have to deliver if the accelerator never waited.
     actual_demand : quantity [data/time]
@@ -71,10 +97,38 @@ class Step:
     next_binding: Any
     headroom: Mapping[str, Any]
     cause: Any
+    basis: str
     demand_at_ceiling: Any
     actual_demand: Any
     feasible: Any
     infeasible_reason: str
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("resource", "time of a step", "idle")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One row for each resource."""
+        return [[name, cell(time), _percent(self.headroom[name])] for name, time in self.resource_times.items()]
+
+    @property
+    def summary(self) -> str:
+        """What binds, in one line."""
+        shape = np.shape(self.utilization)
+        if shape:
+            return f"{np.prod(shape)} steps, an array of shape {shape}"
+        return (
+            f"A step of {cell(self.step_time)}, {cell(self.throughput)}: {CALLED[self.binding]} binds, "
+            f"and the accelerator is busy {percent(self.utilization)}"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.headers, self.rows, caption=self.summary)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +146,7 @@ class Pipeline:
     worker_rate : quantity [data/time] or [sample/time], optional
         What one worker prepares; that of the assumptions unless given.
     cpu_throughput : quantity [data/time] or [sample/time], optional
-        What the CPU supplies altogether, in place of counting workers.
+        What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at.
     storage : catalogue entry or quantity [data/time], optional
         The drive; without it reading is not modelled.
     link : catalogue entry or quantity [data/time], optional
@@ -109,6 +163,11 @@ class Pipeline:
     overlap : bool
         False puts everything one after the other: the sum of all stages.
     assumptions : Assumptions
+
+    Notes
+    -----
+    Numbers and quantities may be arrays whose shapes broadcast, as in NumPy; `sweep` tries every combination. A
+    quantity may be given as text: ``sample_size="5 MB"``.
 
     Examples
     --------
@@ -136,27 +195,70 @@ class Pipeline:
     assumptions: Assumptions = TUTORIAL
 
     def __post_init__(self) -> None:
-        for name, kind in (("model", "Models"), ("hardware", "Hardware")):
-            value = getattr(self, name)
-            if getattr(value, "kind", None) != kind:
-                raise InputError(f"{name} must be an entry of {kind}, got {value!r}. Pass for example {_EXAMPLE[name]}.")
-        whole(self.batch_size, "batch_size")
-        whole(self.workers, "workers")
+        check_entry(self.model, "Models", "model")
+        check_entry(self.hardware, "Hardware", "hardware")
+        check_assumptions(self.assumptions)
         if self.phase is not None:
             check_phase(self.phase)
+        whole(self.batch_size, "batch_size")
+        whole(self.workers, "workers")
+        for name, unit in (("sample_size", "KB"), ("sent_size", "KB"), ("device_input_time", "ms")):
+            self._read(name, lambda value, what, unit=unit: _checked(value, unit, what))
+        for name in ("worker_rate", "cpu_throughput"):
+            self._read(name, supply_rate)
+        figure = self.assumptions.link_figure
+        self._read("storage", lambda value, _: _or_entry(value, storage_bandwidth(storage=value)))
+        self._read("link", lambda value, _: _or_entry(value, link_bandwidth(value, pinned=self.pinned, figure=figure)))
+        self._shape  # noqa: B018  # says which fields do not go together
+
+    def _read(self, name: str, read: Any) -> None:
+        """Replace a field, if it was given, by what was read from it: texts become quantities."""
+        value = getattr(self, name)
+        if value is not None:
+            object.__setattr__(self, name, read(value, name))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={_short(getattr(self, name))}" for name in self._given()]
+        return f"Pipeline({', '.join(shown)})"
+
+    def _given(self) -> list[str]:
+        fields = dataclasses.fields(self)
+        return [f.name for f in fields if f.name == "batch_size" or getattr(self, f.name) is not f.default]
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The fields that are arrays."""
+        return tuple(name for name in SWEPT if self._field_shape(name))
+
+    def _field_shape(self, name: str) -> tuple[int, ...]:
+        value = getattr(self, name)
+        return () if value is None or isinstance(value, Entry) else np.shape(getattr(value, "magnitude", value))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        shapes = {name: shape for name in SWEPT if (shape := self._field_shape(name))}
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            came = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+            raise InputError(
+                f"Swept fields must have shapes that broadcast, got {came}. Use sweep(...) for every combination."
+            ) from None
 
     def but(self, **changes: Any) -> Pipeline:
         """A copy with some fields changed."""
-        known = [f.name for f in dataclasses.fields(self)]
-        for key in changes:
-            if key not in known:
-                raise UnknownNameError(f"A pipeline has no field {key!r}. There is: {', '.join(known)}.")
+        check_fields(changes)
         return dataclasses.replace(self, **changes)
 
     @property
     def size(self) -> Any:
         """Stored bytes of one sample [data]."""
-        return convert(self.assumptions.sample_size if self.sample_size is None else self.sample_size, "KB", "sample_size")
+        return self.assumptions.sample_size if self.sample_size is None else self.sample_size
+
+    @property
+    def sent(self) -> Any:
+        """Bytes of one sample as they cross the link [data]."""
+        return self.size if self.sent_size is None else self.sent_size
 
     def costs(self, figure: Any = positive) -> dict[str, Cost]:
         """Cost of each modelled stage, in floats, or exactly with ``figure=exact``."""
@@ -173,10 +275,10 @@ class Pipeline:
             figure=figure,
         )
         if self.link is not None:
-            sent = self.size if self.sent_size is None else self.sent_size
-            costs["copy"] = TransferModel(a).cost(sent_size=sent, link=self.link, pinned=self.pinned, figure=figure)
+            costs["copy"] = TransferModel(a).cost(sent_size=self.sent, link=self.link, pinned=self.pinned, figure=figure)
         if self.device_input_time is not None:
-            costs["device input"] = Cost((Line(0, figure(self.device_input_time, "s", "device_input_time", zero=True)),))
+            seconds = figure(self.device_input_time, "s", "device_input_time", zero=True)
+            costs["input on device"] = Cost((Line(0, seconds),))
         costs["model"] = SingleNodeModel(a).cost(
             model=self.model, hardware=self.hardware, precision=self.precision, phase=self.phase, figure=figure
         )
@@ -199,61 +301,104 @@ class Pipeline:
         """
         if changes:
             return self.but(**changes).solve()
-        batch = whole(self.batch_size, "batch_size")
-        stages = {stage: cost.at(batch) for stage, cost in self.costs().items()}
-        shape = np.broadcast_shapes(*(np.shape(t) for t in stages.values()), np.shape(self.workers))
-        stages = {stage: np.broadcast_to(t, shape) for stage, t in stages.items()}
+        batch, shape = whole(self.batch_size, "batch_size"), self._shape
+        stages = {stage: _shaped(cost.at(batch), shape) for stage, cost in self.costs().items()}
         resources: dict[str, Any] = {}
         for stage, seconds in stages.items():
             resource = RESOURCE_OF[stage]
-            resources[resource] = resources.get(resource, 0) + seconds
+            resources[resource] = resources[resource] + seconds if resource in resources else seconds
         resources = {name: resources[name] for name in RESOURCES if name in resources}
         own = resources["accelerator"]
-        step = reduce(np.add if not self.overlap else np.maximum, resources.values())
+        step = reduce(np.maximum if self.overlap else np.add, resources.values())
         binding, following = _ranking(resources)
         single = SingleNodeModel(self.assumptions).solve(
             model=self.model, hardware=self.hardware, batch_size=batch, precision=self.precision, phase=self.phase
         )
-        size = self.size
+        gigabytes = positive(self.size, "GB", "sample_size")
         return Step(
             pipeline=self,
-            stage_times=MappingProxyType({name: _ms(t) for name, t in stages.items()}),
-            resource_times=MappingProxyType({name: _ms(resources[name]) for name in FLOW if name in resources}),
+            stage_times={name: _ms(t) for name, t in stages.items()},
+            resource_times={name: _ms(resources[name]) for name in FLOW if name in resources},
             step_time=_ms(step),
-            throughput=Q_(_plain(batch / step), "img/s"),
-            utilization=_plain(own / step),
-            stall=_plain(1 - own / step),
-            slowdown=_plain(step / own),
+            throughput=Q_(plain(batch / step), "img/s"),
+            utilization=plain(own / step),
+            stall=plain(1 - own / step),
+            slowdown=plain(step / own),
             binding=binding,
             next_binding=following,
-            headroom=MappingProxyType({name: _plain(1 - resources[name] / step) for name in FLOW if name in resources}),
-            cause=single.cause,
-            demand_at_ceiling=Q_(_plain(batch / own) * size.m_as("GB"), "GB/s"),
-            actual_demand=Q_(_plain(batch / step) * size.m_as("GB"), "GB/s"),
-            feasible=single.feasible,
+            headroom={name: plain(1 - resources[name] / step) for name in FLOW if name in resources},
+            cause=_cause(single, stages.get("input on device"), shape),
+            basis=single.basis,
+            demand_at_ceiling=Q_(plain(batch / own * gigabytes), "GB/s"),
+            actual_demand=Q_(plain(batch / step * gigabytes), "GB/s"),
+            feasible=np.broadcast_to(single.feasible, shape) if shape else single.feasible,
             infeasible_reason=single.infeasible_reason,
         )
 
 
-_EXAMPLE = {"model": "Models.ResNet50", "hardware": "Hardware.Cloud.A100"}
+def check_fields(names: Iterable[str]) -> None:
+    """Refuse what is no field of a pipeline."""
+    known = [f.name for f in dataclasses.fields(Pipeline)]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
+            raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
+
+
+def _checked(value: Any, unit: str, what: str) -> Any:
+    """`value` as a quantity that the model can mean."""
+    made = as_quantity(value, unit, what)
+    positive(made, unit, what, zero=what == "device_input_time")
+    return made
+
+
+def _or_entry(value: Any, bandwidth: Any) -> Any:
+    """The catalogue entry itself, which knows more than its bandwidth; or a bandwidth that was given."""
+    if isinstance(value, Entry):
+        return value
+    positive(bandwidth, "B/s", "bandwidth")
+    return bandwidth
 
 
 def _ranking(resources: Mapping[str, Any]) -> tuple[Any, Any]:
     """Names of the slowest and the second slowest resource; near-ties go to the one named first."""
     names = np.array([*resources, ""])
-    times = np.stack([np.asarray(t, dtype=float) for t in resources.values()])
     # Rounding must not turn a tie into a bottleneck: favour earlier resources by a part in 10^12.
-    times *= (1 + 1e-12 * np.arange(len(times), 0, -1)).reshape(-1, *[1] * (times.ndim - 1))
-    first = np.argmax(times, axis=0, keepdims=True)
-    np.put_along_axis(times, first, -np.inf, axis=0)
-    second = np.argmax(times, axis=0) if len(times) > 1 else np.full(times.shape[1:], 1)
-    found = names[first[0]], names[second]
-    return found if times.ndim > 1 else (str(found[0]), str(found[1]))
+    favour = 1 + 1e-12 * np.arange(len(resources), 0, -1)
+    times = [time * factor for time, factor in zip(resources.values(), favour, strict=True)]
+    first = largest(times)
+    second = largest([np.where(first == i, -np.inf, time) for i, time in enumerate(times)])
+    found = (names[first], names[second])
+    return found if np.ndim(first) else (str(found[0]), str(found[1]))
+
+
+def _cause(single: Any, on_device: Any, shape: tuple[int, ...]) -> Any:
+    """What takes most of the accelerator's own time, counting input work that runs on it."""
+    cause = single.cause
+    if on_device is not None:
+        parts = (single.compute_time, single.memory_time, single.overhead_time)
+        most = reduce(np.maximum, (part.m_as("s") for part in parts))
+        cause = np.where(on_device > most, "input", cause)
+    return np.broadcast_to(cause, shape) if shape else str(cause)
+
+
+def _shaped(seconds: Any, shape: tuple[int, ...]) -> Any:
+    return np.broadcast_to(seconds, shape) if shape else float(seconds)
 
 
 def _ms(seconds: Any) -> Any:
-    return Q_(_plain(seconds) * 1e3, "ms")
+    return Q_(plain(seconds * 1e3), "ms")
 
 
-def _plain(value: Any) -> Any:
-    return np.asarray(value) if np.ndim(value) else float(value)
+def _percent(share: Any) -> str:
+    return percent(share) if np.ndim(share) == 0 else cell(Q_(100 * share, "percent"))
+
+
+def _short(value: Any) -> str:
+    """A field as it stands in the representation of a pipeline."""
+    if isinstance(value, Entry):
+        return f"{value.kind}.{value.path}"
+    if isinstance(value, Assumptions):
+        return value.name
+    return cell(value) if isinstance(value, Quantity) else f"{value!r:.80}"

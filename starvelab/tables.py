@@ -39,18 +39,25 @@ def to_text(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     from tabulate import tabulate  # loaded here: most sessions show HTML
 
     body = [[cell(value) for value in row] for row in rows]
-    numeric = [all(_leads_with_digit(row[i]) for row in body) for i in range(len(headers))]
-    align = ["right" if flag and body else "left" for flag in numeric]
-    return tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align if body else None)
+    align = _alignment(headers, body) if body else None
+    return tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
 
 
 def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
     """A table for the notebook, with header cells a screen reader can announce."""
-    head = "".join(f'<th scope="col">{escape(str(h))}</th>' for h in headers)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows)
+    shown = [[cell(value) for value in row] for row in rows]
+    # JupyterLab aligns every cell to the right, which suits figures only.
+    style = [' style="text-align:left"' if side == "left" else "" for side in _alignment(headers, shown)]
+    head = "".join(f'<th scope="col"{s}>{escape(str(h))}</th>' for s, h in zip(style, headers, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{s}>{escape(text)}</td>" for s, text in zip(style, row, strict=True)) + "</tr>"
+        for row in shown
+    )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _leads_with_digit(text: str) -> bool:
-    return text[:1].isdigit() or text[:2].strip("-").isdigit() or not text
+def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """Right for a column of figures, left for one of words; gaps and dots are neither."""
+    columns = [[row[i] for row in body if row[i] not in ("", "...")] for i in range(len(headers))]
+    return ["right" if all(text.lstrip("+-")[:1].isdigit() for text in column) else "left" for column in columns]

@@ -5,11 +5,12 @@ It does not know what a stage or a GPU is: only dimensions, finite numbers and s
 
 from __future__ import annotations
 
+import copyreg
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from math import isfinite
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,23 @@ import pint
 from .errors import InputError
 
 registry = pint.UnitRegistry(str(files(__package__) / "units.txt"), autoconvert_to_preferred=False)
-# A pickled quantity is rebuilt in pint's application registry. In pint's default one data is dimensionless,
-# so that a figure sent to another process would silently lose its dimension.
-pint.set_application_registry(registry)
-
 Quantity = registry.Quantity
+
+
+def _rebuild(magnitude: Any, unit: str) -> Any:
+    return Quantity(magnitude, unit)
+
+
+# Pint rebuilds a pickled quantity in whatever registry the other process uses. In pint's own, data is
+# dimensionless: a figure sent there would lose its dimension without a word. This one brings its registry.
+copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
 
 # Parsing a unit costs more than the arithmetic of a whole solve, so those of the results are parsed once.
 _COMMON = {unit: registry.Unit(unit) for unit in ("ms", "GB", "GB/s", "img/s", "GFLOP")}
 _AMBIGUOUS_BITS = ("b", "kb", "Kb", "Mb", "Gb", "Tb")
+# The model computes in base units; people write these.
+_CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s": "TFLOP/s", "MAC": "GMAC"}
+_EXAMPLE = 'Write for example Q_("500 KB").'
 
 
 def Q_(value: Any, unit: str | None = None) -> Any:
@@ -48,39 +57,80 @@ def Q_(value: Any, unit: str | None = None) -> Any:
     """
     if isinstance(value, Quantity):
         return value if unit is None else convert(value, unit, "the quantity")
-    if unit in _COMMON and not isinstance(value, str):
-        return Quantity(value, _COMMON[unit])
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
+    if isinstance(value, str):
+        if unit is not None:
+            raise InputError(f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}")
+    elif not _is_numeric(value):
+        raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}")
+    elif unit is None:
+        raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
+    elif unit in _COMMON:
+        return Quantity(value, _COMMON[unit])
+    made = _parse(value, unit, asked)
+    if isinstance(value, str) and made.units == registry.dimensionless:
+        raise InputError(f"A quantity needs a unit, got {asked}. {_EXAMPLE}")
+    return made
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether it is a real number or an array of them; bools and texts are not."""
+    if type(value) in (float, int):
+        return True
+    if isinstance(value, Quantity | bool):
+        return False
+    try:
+        return isinstance(value, Real) or np.asarray(value).dtype.kind in "iuf"
+    except ValueError:  # rows of unequal length
+        return False
+
+
+def _parse(value: Any, unit: str | None, asked: str) -> Any:
     try:
         made = Quantity(value) if unit is None else Quantity(value, unit)
         made.dimensionality  # an unknown unit is only noticed when it is looked up
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, tuple | list) else (error.unit_names,)
-        if any(name in _AMBIGUOUS_BITS for name in names):
+        bits = next((name for name in names if name in _AMBIGUOUS_BITS), None)
+        if bits is not None:
             raise InputError(
-                f"A unit must be unambiguous, got {asked}: {names[0]} could be bits or bytes. "
-                f"Write {names[0][:-1]}B for bytes or {names[0][:-1]}bit for bits."
+                f"A unit must be unambiguous, got {asked}: {bits} could be bits or bytes. "
+                f"Write {bits[:-1]}B for bytes or {bits[:-1]}bit for bits."
             ) from None
         raise InputError(
             f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. "
             'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".'
         ) from None
-    except Exception:
-        raise InputError(f'A quantity is a number and a unit, got {asked}. Write for example Q_("500 KB").') from None
-    if unit is None and not isinstance(value, str):
-        raise InputError(f"A quantity needs a unit, got {asked}. Write for example Q_({value!r}, \"ms\").")
+    except Exception:  # pint's parser lets many kinds of error through
+        raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}") from None
     return made
 
 
 def convert(value: Any, unit: str, what: str) -> Any:
     """Return `value` in `unit`, or say which unit was wanted; a string is read as a quantity."""
+    return as_quantity(value, unit, what).to(unit)
+
+
+def as_quantity(value: Any, unit: str, what: str) -> Any:
+    """Return `value` as a quantity of the dimension of `unit`; a string is read as one."""
     if isinstance(value, str):
         value = Q_(value)
+    wanted = _CUSTOMARY.get(unit, unit)
     if not isinstance(value, Quantity):
-        raise InputError(f'{what} needs a unit, got the bare {type(value).__name__} {value!r}. Write Q_({value!r}, "{unit}").')
-    if not value.is_compatible_with(unit):
-        raise InputError(f"{what} must be convertible to {unit}, got {format_quantity(value)}. Check what the figure counts.")
-    return value.to(unit)
+        raise InputError(
+            f"{what} needs a unit, got the bare {type(value).__name__} {value!r:.80}. "
+            f'Write for example Q_({value if type(value) in (float, int) else 5}, "{wanted}").'
+        )
+    if not has_dimension(value, unit):
+        raise InputError(
+            f"{what} must be convertible to {wanted}, got {format_quantity(value)}. Check what the figure counts."
+        )
+    return value
+
+
+def has_dimension(value: Any, unit: str) -> bool:
+    """Whether `value` is a quantity that converts to `unit`."""
+    return isinstance(value, Quantity) and _factor(value.units, unit) is not None
 
 
 def positive(value: Any, unit: str | None, what: str, *, zero: bool = False) -> Any:
@@ -104,9 +154,8 @@ def positive(value: Any, unit: str | None, what: str, *, zero: bool = False) -> 
     """
     if unit is None:
         return check_magnitude(value, what, zero=zero)
-    factor = _factor(value.units, unit) if isinstance(value, Quantity) else None
-    magnitude = convert(value, unit, what).magnitude if factor is None else value.magnitude * factor
-    return check_magnitude(magnitude, what, unit=unit, zero=zero)
+    value = as_quantity(value, unit, what)
+    return check_magnitude(value.magnitude, what, units=value.units, zero=zero) * _factor(value.units, unit)
 
 
 @cache
@@ -116,17 +165,16 @@ def _factor(units: Any, unit: str) -> float | None:
     return one.m_as(unit) if one.is_compatible_with(unit) else None
 
 
-def check_magnitude(value: Any, what: str, *, unit: str = "", zero: bool = False) -> Any:
+def check_magnitude(value: Any, what: str, *, units: Any = None, zero: bool = False) -> Any:
     """A finite, positive float or float array; the same message for plain numbers and quantities."""
     if type(value) in (float, int) and isfinite(value) and (value > 0 or (zero and value == 0)):
         return float(value)
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be a number, got {value!r}. Pass a number or an array of numbers.") from None
+    if not _is_numeric(value):
+        raise InputError(f"{what} must be a number, got {value!r:.80}. Pass a number or an array of numbers.")
+    array = np.asarray(value, dtype=float)
     bad = ~np.isfinite(array) | (array < 0 if zero else array <= 0)
     if bad.any():
-        shown = f"{array[bad].flat[0]:g} {unit}".strip()
+        shown = f"{array[bad].flat[0]:g} {'' if units is None else _short(units)}".strip()
         rule = "finite and not negative" if zero else "finite and positive"
         raise InputError(f"{what} must be {rule}, got {shown}. Check the figure and its sign.")
     return array if array.ndim else float(array)
@@ -136,8 +184,8 @@ def whole(value: Any, what: str) -> Any:
     """A whole number of at least one (an int, or an integer array of the same shape)."""
     if type(value) is int and value > 0:
         return value
-    if isinstance(value, bool) or not isinstance(value, Number | np.ndarray | list | tuple | range | np.generic):
-        raise InputError(f"{what} must be a whole number, got {value!r}. Pass an int such as 256.")
+    if not _is_numeric(value):
+        raise InputError(f"{what} must be a whole number, got {value!r:.80}. Pass an int such as 256.")
     array = np.asarray(check_magnitude(value, what))
     if (array != np.floor(array)).any():
         odd = array[array != np.floor(array)].flat[0]
@@ -158,6 +206,7 @@ def exact(value: Any, unit: str | None, what: str, *, zero: bool = False) -> Fra
 
 
 _SHORT_UNITS = {"sample": "img", "pct": "%"}
+_SHOWN = 12  # numbers of an array: a sweep of a million must not fill the screen
 
 
 def format_number(value: Any, digits: int = 4) -> str:
@@ -176,13 +225,14 @@ def format_number(value: Any, digits: int = 4) -> str:
 def format_quantity(value: Any, digits: int = 4) -> str:
     """A quantity as people write it: ``11.74 ms``, ``2 GB/s``, ``21800 img/s``; arrays as a list."""
     if np.ndim(value.magnitude):
-        number = "[" + ", ".join(format_number(x, digits) for x in np.ravel(value.magnitude)) + "]"
+        numbers = [format_number(x, digits) for x in np.ravel(value.magnitude)[:_SHOWN]]
+        number = f"[{', '.join(numbers)}{', ...' if np.size(value.magnitude) > _SHOWN else ''}]"
     else:
         number = format_number(value.magnitude, digits)
-    unit = f"{value.units:~C}".replace("**", "^").replace("*", "·")
-    unit = "/".join(_short(part) for part in unit.split("/"))
-    return f"{number} {unit}".strip()
+    return f"{number} {_short(value.units)}".strip()
 
 
-def _short(unit: str) -> str:
-    return "·".join(_SHORT_UNITS.get(part, part) for part in unit.split("·"))
+def _short(units: Any) -> str:
+    """Units as people write them: GB/s, img/s, TFLOP/s."""
+    text = f"{units:~C}".replace("**", "^").replace("*", "·")
+    return "/".join("·".join(_SHORT_UNITS.get(u, u) for u in part.split("·")) for part in text.split("/"))

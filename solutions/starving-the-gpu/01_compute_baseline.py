@@ -24,7 +24,8 @@ from starvelab.widgets import Drawing, explore, predict, reveal
 # %% [markdown]
 # ## What you have
 #
-# Every figure in this lab comes with its source. Look at the two things we start from: the accelerator and the model.
+# Every figure in this lab comes with its source. Look at the two things we start from: the GPU (the model calls it the
+# *accelerator*, since the same holds for every other kind) and the network.
 
 # %%
 Hardware.Cloud.A100

@@ -11,9 +11,11 @@ from itertools import combinations
 from math import floor
 from typing import Any
 
-from ..errors import InputError, UnknownNameError
+from ..errors import UnknownNameError
+from ..pipeline import CALLED
 from ..stages import Cost
 from ..units import exact, format_number
+from .point import one_point, overlapping
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ class Crossover:
         if self.starves_from is None:
             return "The accelerator binds at every batch size."
         if self.batch is None:
-            return f"The {self.resource} binds at every batch size."
+            called = CALLED[self.resource]
+            return f"{called[0].upper()}{called[1:]} binds at every batch size."
         return (
-            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on the {self.resource} "
-            f"(they cross at {format_number(float(self.batch), 6)})."
+            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on {CALLED[self.resource]}: "
+            f"they cross at {format_number(float(self.batch), 6)}."
         )
 
 
@@ -64,7 +67,9 @@ def crossover(pipeline: Any, *, resource: str | None = None) -> Crossover:
 
     Notes
     -----
-    With ``overlap=False`` stages add up and the accelerator waits at every batch size.
+    With ``overlap=False`` stages add up and the accelerator waits at every batch size. Where a small batch is
+    bound by memory traffic and a large one by arithmetic, the accelerator can bind again further on; this is the
+    first crossing.
 
     Examples
     --------
@@ -73,41 +78,42 @@ def crossover(pipeline: Any, *, resource: str | None = None) -> Crossover:
     >>> found.batch, found.last_fed, found.starves_from
     (Fraction(39117, 1745), 22, 23)
     """
+    one_point(pipeline, "crossover", whatever=("batch_size",))
+    overlapping(pipeline, "crossover")
     costs = pipeline.resource_costs(exact)
     own = costs.pop("accelerator")
     if resource is not None:
         if resource not in costs:
             raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {', '.join(costs)}.")
         costs = {resource: costs[resource]}
-    if not pipeline.overlap:
-        raise InputError("A crossover needs stages that overlap, got overlap=False: then the accelerator always waits.")
-    found = {name: _crossing(cost, own) for name, cost in costs.items()}
-    starving = {name: answer for name, answer in found.items() if answer is not None}
+    starving = {name: batch for name, cost in costs.items() if (batch := _starves_from(cost, own)) is not None}
     if not starving:
         return Crossover(None, None, None, "")
-    # A crossing below one sample starves every batch there is: among those the largest demand is named.
-    first = min(starving, key=lambda name: (max(starving[name], Fraction(1)), -costs[name].at(1)))
-    if starving[first] < 1:
-        return Crossover(None, 0, 1, first)
-    last = floor(starving[first])
-    return Crossover(starving[first], last, last + 1, first)
+    # Where several starve it at the same batch size, the slowest of them is named.
+    first = min(starving, key=lambda name: (starving[name], -costs[name].at(starving[name])))
+    batch = starving[first]
+    return Crossover(_meeting(costs[first], own, batch), batch - 1, batch, first)
 
 
-def _crossing(supply: Cost, own: Cost) -> Fraction | None:
-    """The batch above which `supply` first takes longer than `own`; None if it never does.
+def _edges(*costs: Cost) -> list[Fraction]:
+    """Every batch size, zero and up, at which two legs cross: between two of them nothing changes places."""
+    legs = [leg for cost in costs for leg in cost.legs]
+    crossings = {
+        Fraction(b.fixed - a.fixed) / (a.per_sample - b.per_sample)
+        for a, b in combinations(legs, 2)
+        if a.per_sample != b.per_sample
+    }
+    return sorted({Fraction(0), *(edge for edge in crossings if edge > 0)})
 
-    The sign of their difference changes only where two legs cross, so looking between neighbouring
-    crossings is looking everywhere.
-    """
-    edges = {Fraction(0)}
-    for a, b in combinations((*supply.legs, *own.legs), 2):
-        if a.per_sample != b.per_sample:
-            edges.add(Fraction(b.fixed - a.fixed) / (a.per_sample - b.per_sample))
-    edges = sorted(edge for edge in edges if edge >= 0)
-    for left, right in zip(edges, [*edges[1:], edges[-1] + 2], strict=True):
-        middle = (left + right) / 2
-        # An interval without a whole batch size in it decides nothing, nor does its edge.
-        holds_batch = floor(right) > max(floor(left), 0) or right == edges[-1] + 2
-        if supply.at(middle) > own.at(middle) and holds_batch:
-            return left
-    return None
+
+def _starves_from(supply: Cost, own: Cost) -> int | None:
+    """The smallest whole batch size for which `supply` takes longer than `own`; None if there is none."""
+    first_whole = [floor(edge) + 1 for edge in _edges(supply, own)]
+    return next((batch for batch in first_whole if supply.at(batch) > own.at(batch)), None)
+
+
+def _meeting(supply: Cost, own: Cost, starves_from: int) -> Fraction | None:
+    """Where the two cross on the way to that batch size; None if not even one sample is in time."""
+    if starves_from == 1:
+        return None
+    return max(edge for edge in _edges(supply, own) if edge < starves_from and supply.at(edge) <= own.at(edge))

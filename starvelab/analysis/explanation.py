@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import InputError
+from ..pipeline import CALLED
+from ..stages.cost import longer
 from ..tables import percent
-from ..units import format_quantity
+from ..units import format_number, format_quantity, has_dimension
 from .crossover import crossover
+from .point import one_point
 from .workers import workers_needed
 
-# Stage verbs: what a resource is busy with.
-_WORK = {"storage": "reading", "CPU": "preparing", "link": "copying"}
+_BUSY_WITH = {"storage": "reading", "CPU": "preparing", "link": "copying"}
+_IN_TIME = {"storage": "storage has read it", "CPU": "the CPU has prepared it", "link": "the link has copied it"}
 
 _CAUSES = {
-    "compute": "Most of its step is arithmetic",
-    "memory": "Most of its step is memory traffic",
-    "overhead": "Most of its step is fixed overhead, not arithmetic",
+    "compute": "Most of its step is arithmetic: lower precision or a faster accelerator would shorten it.",
+    "memory": "Most of its step is memory traffic: a larger batch does more arithmetic for each byte.",
+    "overhead": "Most of its step is fixed overhead, not arithmetic: a larger batch spreads that over more samples.",
+    "input": "Most of its step is input work that was moved onto it: some of that may be better left to the CPU.",
 }
 
 
@@ -38,48 +41,101 @@ def explain(pipeline: Any) -> str:
     Examples
     --------
     >>> from starvelab import Hardware, Models, Pipeline
-    >>> print(explain(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16, workers=8)))
-    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has it ready in 4 ms. Most of its step is fixed overhead, not arithmetic: a larger batch spreads that over more samples. From batch 23 on the CPU would bind.
+    >>> print(explain(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16)))
+    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. Most of its
+    step is fixed overhead, not arithmetic: a larger batch spreads that over more samples. From batch 23 on the CPU
+    would bind.
     """
+    one_point(pipeline, "explain")
     step = pipeline.solve()
-    if not isinstance(step.binding, str):
-        raise InputError("explain speaks of one point, got a sweep. Pass one batch size and one number of workers.")
     if not pipeline.overlap:
-        return (
-            f"Nothing overlaps, so all stages add up to {format_quantity(step.step_time)}, and the accelerator is busy "
-            f"{percent(step.utilization)} of it. Prefetch batches, so that the slowest resource alone sets the step."
-        )
-    if step.binding == "accelerator":
-        return _fed(pipeline, step)
-    return _starved(pipeline, step)
+        sentences = _in_turn(pipeline, step)
+    elif step.binding == "accelerator":
+        sentences = _fed(pipeline, step)
+    else:
+        sentences = _starved(pipeline, step)
+    return " ".join(sentence for sentence in (step.infeasible_reason, *sentences) if sentence)
 
 
-def _fed(pipeline: Any, step: Any) -> str:
+def _in_turn(pipeline: Any, step: Any) -> tuple[str, ...]:
+    overlapped = pipeline.solve(overlap=True).step_time
+    return (
+        f"Nothing overlaps, so all stages add up to {format_quantity(step.step_time)}, and the accelerator is busy "
+        f"{percent(step.utilization)} of that.",
+        "Prefetch batches, so that the slowest resource alone sets the step: that would be "
+        f"{format_quantity(overlapped)}.",
+    )
+
+
+def _fed(pipeline: Any, step: Any) -> tuple[str, ...]:
     own, following = step.resource_times["accelerator"], step.next_binding
-    text = (
-        f"The accelerator binds: it needs {format_quantity(own)} for a batch of {pipeline.batch_size}, and the "
-        f"{following} has it ready in {format_quantity(step.resource_times[following])}. {_CAUSES[step.cause]}"
+    ready = step.resource_times[following]
+    evidence = (
+        f"The accelerator binds: it needs {format_quantity(own)} for a batch of {pipeline.batch_size}, and "
+        f"{_IN_TIME[following]} in {format_quantity(ready)}."
     )
-    if step.cause == "overhead":
-        text += ": a larger batch spreads that over more samples"
+    # What the formula says of a step whose time was measured is a guess at what is in it.
+    cause = "Its speed is a measured one." if step.basis.startswith("measured") else _CAUSES[step.cause]
     found = crossover(pipeline)
-    later = f" From batch {found.starves_from} on the {found.resource} would bind." if found.starves_from else ""
-    return f"{text}.{later}"
+    if found.starves_from is not None and found.starves_from > pipeline.batch_size:
+        later = f"From batch {found.starves_from} on {CALLED[found.resource]} would bind."
+    elif longer(own.m_as("ms"), ready.m_as("ms")):
+        later = (
+            f"The accelerator would have to be {format_number((own / ready).m_as(''), 3)} times as fast before "
+            f"{CALLED[following]} binds."
+        )
+    else:
+        later = f"They take equally long: with less of either, {CALLED[following]} binds."
+    return evidence, cause, later
 
 
-def _starved(pipeline: Any, step: Any) -> str:
+def _starved(pipeline: Any, step: Any) -> tuple[str, ...]:
     name = step.binding
-    text = (
-        f"The {name} binds: {_WORK[name]} a batch of {pipeline.batch_size} takes {format_quantity(step.step_time)}, "
-        f"and the accelerator needs {format_quantity(step.resource_times['accelerator'])}, so it is busy "
-        f"{percent(step.utilization)} of each step and waits for the rest."
+    called = CALLED[name]
+    evidence = (
+        f"{called[0].upper()}{called[1:]} binds: {_BUSY_WITH[name]} a batch of "
+        f"{pipeline.batch_size} takes {format_quantity(step.step_time)}, so the accelerator, which needs "
+        f"{format_quantity(step.resource_times['accelerator'])}, is busy {percent(step.utilization)} of each step "
+        "and waits for the rest."
     )
-    if name != "CPU":
-        return f"{text} It would have to carry {format_quantity(step.demand_at_ceiling)} of stored data: send fewer bytes or widen the {name}."
+    return evidence, *_REMEDY[name](pipeline, step)
+
+
+def _for_storage(_: Any, step: Any) -> tuple[str, ...]:
+    return (
+        f"To keep it fed, storage would have to deliver {format_quantity(step.demand_at_ceiling)}, and it delivers "
+        f"{format_quantity(step.actual_demand)}: store fewer bytes for each sample, keep them in memory, or use a "
+        "faster drive.",
+    )
+
+
+def _for_link(pipeline: Any, step: Any) -> tuple[str, ...]:
+    sent = (step.throughput * pipeline.sent).m_as("GB * sample / s")
+    wanted, carried = (f"{format_number(sent * times)} GB/s" for times in (step.slowdown, 1))
+    return (
+        f"To keep it fed, {wanted} would have to cross the link, and {carried} do: send fewer bytes for each sample, "
+        "for example as uint8.",
+    )
+
+
+def _for_cpu(pipeline: Any, step: Any) -> tuple[str, ...]:
+    less = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
     if pipeline.cpu_throughput is not None:
-        return f"{text} Prepare less per sample, or elsewhere."
+        in_samples = has_dimension(pipeline.cpu_throughput, "img/s")
+        wanted = step.throughput * step.slowdown if in_samples else step.demand_at_ceiling
+        return (
+            f"To keep it fed, the CPU would have to supply {format_quantity(wanted)}, and it supplies "
+            f"{format_quantity(pipeline.cpu_throughput)}.",
+            less,
+        )
     needed = workers_needed(pipeline)
     if needed.workers is None:
-        return f"{text} No number of workers keeps up: prepare less per sample, or elsewhere."
-    more = f"{text} {needed.workers} workers instead of {pipeline.workers} would keep up"
-    return f"{more}, but: {' '.join(needed.obstacles)}" if needed.obstacles else f"{more}."
+        return (f"No number of workers keeps up. {' '.join(needed.obstacles)}", less)
+    enough = f"{needed.workers} workers instead of {pipeline.workers} would keep up"
+    if not needed.obstacles:
+        return (f"{enough}.",)
+    limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
+    return (f"{enough}, but that meets other limits: {limits}.", less)
+
+
+_REMEDY = {"storage": _for_storage, "CPU": _for_cpu, "link": _for_link}

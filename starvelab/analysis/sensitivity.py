@@ -6,15 +6,17 @@ It moves one resource at a time and asks the rule of the pipeline again; it does
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
 from typing import Any
 
-from ..errors import InputError
-from ..pipeline import RESOURCES
+from ..pipeline import CALLED
+from ..stages import TransformationModel
+from ..stages.cost import longer
 from ..stages.data import storage_bandwidth
 from ..stages.transfer import link_bandwidth
 from ..tables import percent, to_html, to_text
-from ..units import Q_, format_number, format_quantity
+from ..units import Q_, exact, format_number, format_quantity
+from .point import one_point, overlapping
+from .workers import fewest_workers
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,16 @@ class Sensitivity:
     levers: tuple[Lever, ...]
     binding: str
 
-    @property
-    def rows(self) -> list[list[str]]:
-        return [[x.change, format_quantity(x.throughput), f"+{percent(x.gain)}", x.limit] for x in self.levers]
-
     headers = ("change", "throughput", "gain", "pays until")
 
-    def __str__(self) -> str:
+    @property
+    def rows(self) -> list[list[str]]:
+        """One row for each lever, as shown."""
+        return [
+            [one.change, format_quantity(one.throughput), f"+{percent(one.gain)}", one.limit] for one in self.levers
+        ]
+
+    def __repr__(self) -> str:
         return to_text(self.headers, self.rows)
 
     def _repr_html_(self) -> str:
@@ -80,59 +85,79 @@ def sensitivity(pipeline: Any) -> Sensitivity:
     >>> [(lever.resource, round(lever.gain, 3)) for lever in found.levers]
     [('CPU', 0.125), ('accelerator', 0.0)]
     """
+    one_point(pipeline, "sensitivity")
+    overlapping(pipeline, "sensitivity")
     step = pipeline.solve()
-    if not isinstance(step.binding, str):
-        raise InputError("sensitivity looks at one point, got a sweep. Pass one batch size and one number of workers.")
-    if not pipeline.overlap:
-        raise InputError("sensitivity asks which resource binds, got overlap=False: then all of them do.")
-    times = {name: t.m_as("s") for name, t in step.resource_times.items()}
-    a, levers = pipeline.assumptions, []
-
-    def lever(change: str, resource: str, factor: float, limit: str) -> None:
-        new = {**times, resource: times[resource] * factor}
-        gain = max(times.values()) / max(new.values()) - 1
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    levers = []
+    for resource, time in times.items():
+        change, faster, limit = _LEVERS[resource](pipeline, step)
+        gain = max(times.values()) / max({**times, resource: faster}.values()) - 1
+        if resource != step.binding:
+            limit = f"not now: {CALLED[step.binding]} binds"
+        elif not longer(time, times[step.next_binding]):
+            limit = f"not now: {CALLED[step.next_binding]} takes as long"
         levers.append(Lever(change, resource, step.throughput * (1 + gain), gain, limit))
-
-    def others(resource: str) -> tuple[float, str]:
-        """The slowest of the other resources: a lever pays until it is reached."""
-        rest = {name: times[name] for name in RESOURCES if name in times and name != resource}
-        slowest = max(rest, key=rest.__getitem__)
-        return rest[slowest], slowest
-
-    if pipeline.cpu_throughput is None:
-        n = pipeline.workers
-        wanted, following = others("CPU")
-        speedup = a.speedup(n) * times["CPU"] / wanted
-        enough = ceil(speedup - 1e-9) if a.peak_workers == inf and a.contention == 0 else _workers_for(a, speedup)
-        limit = f"{enough} workers, then the {following}" if enough else "never reaches the " + following
-        lever(f"{n + 1} workers instead of {n}", "CPU", a.speedup(n) / a.speedup(n + 1), _pays(limit, "CPU", step))
-    else:
-        lever("CPU a tenth faster", "CPU", 1 / 1.1, _pays(f"{format_number(times['CPU'] / others('CPU')[0], 3)} times, then the {others('CPU')[1]}", "CPU", step))
-    for resource, bandwidth in _bandwidths(pipeline).items():
-        wanted, following = others(resource)
-        limit = f"{format_quantity(bandwidth * times[resource] / wanted)}, then the {following}"
-        factor = (bandwidth / (bandwidth + Q_("1 GB/s"))).m_as("")
-        lever(f"{resource} with 1 GB/s more", resource, factor, _pays(limit, resource, step))
-    wanted, following = others("accelerator")
-    limit = f"{format_number(times['accelerator'] / wanted, 3)} times as fast, then the {following}"
-    lever("accelerator a tenth faster", "accelerator", 1 / 1.1, _pays(limit, "accelerator", step))
     return Sensitivity(tuple(levers), step.binding)
 
 
-def _pays(limit: str, resource: str, step: Any) -> str:
-    return limit if resource == step.binding else f"not now: the {step.binding} binds"
+# Each lever gives the change in words, the time [ms] of its resource after it, and how far more of the same would
+# pay: until that resource is as fast as the one that binds next.
 
 
-def _bandwidths(pipeline: Any) -> dict[str, Any]:
-    found = {}
-    if pipeline.storage is not None:
-        found["storage"] = storage_bandwidth(storage=pipeline.storage).to("GB/s")
-    if pipeline.link is not None:
-        figure = pipeline.assumptions.link_figure
-        found["link"] = link_bandwidth(pipeline.link, pinned=pipeline.pinned, figure=figure).to("GB/s")
-    return found
+def _more_workers(pipeline: Any, step: Any) -> tuple[str, float, str]:
+    if pipeline.cpu_throughput is not None:
+        return _a_tenth_faster("CPU", step)
+    n, following = pipeline.workers, step.next_binding
+    more = pipeline.solve(workers=n + 1).resource_times["CPU"].m_as("ms")
+    a, batch = pipeline.assumptions, pipeline.batch_size
+    wanted = pipeline.resource_costs(exact)[following].at(batch)
+    one = TransformationModel(a).cost(
+        sample_size=pipeline.size, workers=1, worker_rate=pipeline.worker_rate, figure=exact
+    )
+    enough = fewest_workers(one.at(batch) / wanted, a)
+    if enough is None:
+        limit = f"no number of workers is as fast as {CALLED[following]}"
+    else:
+        limit = f"{enough} workers, then {CALLED[following]}"
+    return f"{n + 1} workers instead of {n}", more, limit
 
 
-def _workers_for(assumptions: Any, speedup: float) -> int | None:
-    limit = min(assumptions.peak_workers, 10_000)
-    return next((n for n in range(1, int(limit) + 1) if assumptions.speedup(n) >= speedup), None)
+def _more_storage(pipeline: Any, step: Any) -> tuple[str, float, str]:
+    def time(bandwidth: Any) -> float:
+        """Reading time with another bandwidth and the same latency."""
+        entry = getattr(pipeline.storage, "kind", "") == "Storage"
+        storage = pipeline.storage.replace(bandwidth_sustained=bandwidth) if entry else bandwidth
+        return pipeline.solve(storage=storage).resource_times["storage"].m_as("ms")
+
+    now = storage_bandwidth(storage=pipeline.storage)
+    enough, limit = _until(now, "storage", step)
+    if longer(time(enough), step.resource_times[step.next_binding].m_as("ms") * (1 + 1e-9)):
+        limit = "more requests in flight: latency binds, not bandwidth"
+    return "storage with 1 GB/s more", time(now + Q_("1 GB/s")), limit
+
+
+def _more_link(pipeline: Any, step: Any) -> tuple[str, float, str]:
+    now = link_bandwidth(pipeline.link, pinned=pipeline.pinned, figure=pipeline.assumptions.link_figure)
+    faster = pipeline.solve(link=now + Q_("1 GB/s")).resource_times["link"].m_as("ms")
+    return "link with 1 GB/s more", faster, _until(now, "link", step)[1]
+
+
+def _until(bandwidth: Any, resource: str, step: Any) -> tuple[Any, str]:
+    """The bandwidth at which a resource is as fast as the one that binds next."""
+    enough = (bandwidth * (step.resource_times[resource] / step.resource_times[step.next_binding])).to("GB/s")
+    return enough, f"{format_quantity(enough)}, then {CALLED[step.next_binding]}"
+
+
+def _a_tenth_faster(resource: str, step: Any) -> tuple[str, float, str]:
+    now, wanted = (step.resource_times[name].m_as("ms") for name in (resource, step.next_binding))
+    limit = f"{format_number(now / wanted, 3)} times as fast, then {CALLED[step.next_binding]}"
+    return f"{resource} a tenth faster", now / 1.1, limit
+
+
+_LEVERS = {
+    "storage": _more_storage,
+    "CPU": _more_workers,
+    "link": _more_link,
+    "accelerator": lambda _, step: _a_tenth_faster("accelerator", step),
+}

@@ -5,15 +5,16 @@ One vectorised solve: a point and a million points take the same path.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..catalogue import Entry
 from ..errors import InputError
+from ..pipeline import SWEPT, check_fields
 from ..tables import percent, to_html, to_text
-from ..units import Q_, Quantity
+from ..units import Q_, Quantity, convert
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _SHOWN = 12
@@ -50,6 +51,7 @@ class Sweep:
 
     @property
     def headers(self) -> list[str]:
+        """The names of the columns, as shown."""
         return [name.replace("_", " ") for name in self.columns]
 
     @property
@@ -93,11 +95,19 @@ def sweep(pipeline: Any, **fields: Any) -> Sweep:
     [73.2, 41.9, 26.2]
     """
     if not fields:
-        raise InputError("A sweep needs at least one field with values, got none. Pass batch_size=[32, 64, 128].")
-    pipeline.but(**{name: getattr(pipeline, name, None) for name in fields})  # names are checked first
+        raise InputError(
+            "A sweep needs at least one field with values, got none. Pass for example batch_size=[32, 64, 128]."
+        )
+    check_fields(fields)
+    for name in fields:
+        if name not in SWEPT:
+            raise InputError(
+                f"A sweep takes fields that are numbers or quantities ({', '.join(SWEPT)}), got {name}. "
+                f"Solve once for each {name} instead."
+            )
     values = {name: _values(name, given) for name, given in fields.items()}
     counts = [len(v) for v in values.values()]
-    index = np.indices(counts).reshape(len(counts), -1)
+    index = np.indices(counts, dtype=np.intp).reshape(len(counts), -1)
     grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
     step = pipeline.solve(**grid)
     columns = dict(grid)
@@ -109,15 +119,17 @@ def sweep(pipeline: Any, **fields: Any) -> Sweep:
 
 def _values(name: str, given: Any) -> Any:
     if isinstance(given, Quantity):
-        return Q_(np.atleast_1d(given.magnitude), f"{given.units}")
-    if isinstance(given, str) or not np.iterable(given):
-        raise InputError(f"{name} must be a sequence of values to sweep, got {given!r}. Pass a list.")
-    given = list(given) if not isinstance(given, np.ndarray | range) else given
+        return np.atleast_1d(given)
+    if isinstance(given, str | Entry) or not np.iterable(given):
+        raise InputError(f"{name} must be several values to sweep, got {given!r:.80}. Pass a list.")
+    given = given if isinstance(given, np.ndarray | range) else list(given)
     if len(given) == 0:
-        raise InputError(f"{name} must have at least one value to sweep, got none.")
-    if any(isinstance(x, str | Quantity) for x in given):
-        quantities = [Q_(x) for x in given]
-        return Q_(np.array([q.m_as(quantities[0].units) for q in quantities]), f"{quantities[0].units}")
-    if dataclasses.is_dataclass(given[0]) or not isinstance(given[0], int | float | np.number):
-        raise InputError(f"{name} can only be swept over numbers and quantities, got {given[0]!r}.")
+        raise InputError(f"{name} must have at least one value to sweep, got none. Pass a list of values.")
+    if isinstance(given[0], Entry):
+        raise InputError(
+            f"{name} can be swept over numbers and quantities, got {given[0].name}. Pass a list of bandwidths."
+        )
+    if isinstance(given[0], str | Quantity):
+        first = Q_(given[0])
+        return Q_(np.array([convert(value, f"{first.units}", name).magnitude for value in given]), f"{first.units}")
     return np.asarray(given)

@@ -5,16 +5,17 @@ Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have s
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
 from typing import Any
 
 from ..errors import InputError, MissingFigureError
-from ..stages import TransformationModel
-from ..stages.data import storage_bandwidth
-from ..stages.transfer import link_bandwidth
-from ..units import Q_, exact, format_quantity, whole
+from ..stages import DataModel, TransferModel, TransformationModel
+from ..stages.cost import longer
+from ..units import Q_, exact, format_number, format_quantity, whole
+from .point import one_point, overlapping
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class WorkersNeeded:
     workers : int or None
         The smallest number with which preparing takes no longer than the accelerator; None if no number does.
     exact : Fraction
-        How many times one worker's rate is needed: the same number before rounding up if workers scale linearly.
+        How many times one worker's rate is needed; the number of workers before rounding up, if they scale
+        linearly.
     batch_size : int or None
         None for "at any batch size".
     demand : quantity [data/time]
@@ -77,50 +79,68 @@ def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> Wor
     436
     """
     if pipeline.cpu_throughput is not None:
-        raise InputError("workers_needed counts workers, got a pipeline with cpu_throughput. Give it worker_rate instead.")
+        raise InputError(
+            "workers_needed counts workers, got a pipeline with cpu_throughput. "
+            "Pass cpu_throughput=None, and worker_rate if need be."
+        )
+    one_point(pipeline, "workers_needed", whatever=("workers", *(() if batch_size is None else ("batch_size",))))
+    overlapping(pipeline, "workers_needed")
     a = pipeline.assumptions
     own = pipeline.resource_costs(exact)["accelerator"]
-    one = TransformationModel(a).cost(sample_size=pipeline.size, workers=1, worker_rate=pipeline.worker_rate, figure=exact)
+    one = TransformationModel(a).cost(
+        sample_size=pipeline.size, workers=1, worker_rate=pipeline.worker_rate, figure=exact
+    )
     if batch_size == "any":
         batch, seconds_per_sample = None, own.limit
     else:
         batch = whole(pipeline.batch_size if batch_size is None else batch_size, "batch_size")
         seconds_per_sample = Fraction(own.at(batch)) / batch
     ratio = Fraction(one.limit) / seconds_per_sample
-    workers = _smallest(ratio, a)
-    demand = Q_(float(1 / seconds_per_sample) * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = _obstacles(pipeline, workers, demand, float(1 / seconds_per_sample))
+    workers = fewest_workers(ratio, a)
+    rate = float(1 / seconds_per_sample)
+    demand = Q_(rate * pipeline.size.m_as("GB"), "GB/s")
+    obstacles = _obstacles(pipeline, workers, ratio, rate)
     return WorkersNeeded(workers, ratio, batch, demand, not obstacles, obstacles)
 
 
-def _smallest(ratio: Fraction, assumptions: Any) -> int | None:
-    """The smallest number of workers whose speed-up reaches `ratio`."""
-    if assumptions.contention == 0 and assumptions.coherency == 0:
-        return max(1, ceil(ratio))
-    limit = assumptions.peak_workers
-    if limit == inf:  # contention alone: the speed-up tends to 1 / contention
-        if ratio * exact(assumptions.contention, None, "contention") >= 1:
+def fewest_workers(speedup: Fraction, assumptions: Any) -> int | None:
+    """The smallest number of workers that reaches a speed-up over one of them, or None if no number does."""
+    if speedup <= 1:
+        return 1
+    most = assumptions.peak_workers
+    if most == inf:
+        # Contention alone: n / (1 + contention (n - 1)) tends to 1 / contention. Solved for n:
+        contention = exact(assumptions.contention, None, "contention", zero=True)
+        if speedup * contention >= 1:
             return None
-        limit = ceil(ratio / (1 - ratio * exact(assumptions.contention, None, "contention"))) + 1
-    return next((n for n in range(1, limit + 1) if assumptions.speedup(n, exact) >= ratio), None)
+        return ceil(speedup * (1 - contention) / (1 - speedup * contention))
+    # It rises up to `most`, so halving finds the first that is enough.
+    found = 1 + bisect_left(range(1, most + 1), speedup, key=lambda n: assumptions.speedup(n, exact))
+    return found if found <= most else None
 
 
-def _obstacles(pipeline: Any, workers: int | None, demand: Any, rate: float) -> tuple[str, ...]:
-    hardware, found = pipeline.hardware, []
+def _obstacles(pipeline: Any, workers: int | None, speedup: Fraction, rate: float) -> tuple[str, ...]:
+    """What stands in the way of preparing, reading and copying that many samples a second."""
+    a, hardware, found = pipeline.assumptions, pipeline.hardware, []
     cores = hardware.get("host_cores")
     if workers is None:
-        peak = pipeline.assumptions.peak_workers
-        found.append(f"Past {peak} workers more of them slow each other down." if peak < inf else "Workers get in each other's way.")
+        most = 1 / a.contention if a.peak_workers == inf else a.speedup(a.peak_workers)
+        found.append(
+            f"Workers get in each other's way: together they reach at most {format_number(most, 3)} times what one "
+            f"does, and it would take {format_number(speedup, 3)} times."
+        )
     elif cores is not None and workers > cores:
-        found.append(f"A typical host gives each {hardware.name} {cores} physical cores.")
-    drive = _known(lambda: storage_bandwidth(storage=pipeline.storage or hardware))
-    if drive is not None and demand > drive:
-        found.append(f"Reading would take {format_quantity(demand)}, and the drive gives {format_quantity(drive)}.")
-    figure = pipeline.assumptions.link_figure
-    link = _known(lambda: link_bandwidth(pipeline.link or hardware, pinned=pipeline.pinned, figure=figure))
-    sent = Q_(rate, "1/s") * (pipeline.size if pipeline.sent_size is None else pipeline.sent_size)
-    if link is not None and sent > link:
-        found.append(f"The copies would take {format_quantity(sent.to('GB/s'))}, and the link gives {format_quantity(link)}.")
+        found.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
+    drive = hardware if pipeline.storage is None else pipeline.storage
+    reading = _known(lambda: DataModel(a).cost(sample_size=pipeline.size, source=drive).limit)
+    if reading is not None and longer(reading * rate, 1):
+        demand, supply = (Q_(pipeline.size.m_as("GB") * x, "GB/s") for x in (rate, 1 / reading))
+        found.append(f"Reading would take {format_quantity(demand)}, and the drive gives {format_quantity(supply)}.")
+    way = hardware if pipeline.link is None else pipeline.link
+    copying = _known(lambda: TransferModel(a).cost(sent_size=pipeline.sent, link=way, pinned=pipeline.pinned).limit)
+    if copying is not None and longer(copying * rate, 1):
+        demand, supply = (Q_(pipeline.sent.m_as("GB") * x, "GB/s") for x in (rate, 1 / copying))
+        found.append(f"Copying would take {format_quantity(demand)}, and the link gives {format_quantity(supply)}.")
     return tuple(found)
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import numpy as np
-
-from ..assumptions import TUTORIAL, Assumptions
+from ..catalogue import Entry
 from ..errors import InputError, MissingFigureError
-from ..units import Q_, Quantity, positive
-from .cost import Cost, Line
+from ..units import Q_, Quantity, as_quantity, has_dimension, positive
+from .cost import Cost, Line, longer
+from .stage import Stage
+
+
+_FIELD = {"Hardware": "storage_bandwidth", "Storage": "bandwidth_sustained"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class DataResult:
 
 
 @dataclass(frozen=True)
-class DataModel:
+class DataModel(Stage):
     """The storage device: bandwidth, and latency of each request.
 
     Parameters
@@ -53,8 +55,6 @@ class DataModel:
     ----------
     Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls.
     """
-
-    assumptions: Assumptions = TUTORIAL
 
     def solve(self, *, workload_data_rate: Any, hardware: Any = None, storage: Any = None, bandwidth: Any = None) -> DataResult:
         """Compare a demand with what the drive supplies.
@@ -83,9 +83,8 @@ class DataModel:
         """
         demand = positive(_per_second(workload_data_rate), "B/s", "workload_data_rate", zero=True)
         source = storage_bandwidth(hardware=hardware, storage=storage, bandwidth=bandwidth)
-        supply = positive(source, "B/s", "storage bandwidth")
-        share = demand / supply
-        return DataResult(source, share, share > 1 if np.ndim(share) else bool(share > 1))
+        share = demand / positive(source, "B/s", "storage bandwidth")
+        return DataResult(supply_bw=source, utilization=share, is_stalled=longer(share, 1))
 
     def cost(self, *, sample_size: Any, source: Any, figure: Any = positive) -> Cost:
         """Reading time of a batch; `source` is an entry with a drive, or a bandwidth."""
@@ -93,26 +92,26 @@ class DataModel:
             storage_bandwidth(storage=source), "B/s", "storage bandwidth"
         )
         legs = [Line(0, seconds)]
-        if self.assumptions.requests_in_flight < inf and hasattr(source, "get"):
-            latency = source.get("request_latency", Q_("0 ms")) if source.kind == "Storage" else Q_("0 ms")
-            waits = figure(latency, "s", "request_latency", zero=True) + seconds
-            legs.append(Line(0, waits / figure(self.assumptions.requests_in_flight, None, "requests_in_flight")))
+        in_flight = self.assumptions.requests_in_flight
+        if in_flight < inf and isinstance(source, Entry):
+            wait = figure(source.get("request_latency", Q_("0 ms")), "s", "request_latency", zero=True)
+            legs.append(Line(0, (wait + seconds) / figure(in_flight, None, "requests_in_flight")))
         return Cost(tuple(legs))
 
 
 def storage_bandwidth(*, hardware: Any = None, storage: Any = None, bandwidth: Any = None) -> Any:
     """The bandwidth [data/time] of whatever was named first: a figure, a drive, a host's drive."""
-    if bandwidth is not None:
-        return Q_(bandwidth) if isinstance(bandwidth, str) else bandwidth
-    if isinstance(storage, str | Quantity):
-        return Q_(storage) if isinstance(storage, str) else storage
-    entry = hardware if storage is None else storage
+    given = storage if bandwidth is None else bandwidth
+    if isinstance(given, str | Quantity):
+        return as_quantity(given, "B/s", "storage bandwidth")
+    entry = hardware if given is None else given
     remedy = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
     if entry is None:
         raise MissingFigureError(f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {remedy}")
-    field = {"Hardware": "storage_bandwidth", "Storage": "bandwidth_sustained"}.get(getattr(entry, "kind", ""))
+    field = _FIELD.get(entry.kind) if isinstance(entry, Entry) else None
     if field is None:
-        raise InputError(f"storage must be an entry of Storage or Hardware or a bandwidth, got {entry!r}. {remedy}")
+        came = f"{entry.kind}.{entry.path}" if isinstance(entry, Entry) else f"{entry!r:.80}"
+        raise InputError(f"storage must be an entry of Storage or Hardware or a bandwidth, got {came}. {remedy}")
     value = entry.get(field)
     if value is None:
         raise MissingFigureError(f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}")
@@ -121,6 +120,4 @@ def storage_bandwidth(*, hardware: Any = None, storage: Any = None, bandwidth: A
 
 def _per_second(rate: Any) -> Any:
     """A throughput [sample/time] times a size of one sample is a data rate: the sample cancels."""
-    if isinstance(rate, Quantity) and rate.is_compatible_with("sample * byte / second"):
-        return rate / Q_("1 sample")
-    return rate
+    return rate / Q_("1 sample") if has_dimension(rate, "sample * byte / second") else rate

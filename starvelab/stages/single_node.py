@@ -6,15 +6,17 @@ It knows arithmetic, memory traffic and fixed overhead; not where the batch come
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor
 from typing import Any
 
 import numpy as np
 
-from ..assumptions import TUTORIAL, Assumptions, check_phase
-from ..catalogue import measured_rate
+from ..assumptions import check_phase
+from ..catalogue import check_entry, measured_rate
 from ..errors import InputError, MissingFigureError
 from ..units import Q_, format_quantity, positive, whole
-from .cost import Cost, Line
+from .cost import Cost, Line, largest
+from .stage import Stage
 
 # Bytes of one element; fp16 and bf16 share the tensor cores' rate.
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -23,6 +25,9 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 @dataclass(frozen=True)
 class SingleNodeResult:
     """The answer of `SingleNodeModel.solve`; arrays where a swept argument was one.
+
+    Where the latency comes from a measured rate, the three times are still those of the formula: they say what
+    such a step is made of, and need not add up to it.
 
     Attributes
     ----------
@@ -45,7 +50,7 @@ class SingleNodeResult:
     memory_needed : quantity [data] or None
         None where the catalogue has no activation size.
     feasible : bool
-        Whether the step fits in the accelerator's memory, as far as both figures are known.
+        Whether the step fits in the accelerator's memory; True where either figure is not known.
     infeasible_reason : str
     """
 
@@ -66,7 +71,7 @@ class SingleNodeResult:
 
 
 @dataclass(frozen=True)
-class SingleNodeModel:
+class SingleNodeModel(Stage):
     """The accelerator alone: the larger of arithmetic and memory traffic, plus overhead.
 
     Parameters
@@ -84,9 +89,9 @@ class SingleNodeModel:
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
     """
 
-    assumptions: Assumptions = TUTORIAL
-
-    def solve(self, *, model: Any, hardware: Any, batch_size: Any, precision: str = "fp16", phase: str | None = None) -> SingleNodeResult:
+    def solve(
+        self, *, model: Any, hardware: Any, batch_size: Any, precision: str = "fp16", phase: str | None = None
+    ) -> SingleNodeResult:
         """Time one step of a batch.
 
         Parameters
@@ -109,84 +114,95 @@ class SingleNodeModel:
         (11.74, 21800, 'Compute')
         """
         batch = whole(batch_size, "batch_size")
-        phase = check_phase(phase or self.assumptions.phase)
-        compute, memory, overhead = self._legs(model, hardware, precision, phase, positive)
-        step = self.cost(model=model, hardware=hardware, precision=precision, phase=phase).at(batch)
-        times = [line.at(batch) for line in (compute, memory, overhead)]
-        flop = self._flop(model, phase)
-        peak = _peak(hardware, precision)
+        phase = self._check(model, hardware, precision, phase)
+        legs = self._legs(model, hardware, precision, phase, positive)
         rate = self._measured(model, hardware, precision, phase)
-        needed = self._memory(model, batch, precision, phase)
-        feasible, reason = _fits(needed, hardware)
+        step = _cost(legs, rate, positive).at(batch)
+        compute, memory, overhead = (leg.at(batch) for leg in legs)
+        flop = self._flop(model, phase, positive)
+        peak = _peak(hardware, precision)
+        held = self._memory(model, precision, phase)
+        feasible, reason = _fits(held, batch, hardware)
         return SingleNodeResult(
             latency=Q_(step * 1e3, "ms"),
             throughput=Q_(batch / step, "img/s"),
-            bottleneck=_largest(("Compute", "Memory"), times[:2]),
-            cause=_largest(("compute", "memory", "overhead"), times),
-            compute_time=Q_(times[0] * 1e3, "ms"),
-            memory_time=Q_(times[1] * 1e3, "ms"),
-            overhead_time=Q_((times[2] if np.ndim(batch) == 0 else np.broadcast_to(times[2], batch.shape)) * 1e3, "ms"),
+            bottleneck=_largest({"Compute": compute, "Memory": memory}),
+            cause=_largest({"compute": compute, "memory": memory, "overhead": overhead}),
+            compute_time=Q_(compute * 1e3, "ms"),
+            memory_time=Q_(memory * 1e3, "ms"),
+            overhead_time=Q_(overhead * 1e3, "ms"),
             work=Q_(flop / 1e9, "GFLOP"),
             peak=peak,
             mfu=flop * batch / (step * positive(peak, "FLOP/s", "peak")),
             basis="peak x efficiency" if rate is None else f"measured: {rate.framework}, {rate.fact.source}",
-            memory_needed=None if needed is None else Q_(needed, "GB"),
+            memory_needed=None if held is None else Q_(held.at(batch), "GB"),
             feasible=feasible,
             infeasible_reason=reason,
         )
 
-    def cost(self, *, model: Any, hardware: Any, precision: str = "fp16", phase: str | None = None, figure: Any = positive) -> Cost:
+    def cost(
+        self, *, model: Any, hardware: Any, precision: str = "fp16", phase: str | None = None, figure: Any = positive
+    ) -> Cost:
         """Time of a step as a function of the batch size."""
-        phase = check_phase(phase or self.assumptions.phase)
-        rate = self._measured(model, hardware, precision, phase)
-        if rate is not None:
-            return Cost((Line(0, 1 / figure(rate.fact.value, "sample/s", "measured rate")),))
-        compute, memory, overhead = self._legs(model, hardware, precision, phase, figure)
-        return Cost((compute + overhead, memory + overhead))
+        phase = self._check(model, hardware, precision, phase)
+        legs = self._legs(model, hardware, precision, phase, figure)
+        return _cost(legs, self._measured(model, hardware, precision, phase), figure)
+
+    def _check(self, model: Any, hardware: Any, precision: str, phase: str | None) -> str:
+        """The phase to use, once the rest is known to be what it should be."""
+        check_entry(model, "Models", "model")
+        check_entry(hardware, "Hardware", "hardware")
+        if precision not in ELEMENT_BYTES:
+            raise InputError(f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}.")
+        return check_phase(self.assumptions.phase if phase is None else phase)
 
     def _measured(self, model: Any, hardware: Any, precision: str, phase: str) -> Any:
         if not self.assumptions.measured_rates:
             return None
         return measured_rate(hardware=hardware, model=model, precision=precision, phase=phase)
 
-    def _factor(self, phase: str, figure: Any = positive) -> Any:
+    def _factor(self, phase: str, figure: Any) -> Any:
         return figure(self.assumptions.training_factor if phase == "training" else 1, None, "training_factor")
 
-    def _macs(self, model: Any) -> Any:
-        return model.get(self.assumptions.macs_figure) or model.macs_forward
-
-    def _flop(self, model: Any, phase: str) -> float:
-        macs = positive(self._macs(model), "MAC", "macs_forward")
-        return macs * self.assumptions.flop_per_mac * self._factor(phase)
+    def _flop(self, model: Any, phase: str, figure: Any) -> Any:
+        a = self.assumptions
+        macs = figure(model.get(a.macs_figure, model.macs_forward), "MAC", a.macs_figure)
+        return macs * figure(a.flop_per_mac, None, "flop_per_mac") * self._factor(phase, figure)
 
     def _legs(self, model: Any, hardware: Any, precision: str, phase: str, figure: Any) -> tuple[Line, Line, Line]:
+        """Arithmetic, memory traffic, fixed overhead."""
         a, factor = self.assumptions, self._factor(phase, figure)
         rate = figure(_peak(hardware, precision), "FLOP/s", "peak") * figure(a.efficiency, None, "efficiency")
-        flop = figure(self._macs(model), "MAC", "macs_forward") * figure(a.flop_per_mac, None, "flop_per_mac")
-        compute = Line(0, flop * factor / rate)
+        compute = Line(0, self._flop(model, phase, figure) / rate)
         bandwidth = figure(hardware.memory_bandwidth, "B/s", "memory_bandwidth")
         weights = figure(model.parameters * ELEMENT_BYTES[precision], None, "parameters") * factor / bandwidth
         memory = Line(weights, weights * figure(a.activation_traffic, None, "activation_traffic", zero=True))
-        layers = figure(model.layers, None, "layers") * figure(a.overhead_per_layer, "s", "overhead_per_layer", zero=True)
-        overhead = Line(layers * factor + figure(a.overhead_per_step, "s", "overhead_per_step", zero=True), 0)
-        return compute, memory, overhead
+        layer = figure(a.overhead_per_layer, "s", "overhead_per_layer", zero=True)
+        dispatch = figure(a.overhead_per_step, "s", "overhead_per_step", zero=True)
+        return compute, memory, Line(model.layers * layer * factor + dispatch, 0)
 
-    def _memory(self, model: Any, batch: Any, precision: str, phase: str) -> Any:
-        """GB a step holds: parameters with their state, and the activations of every sample."""
+    def _memory(self, model: Any, precision: str, phase: str) -> Line | None:
+        """GB that a step holds: parameters with their state, and the activations of every sample."""
         activation = model.get("activation_size")  # at two bytes an element
         if activation is None:
             return None
         a, element = self.assumptions, ELEMENT_BYTES[precision]
-        held = positive(activation, "GB", "activation_size") * element / 2 * batch
+        sample = positive(activation, "GB", "activation_size") * element / 2
         if phase == "training":
-            return model.parameters * a.state_bytes / 1e9 + held
-        return model.parameters * element / 1e9 + held * a.forward_activation
+            return Line(model.parameters * a.state_bytes / 1e9, sample)
+        return Line(model.parameters * element / 1e9, sample * a.forward_activation)
+
+
+def _cost(legs: tuple[Line, Line, Line], rate: Any, figure: Any) -> Cost:
+    """The larger of arithmetic and memory traffic, plus overhead; or what a measured rate says."""
+    if rate is not None:
+        return Cost((Line(0, 1 / figure(rate.fact.value, "sample/s", "measured rate")),))
+    compute, memory, overhead = legs
+    return Cost((compute + overhead, memory + overhead))
 
 
 def _peak(hardware: Any, precision: str) -> Any:
     """Peak arithmetic rate [compute/time] of dense matrices at a precision."""
-    if precision not in ELEMENT_BYTES:
-        raise InputError(f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}.")
     peak = hardware.get(f"peak_{precision}_dense")
     if peak is None:
         listed = [name.split("_")[1] for name in hardware.facts if name.startswith("peak_")]
@@ -197,26 +213,26 @@ def _peak(hardware: Any, precision: str) -> Any:
     return peak
 
 
-def _largest(names: tuple[str, ...], times: Any) -> Any:
-    """The name of the largest, in the order of the names when equal; an array of names for a sweep."""
-    if all(np.ndim(t) == 0 for t in times):
-        return names[max(range(len(names)), key=times.__getitem__)]
-    largest, chosen = times[0], np.zeros(np.broadcast_shapes(*(np.shape(t) for t in times)), dtype=np.int8)
-    for i, t in enumerate(times[1:], start=1):
-        chosen = np.where(t > largest, np.int8(i), chosen)
-        largest = np.maximum(largest, t)
-    return np.array(names)[chosen]
+def _largest(times: dict[str, Any]) -> Any:
+    """The name of the largest, the first of equals; an array of names for a sweep."""
+    if all(np.ndim(t) == 0 for t in times.values()):
+        return max(times, key=times.__getitem__)
+    return np.array([*times])[largest([*times.values()])]
 
 
-def _fits(needed: Any, hardware: Any) -> tuple[Any, str]:
-    """Whether `needed` GB fit in the accelerator's memory, as far as both are known, and if not, why."""
-    capacity = hardware.get("memory_capacity")
-    if needed is None or capacity is None:
+def _fits(held: Line | None, batch: Any, hardware: Any) -> tuple[Any, str]:
+    """Whether a step fits in the accelerator's memory, as far as both are known, and if not, why."""
+    memory = hardware.get("memory_capacity")
+    if held is None or memory is None:
         return True, ""
-    fits = needed <= positive(capacity, "GB", "memory_capacity")
+    capacity = positive(memory, "GB", "memory_capacity")
+    needed = held.at(batch)
+    fits = needed <= capacity
     if np.all(fits):
         return fits, ""
+    most = floor((capacity - held.fixed) / held.per_sample) if held.per_sample else 0
+    remedy = f"Use a batch of at most {most}." if most > 0 else "No batch fits: use an accelerator with more memory."
     return fits, (
         f"The step needs about {format_quantity(Q_(np.max(needed), 'GB'))} of memory, and "
-        f"{hardware.name} has {format_quantity(capacity)}. Use a smaller batch."
+        f"{hardware.name} has {format_quantity(memory)}. {remedy}"
     )

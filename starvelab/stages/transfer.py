@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..assumptions import TUTORIAL, Assumptions
+from ..catalogue import Entry
 from ..errors import InputError, MissingFigureError
-from ..units import Q_, Quantity, positive, whole
+from ..units import Q_, Quantity, as_quantity, positive, whole
 from .cost import Cost, Line
+from .stage import Stage
+
+_PREFIX = {"Hardware": "link_", "Links": ""}
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class TransferResult:
 
 
 @dataclass(frozen=True)
-class TransferModel:
+class TransferModel(Stage):
     """The host-to-device link, from pinned or pageable memory.
 
     Parameters
@@ -40,8 +43,6 @@ class TransferModel:
     ----------
     NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
     """
-
-    assumptions: Assumptions = TUTORIAL
 
     def solve(self, *, batch_size: Any, sent_size: Any, link: Any, pinned: bool = True) -> TransferResult:
         """Time to copy one batch.
@@ -79,14 +80,19 @@ class TransferModel:
 def link_bandwidth(link: Any, *, pinned: bool, figure: str) -> Any:
     """The bandwidth [data/time] of a link, an accelerator's own link, or the figure itself."""
     if isinstance(link, str | Quantity):
-        return Q_(link) if isinstance(link, str) else link
-    prefix = {"Hardware": "link_", "Links": ""}.get(getattr(link, "kind", ""))
+        return as_quantity(link, "B/s", "link bandwidth")
+    prefix = _PREFIX.get(link.kind) if isinstance(link, Entry) else None
     if prefix is None:
-        raise InputError(f'link must be an entry of Links or Hardware or a bandwidth, got {link!r}. Pass Q_("32 GB/s").')
+        came = f"{link.kind}.{link.path}" if isinstance(link, Entry) else f"{link!r:.80}"
+        raise InputError(
+            f"link must be an entry of Links or Hardware or a bandwidth, got {came}. "
+            'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+        )
     field = f"{prefix}bandwidth_" + (figure if pinned else "pageable_sustained")
     value = link.get(field)
     if value is None:
         raise MissingFigureError(
-            f"TransferModel needs {field}, and {link.name} lists none. Pass link=Links.PCIe4_x16 or a bandwidth."
+            f"TransferModel needs {field}, and {link.name} lists none. "
+            'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
         )
     return value

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..assumptions import TUTORIAL, Assumptions
+from ..assumptions import supply_rate
 from ..errors import InputError
-from ..units import Q_, Quantity, positive, whole
-from .cost import Cost, Line
+from ..units import Q_, has_dimension, positive, whole
+from .cost import Cost, Line, longer, plain
+from .stage import Stage
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TransformationResult:
 
 
 @dataclass(frozen=True)
-class TransformationModel:
+class TransformationModel(Stage):
     """The CPU workers: preparing a batch takes its size over what all workers supply together.
 
     Parameters
@@ -57,8 +58,6 @@ class TransformationModel:
     ----------
     Bachkaniwala et al., IISWC 2024 (Lotus), Table II and section V-D, for measured rates and scaling.
     """
-
-    assumptions: Assumptions = TUTORIAL
 
     def solve(
         self,
@@ -79,7 +78,11 @@ class TransformationModel:
         sample_size_bytes : quantity [data]
             Stored size of one sample; not needed for a rate in samples.
         cpu_throughput : quantity [data/time] or [sample/time]
-            What all workers supply together; or give `workers` (and `worker_rate`) instead.
+            What all workers supply together.
+        workers : int or array
+            In place of `cpu_throughput`: how many workers there are.
+        worker_rate : quantity [data/time] or [sample/time]
+            What one of them prepares alone; that of the assumptions unless given.
 
         Raises
         ------
@@ -100,13 +103,12 @@ class TransformationModel:
         cpu = cost.at(batch) * 1e3
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
         step = np.maximum(cpu, device)
-        bound = cpu > device
         return TransformationResult(
-            Q_(cpu, "ms"),
-            Q_(device, "ms"),
-            bound if np.ndim(bound) else bool(bound),
-            _plain(device / step),
-            _plain(step / device),
+            transform_time=Q_(cpu, "ms"),
+            accelerator_step_time=Q_(device, "ms"),
+            is_bottleneck=longer(cpu, device),
+            accelerator_utilization=plain(device / step),
+            slowdown_factor=plain(step / device),
         )
 
     def cost(
@@ -125,18 +127,14 @@ class TransformationModel:
         if cpu_throughput is not None and worker_rate is not None:
             raise InputError("worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead.")
         if workers is None:
-            rate, what, speedup = cpu_throughput, "cpu_throughput", 1
+            what, speedup = "cpu_throughput", 1
+            rate = supply_rate(cpu_throughput, what)
         else:
-            rate, what = self.assumptions.worker_rate if worker_rate is None else worker_rate, "worker_rate"
-            speedup = self.assumptions.speedup(whole(workers, "workers"), figure)
-        rate = Q_(rate) if isinstance(rate, str) else rate
-        if isinstance(rate, Quantity) and rate.is_compatible_with("sample/s"):
+            what, speedup = "worker_rate", self.assumptions.speedup(whole(workers, "workers"), figure)
+            rate = supply_rate(self.assumptions.worker_rate if worker_rate is None else worker_rate, what)
+        if has_dimension(rate, "sample/s"):
             return Cost((Line(0, 1 / (figure(rate, "sample/s", what) * speedup)),))
         if sample_size is None:
             raise InputError(f"A {what} in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.")
         size = figure(sample_size, "B", "sample_size")
         return Cost((Line(0, size / (figure(rate, "B/s", what) * speedup)),))
-
-
-def _plain(value: Any) -> Any:
-    return value if np.ndim(value) else float(value)

@@ -1,0 +1,57 @@
+"""The box every widget of the lab stands in: keys pressed inside it stay inside, and its parts have names.
+
+It does not know what is in the box. Without anywidget's front end the box still works, by mouse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+BOX_CLASS = "starvelab-box"
+SPOKEN_CLASS = "starvelab-spoken"
+LISTED_CLASS = "starvelab-listed"
+
+
+class _Keyboard(anywidget.AnyWidget):
+    """Invisible: its script and its style dress the nearest box around it."""
+
+    _esm = Path(__file__).with_name("keyboard.js")
+    _css = Path(__file__).with_name("keyboard.css")
+    name = traitlets.Unicode().tag(sync=True)
+
+
+class Box(ipywidgets.VBox):
+    """A column of widgets that is one named group.
+
+    Parameters
+    ----------
+    name : str
+        What a screen reader calls the group.
+    children : sequence of widgets
+        What stands in it.
+    """
+
+    def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: Any) -> None:
+        # If the front end of anywidget is missing, JupyterLab puts an error in place of that widget.
+        # The hidden box around it keeps that out of sight.
+        hidden = ipywidgets.VBox([_Keyboard(name=name)], layout={"display": "none"})
+        super().__init__([*children, hidden], **kwargs)
+        self.add_class(BOX_CLASS)
+        self._in_words = name
+
+    def __repr__(self) -> str:
+        # What a page without widgets shows, and what nbgrader stores beside the widget.
+        return f"[{self._in_words}]"
+
+
+def spoken(**kwargs: Any) -> ipywidgets.HTML:
+    """An HTML widget whose changes a screen reader reads out."""
+    made = ipywidgets.HTML(**kwargs)
+    made.add_class(SPOKEN_CLASS)
+    return made

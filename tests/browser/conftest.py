@@ -1,0 +1,77 @@
+"""One JupyterLab for all browser tests of a run, one Chromium for each file.
+
+A browser kept longer would leave its event loop running, and tests that start their own would fail after it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab_in_browser import (
+    REPOSITORY,
+    OpenNotebook,
+    Server,
+    chromium,
+    jupyterlab,
+    open_notebook,
+    write_notebook,
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A JupyterLab on a copy of the lab: nothing that a test does reaches the repository."""
+    folder = tmp_path_factory.mktemp("lab")
+    for name in ("labs", "solutions"):
+        if (REPOSITORY / name).exists():
+            shutil.copytree(
+                REPOSITORY / name,
+                folder / name,
+                ignore=shutil.ignore_patterns("predictions.json*", ".ipynb_checkpoints", "__pycache__"),
+            )
+    with jupyterlab(folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server: Server, browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., OpenNotebook]]:
+    """Open a notebook: one that stands in the server's folder, or one made of the cells that are given.
+
+    A notebook that is made has a folder of its own, and so its own predictions.json.
+    """
+    with ExitStack() as stack:
+
+        def open_one(*cells: str, path: Path | None = None) -> OpenNotebook:
+            if path is None:
+                path = write_notebook(server.folder / request.node.name / "notebook.ipynb", *cells)
+            return stack.enter_context(open_notebook(browser, server, path))
+
+        yield open_one
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures go: the folder named by STARVELAB_SCREENSHOTS, or a temporary one."""
+    named = os.environ.get("STARVELAB_SCREENSHOTS")
+    return Path(named) if named else tmp_path_factory.mktemp("screenshots")

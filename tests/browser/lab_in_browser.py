@@ -1,0 +1,385 @@
+"""A real JupyterLab and a real Chromium, driven from Python: what a learner sees, and nothing simulated.
+
+It knows notebooks, cells, outputs and themes. It does not know what any notebook of the lab teaches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+
+# No display, no profile of the user, no network: these keep Chromium quiet on a build machine and as root.
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+# The settings that the lab ships: no news pop-up, and cells that stay in the page when scrolled away.
+LAB_SETTINGS = REPOSITORY / "binder" / "jupyter"
+
+START_SECONDS = 90
+ACTION_SECONDS = 60
+# Chromium paints no texture beyond 16384 pixels; longer notebooks are photographed in parts.
+TALLEST_PICTURE = 12_000
+
+
+def find_chromium() -> str:
+    """Path of the Chromium to use: the variable CHROMIUM, else the first usual name on PATH."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise RuntimeError(
+                f"The variable CHROMIUM must name a program, got {named!r}. Correct it, or unset it."
+            )
+        return found
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise RuntimeError(
+        "The browser tests need Chromium, and none of chromium, chromium-browser, google-chrome is on PATH. "
+        "Install one (on Debian: apt-get install chromium) or set the variable CHROMIUM to its path."
+    )
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running JupyterLab."""
+
+    url: str
+    folder: Path
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def _wait_until_up(url: str, process: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(f"{url}/api/status", timeout=2).close()
+            return
+        except OSError:  # URLError is one: nobody listens yet
+            time.sleep(0.2)
+    raise RuntimeError(
+        f"JupyterLab did not come up within {START_SECONDS} s. Its log ends:\n{log.read_text()[-3000:]}"
+    )
+
+
+@contextlib.contextmanager
+def jupyterlab(folder: Path) -> Iterator[Server]:
+    """A JupyterLab on `folder`, set up as `make lab` does, with nothing of the user's own."""
+    with tempfile.TemporaryDirectory(prefix="starvelab-jupyter-", ignore_cleanup_errors=True) as home:
+        home = Path(home)
+        environment = dict(os.environ)
+        environment.update(
+            HOME=str(home),
+            IPYTHONDIR=str(home / "ipython"),
+            JUPYTER_CONFIG_DIR=str(home / "config"),
+            JUPYTER_CONFIG_PATH=str(LAB_SETTINGS),
+            JUPYTER_DATA_DIR=str(home / "data"),
+            JUPYTER_RUNTIME_DIR=str(home / "runtime"),
+            JUPYTERLAB_SETTINGS_DIR=str(home / "settings"),
+            JUPYTERLAB_WORKSPACES_DIR=str(home / "workspaces"),
+            PYTHONPATH=os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])),
+        )
+        port = _free_port()
+        command = [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+            "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
+            f"--ServerApp.root_dir={folder}",
+            "--IdentityProvider.token=", "--PasswordIdentityProvider.hashed_password=",
+            # Its `window.jupyterapp` is how the harness asks for a command, a theme or the state of a kernel.
+            "--LabApp.expose_app_in_browser=True",
+        ]  # fmt: skip
+        log = home / "jupyterlab.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=folder,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _wait_until_up(url, process, log)
+            yield Server(url=url, folder=folder)
+        finally:
+            _stop(process)
+
+
+def _stop(process: subprocess.Popen) -> None:
+    """End the server and the kernels it started: they share its process group."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=15)
+    with contextlib.suppress(ProcessLookupError, AttributeError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless Chromium with an empty profile."""
+    path = find_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    """Write a notebook of code cells; a source that starts with ``%% md`` becomes a Markdown cell."""
+    notebook = nbformat.v4.new_notebook()
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    for source in cells:
+        if source.startswith("%% md\n"):
+            notebook.cells.append(nbformat.v4.new_markdown_cell(source.removeprefix("%% md\n")))
+        else:
+            notebook.cells.append(nbformat.v4.new_code_cell(source))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+@dataclass(frozen=True)
+class OpenNotebook:
+    """One notebook open in JupyterLab."""
+
+    page: Page
+    path: Path
+
+    def command(self, name: str, **arguments: object) -> None:
+        """Run one of JupyterLab's commands and wait for it to end."""
+        self.page.evaluate(
+            "([name, args]) => jupyterapp.commands.execute(name, args).then(() => null)", [name, arguments]
+        )
+
+    def run_all(self, *, timeout: float = 180) -> None:
+        """Run every cell, as Run All does, and wait until the kernel is idle and the widgets are drawn."""
+        self.command("notebook:run-all-cells")
+        self.wait_until_idle(timeout=timeout)
+
+    def restart_kernel(self) -> None:
+        """Restart the kernel: nothing that Python remembered survives, the files do."""
+        self.page.evaluate(
+            """async () => {
+                const panel = jupyterapp.shell.currentWidget;
+                await panel.sessionContext.session.kernel.restart();
+            }"""
+        )
+        self.wait_until_idle()
+
+    def clear_outputs(self) -> None:
+        """Remove every output, so that what is seen next was drawn after this."""
+        self.command("notebook:clear-all-cell-outputs")
+
+    def wait_until_idle(self, *, timeout: float = 60) -> None:
+        """Wait until the kernel is idle, no cell waits its turn, and no widget is still being made."""
+        self.page.wait_for_function(
+            """() => {
+                const panel = jupyterapp.shell.currentWidget;
+                const kernel = panel?.sessionContext?.session?.kernel;
+                const waiting = panel?.content.widgets.some(cell => cell.promptNode?.textContent.includes('*')
+                    || cell.node.querySelector('.jp-InputPrompt')?.textContent.includes('*'));
+                return kernel?.status === 'idle' && kernel.connectionStatus === 'connected' && !waiting
+                    && !panel.node.textContent.includes('Loading widget...');
+            }""",
+            timeout=timeout * 1000,
+        )
+        # Widgets are drawn from messages that arrive after the kernel says idle: two frames later they stand.
+        self.page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+        )
+        self.page.wait_for_timeout(300)
+
+    def cells(self) -> list[dict]:
+        """Every cell as it stands: type, source, execution count and outputs."""
+        return self.page.evaluate(
+            """() => jupyterapp.shell.currentWidget.content.widgets.map(cell => ({
+                type: cell.model.type,
+                source: cell.model.sharedModel.getSource(),
+                count: cell.model.executionCount ?? null,
+                outputs: cell.model.outputs ? cell.model.outputs.toJSON() : [],
+            }))"""
+        )
+
+    def cells_not_run(self) -> list[str]:
+        """Sources of the code cells that have text and have not run."""
+        return [
+            cell["source"]
+            for cell in self.cells()
+            if cell["type"] == "code" and cell["source"].strip() and not cell["count"]
+        ]
+
+    def errors(self) -> list[str]:
+        """One line per error output: the error and the first line of the cell that raised it."""
+        return [
+            f"{output['ename']}: {output['evalue']}  (in the cell {cell['source'].splitlines()[0]!r})"
+            for cell in self.cells()
+            for output in cell["outputs"]
+            if output["output_type"] == "error"
+        ]
+
+    def broken_widgets(self) -> int:
+        """How many widgets the page could not draw."""
+        return self.page.get_by_text("Error displaying widget").count()
+
+    def cell(self, index: int) -> Locator:
+        """The cell at `index`, counted from 0."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+
+    def set_theme(self, theme: str) -> None:
+        """Switch to the "light" or the "dark" theme and wait until it is applied."""
+        self.command("apputils:change-theme", theme=THEMES[theme])
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light",
+            arg="true" if theme == "light" else "false",
+        )
+        self.page.wait_for_timeout(300)
+
+    def pictures_without_words(self) -> list[str]:
+        """Displayed images without alternative text, and SVG pictures without role="img" and a title.
+
+        JupyterLab fills a missing text with "Image", which says nothing. Its own icons (in prompts and
+        toolbars) are not outputs and are left alone.
+        """
+        return self.page.evaluate(
+            """() => {
+                const shown = selector => [...document.querySelectorAll(
+                    `.jp-OutputArea-output ${selector}, .jp-MarkdownOutput ${selector}`)];
+                const outermost = shown('svg').filter(svg => !svg.parentElement.closest('svg'));
+                return [
+                    ...shown('img').filter(image => ['', 'image'].includes(image.alt.trim().toLowerCase())),
+                    ...outermost.filter(svg => svg.getAttribute('role') !== 'img'
+                        || !(svg.querySelector(':scope > title')?.textContent || '').trim()),
+                ].map(node => node.outerHTML.slice(0, 200));
+            }"""
+        )
+
+    def faint_texts(self) -> list[str]:
+        """Texts in outputs whose contrast with what lies behind them is under 4.5:1, the rule of WCAG AA.
+
+        Disabled controls are exempt, as they are there. The colours of a traceback are JupyterLab's own.
+        """
+        return self.page.evaluate(
+            """() => {
+                const parse = colour => (colour.match(/[\\d.]+/g) || []).map(Number);
+                const luminance = ([r, g, b]) => {
+                    const [R, G, B] = [r, g, b].map(c => c / 255)
+                        .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+                    return 0.2126 * R + 0.7152 * G + 0.0722 * B;
+                };
+                const behind = node => {
+                    for (let at = node; at; at = at.parentElement) {
+                        const [r, g, b, a = 1] = parse(getComputedStyle(at).backgroundColor);
+                        if (a > 0.5) return [r, g, b];
+                    }
+                    return [255, 255, 255];
+                };
+                const found = [];
+                for (const output of document.querySelectorAll('.jp-OutputArea-output')) {
+                    const walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+                    while (walker.nextNode()) {
+                        const text = walker.currentNode.textContent.trim();
+                        const node = walker.currentNode.parentElement;
+                        if (!text || !node.checkVisibility()) continue;
+                        if (node.closest('[disabled], title, desc, style, [class*=ansi-]')) continue;
+                        const style = getComputedStyle(node);
+                        const ink = parse(node.closest('svg') ? style.fill : style.color);
+                        const [light, dark] = [luminance(ink), luminance(behind(node))].sort((a, b) => b - a);
+                        const ratio = (light + 0.05) / (dark + 0.05);
+                        if (ratio < 4.5) found.push(`${text.slice(0, 60)} (${ratio.toFixed(1)}:1)`);
+                    }
+                }
+                return found;
+            }"""
+        )
+
+    def photograph(self, folder: Path, name: str) -> list[Path]:
+        """Save a picture of the whole notebook as `name`.png, in parts if it is very long."""
+        folder.mkdir(parents=True, exist_ok=True)
+        page = self.page
+        usual = page.viewport_size
+        height = page.evaluate(
+            """() => {
+                const scroller = document.querySelector('.jp-WindowedPanel-outer');
+                const last = [...scroller.querySelectorAll('.jp-Cell')].at(-1);
+                return Math.ceil(last.getBoundingClientRect().bottom + scroller.scrollTop + 60);
+            }"""
+        )
+        paths = []
+        try:
+            page.set_viewport_size({"width": usual["width"], "height": min(height, TALLEST_PICTURE)})
+            page.wait_for_timeout(300)
+            parts = -(-height // TALLEST_PICTURE)
+            for part in range(parts):
+                page.evaluate(
+                    "top => { document.querySelector('.jp-WindowedPanel-outer').scrollTop = top; }",
+                    part * (TALLEST_PICTURE - 200),
+                )
+                paths.append(folder / (f"{name}.png" if parts == 1 else f"{name}-{part + 1}.png"))
+                page.screenshot(path=paths[-1])
+        finally:
+            page.set_viewport_size(usual)
+        return paths
+
+
+@contextlib.contextmanager
+def open_notebook(
+    browser: Browser, server: Server, path: Path, *, without: str | None = None
+) -> Iterator[OpenNotebook]:
+    """Open the notebook at `path` (inside the server's folder) alone in a window, its kernel ready.
+
+    Requests that match the pattern `without` are refused, as if that part were not installed.
+    """
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    if without is not None:
+        context.route(without, lambda route: route.abort())
+    page = context.new_page()
+    page.set_default_timeout(ACTION_SECONDS * 1000)
+    notebook = OpenNotebook(page=page, path=path)
+    try:
+        page.goto(f"{server.url}/doc/tree/{path.relative_to(server.folder).as_posix()}?reset")
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        page.wait_for_function(
+            "() => Boolean(window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel)"
+        )
+        notebook.wait_until_idle()
+        yield notebook
+    finally:
+        with contextlib.suppress(Exception):
+            page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        context.close()

@@ -1,0 +1,34 @@
+"""The harness itself: it finds a browser or says how to get one, and it sees what it is there to see."""
+
+from __future__ import annotations
+
+import pytest
+from lab_in_browser import find_chromium
+
+
+def test_a_missing_chromium_is_an_error_that_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match=r"need Chromium.*is on PATH.*apt-get install chromium"):
+        find_chromium()
+
+
+def test_a_wrong_chromium_is_an_error_that_names_it(monkeypatch):
+    monkeypatch.setenv("CHROMIUM", "no-such-browser")
+    with pytest.raises(RuntimeError, match="must name a program, got 'no-such-browser'"):
+        find_chromium()
+
+
+def test_errors_cells_left_and_pictures_without_words_are_found(opened):
+    notebook = opened(
+        "from IPython.display import HTML",
+        'HTML(\'<img src="data:,"><img src="data:," alt="a bar"><svg role="img"><title> </title></svg>\')',
+        'HTML(\'<svg role="img"><title>bar</title></svg><p style="color: #777; background: #888">pale</p>\')',
+        "1 / 0",
+        "'never reached'",
+    )
+    notebook.run_all()
+    assert notebook.errors() == ["ZeroDivisionError: division by zero  (in the cell '1 / 0')"]
+    assert notebook.cells_not_run() == ["'never reached'"]
+    assert [found[:4] for found in notebook.pictures_without_words()] == ["<img", "<svg"]
+    assert notebook.faint_texts() == ["pale (1.3:1)"]

@@ -1,0 +1,52 @@
+"""Every notebook of solutions/ as a learner goes through it: Run All, lock each prediction, Run All again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab_in_browser import REPOSITORY
+from playwright.sync_api import expect
+
+SOLUTIONS = REPOSITORY / "solutions"
+NOTEBOOKS = [path.relative_to(REPOSITORY) for path in sorted(SOLUTIONS.glob("*/*.ipynb"))]
+
+
+def test_there_are_notebooks_to_run():
+    # Without this the tests below would pass by having nothing to do.
+    assert NOTEBOOKS, f"no notebook in {SOLUTIONS.name}/*/: run python solutions/build.py"
+
+
+def lock_every_prediction(notebook) -> None:
+    """Answer whatever is still open with the first choice or a number, and lock it."""
+    for box in notebook.page.locator(".starvelab-box").all():
+        lock = box.get_by_role("button", name="Lock my prediction")
+        if not lock.count():
+            continue
+        if box.get_by_role("radio").count():
+            box.get_by_role("radio").first.click()
+        else:
+            box.get_by_role("textbox").first.fill("10")
+        lock.click()
+        expect(box).to_contain_text("You predicted")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_notebook_runs_to_its_end_and_can_be_read(server, opened, screenshots, path: Path):
+    notebook = opened(path=server.folder / path)
+    notebook.run_all()
+    assert notebook.errors() == []
+    assert notebook.cells_not_run() == []
+
+    # Most of a notebook is shown only to somebody who has predicted.
+    lock_every_prediction(notebook)
+    notebook.run_all()
+    assert notebook.errors() == []
+    assert notebook.cells_not_run() == []
+    assert notebook.broken_widgets() == 0
+    expect(notebook.page.get_by_text("Lock your prediction above first")).to_have_count(0)
+    assert notebook.pictures_without_words() == []
+    for theme in ("light", "dark"):
+        notebook.set_theme(theme)
+        notebook.photograph(screenshots, f"{path.parent.name}-{path.stem}-{theme}")
+        assert notebook.faint_texts() == [], f"in the {theme} theme"

@@ -1,0 +1,269 @@
+"""The widgets as a learner meets them: by keyboard, by mouse, after a restart, in two themes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from lab_in_browser import open_notebook, write_notebook
+from playwright.sync_api import expect
+
+IMPORTS = """from starvelab import Hardware, Models, Pipeline
+from starvelab.widgets import explore, predict, reveal, scorecard"""
+
+CHOICE = """predict("cpu-wall", question="Which resource sets the step?",
+        choices=["storage", "CPU", "accelerator"])"""
+NUMBER = """predict("busy", question="How busy is the accelerator?", unit="%")"""
+REVEAL = """reveal("cpu-wall", "CPU", then=lambda: print("the story goes on"))"""
+EXPLORE = """explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8),
+        batch_size=(1, 1024), workers=(1, 64))"""
+
+
+def stored(notebook) -> dict:
+    path = notebook.path.with_name("predictions.json")
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def sources(notebook) -> list[str]:
+    return [cell["source"] for cell in notebook.cells()]
+
+
+def press(notebook, *keys: str) -> None:
+    for key in keys:
+        notebook.page.keyboard.press(key)
+        notebook.page.wait_for_timeout(50)
+
+
+def focused(notebook) -> str:
+    """What has the focus: its role or tag, and its name, value or text."""
+    return notebook.page.evaluate(
+        """() => {
+            const node = document.activeElement;
+            return [node.getAttribute('role') || node.type || node.tagName,
+                    node.dataset.value || node.getAttribute('aria-label')
+                    || node.labels?.[0]?.textContent || node.textContent].join(': ');
+        }"""
+    )
+
+
+def test_a_choice_can_be_predicted_by_keyboard_alone(opened):
+    notebook = opened(IMPORTS, CHOICE, NUMBER)
+    notebook.run_all()
+    before = sources(notebook)
+    box = notebook.cell(1).locator(".starvelab-box")
+
+    # Enter the box as Tab does, from what stands before it.
+    box.locator("input[type=radio]").first.focus()
+    press(notebook, "Space", "ArrowDown")
+    assert focused(notebook) == "radio: CPU"
+    press(notebook, "Tab")
+    assert focused(notebook) == "slider: How sure are you?"
+    press(notebook, "ArrowRight", "ArrowRight")
+    press(notebook, "Tab")
+    assert focused(notebook) == "submit: Lock my prediction"
+    press(notebook, "Enter")
+
+    expect(box).to_contain_text("You predicted CPU, 40 % sure")
+    # The button is disabled now; whoever locked goes on from where they were.
+    press(notebook, "Tab", "Tab")
+    assert focused(notebook) == "text: My number"
+    record = stored(notebook)["cpu-wall"]
+    assert (record["answer"], record["confidence"]) == ("CPU", 0.4)
+    assert sources(notebook) == before
+
+
+def test_a_number_can_be_predicted_by_keyboard_alone(opened):
+    notebook = opened(IMPORTS, NUMBER)
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    box.locator("input[type=text]").focus()
+    notebook.page.keyboard.type("18.3")
+    press(notebook, "Tab", "Home", "Tab", "Space")
+
+    expect(box).to_contain_text("You predicted 18.3 %, 0 % sure to be within 25 %")
+    record = stored(notebook)["busy"]
+    assert (record["answer"], record["unit"], record["confidence"]) == (18.3, "%", 0)
+
+
+@pytest.mark.parametrize(
+    "key", ["x", "b", "a", "d", "z", "m", "ArrowDown", "ArrowUp", "Enter", "Space", "j", "k"]
+)
+def test_a_key_pressed_in_a_widget_does_not_reach_the_notebook(shared_notebook, key):
+    notebook = shared_notebook
+    before, place = sources(notebook), active_cell(notebook)
+    for part in ("input[type=radio]", "[role=slider]", "button"):
+        notebook.cell(1).locator(part).first.focus()
+        press(notebook, *([key] if key != "d" else ["d", "d"]))
+    assert sources(notebook) == before
+    assert active_cell(notebook) == place
+
+
+def test_without_the_guard_x_would_cut_the_cell(opened):
+    # Shows that the test above can fail: the same key on a plain radio button does cut the cell.
+    notebook = opened("import ipywidgets\nipywidgets.RadioButtons(options=['a', 'b'])", "2")
+    notebook.run_all()
+    notebook.cell(0).locator("input[type=radio]").first.focus()
+    press(notebook, "x")
+    notebook.page.wait_for_function("() => jupyterapp.shell.currentWidget.content.widgets.length === 1")
+
+
+def test_shift_enter_in_a_widget_still_runs_the_cell(opened):
+    notebook = opened(IMPORTS, CHOICE, "1 + 1")
+    notebook.run_all()
+    count = notebook.cells()[1]["count"]
+    notebook.cell(1).locator("input[type=radio]").first.focus()
+    press(notebook, "Shift+Enter")
+    notebook.page.wait_for_function(
+        "count => jupyterapp.shell.currentWidget.content.widgets[1].model.executionCount > count", arg=count
+    )
+
+
+def active_cell(notebook) -> int:
+    return notebook.page.evaluate("() => jupyterapp.shell.currentWidget.content.activeCellIndex")
+
+
+@pytest.fixture(scope="module")
+def shared_notebook(server, browser):
+    path = write_notebook(server.folder / "shared" / "notebook.ipynb", IMPORTS, CHOICE, NUMBER)
+    with open_notebook(browser, server, path) as notebook:
+        notebook.run_all()
+        notebook.cell(1).locator(".jp-InputArea-editor").click()
+        press(notebook, "Escape")
+        yield notebook
+
+
+def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
+    notebook = opened(IMPORTS, CHOICE, REVEAL, "scorecard()")
+    notebook.run_all()
+    box, revealed = notebook.cell(1).locator(".starvelab-box"), notebook.cell(2).locator(".jp-OutputArea")
+    expect(revealed).to_contain_text("Lock your prediction above first")
+    expect(revealed).not_to_contain_text("the story goes on")
+
+    box.get_by_role("button").click()
+    expect(box).to_contain_text("Choose one of the answers first")
+    box.get_by_label("accelerator").click()
+    box.get_by_role("button").click()
+    expect(box).to_contain_text("You predicted accelerator")
+    expect(box.get_by_role("button")).to_be_disabled()
+
+    notebook.run_all()
+    expect(revealed).to_contain_text("Miss. You predicted accelerator")
+    expect(revealed).to_contain_text("the story goes on")
+    expect(notebook.cell(3)).to_contain_text("0 of 1 revealed prediction came true")
+    assert stored(notebook)["cpu-wall"]["hit"] is False
+
+
+def test_two_predictions_on_one_page_keep_their_choices_apart(opened):
+    notebook = opened(IMPORTS, CHOICE, CHOICE.replace("cpu-wall", "second"))
+    notebook.run_all()
+    first, second = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2))
+    first.get_by_label("CPU").click()
+    second.get_by_label("storage").click()
+    expect(first.get_by_label("CPU")).to_be_checked()
+    expect(second.get_by_label("storage")).to_be_checked()
+
+
+def test_a_prediction_is_still_locked_after_the_kernel_restarts(opened):
+    notebook = opened(IMPORTS, CHOICE)
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    box.get_by_label("CPU").click()
+    box.get_by_role("button").click()
+    expect(box).to_contain_text("You predicted CPU")
+    written = stored(notebook)
+
+    notebook.restart_kernel()
+    notebook.clear_outputs()
+    notebook.run_all()
+    expect(box).to_contain_text("You predicted CPU")
+    expect(box.get_by_label("CPU")).to_be_checked()
+    for control in box.locator("input, button").all():
+        expect(control).to_be_disabled()
+    assert stored(notebook) == written
+
+
+def test_dragging_a_slider_changes_the_picture(opened):
+    notebook = opened(IMPORTS, EXPLORE)
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    title = box.locator("svg > title")
+    before = title.text_content()
+    handle = box.get_by_role("slider", name="batch size")
+    start = handle.bounding_box()
+    x, y = start["x"] + start["width"] / 2, start["y"] + start["height"] / 2
+    notebook.page.mouse.move(x, y)
+    notebook.page.mouse.down()
+    for step in range(1, 21):
+        notebook.page.mouse.move(x - 2 * step, y)
+    notebook.page.mouse.up()
+    expect(title).not_to_have_text(before)
+
+
+def test_the_table_under_a_picture_stays_open_while_a_slider_moves(opened):
+    notebook = opened(IMPORTS, EXPLORE)
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    box.locator("summary").click()
+    cell = box.locator("td").nth(1)
+    expect(cell).to_be_visible()
+    before = cell.text_content()
+    box.get_by_role("slider", name="batch size").focus()
+    press(notebook, "PageDown")
+    expect(cell).not_to_have_text(before)
+    expect(cell).to_be_visible()
+
+
+def test_an_explorer_opens_when_its_prediction_is_locked(opened):
+    notebook = opened(IMPORTS, CHOICE, EXPLORE.replace("batch_size=(1,", 'after="cpu-wall", batch_size=(1,'))
+    notebook.run_all()
+    asked, explorer = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2))
+    expect(explorer).to_contain_text("This explorer opens when you have locked your prediction")
+    expect(explorer.locator("svg")).to_have_count(0)
+    asked.get_by_label("CPU").click()
+    asked.get_by_role("button").click()
+    expect(explorer.locator("svg")).to_have_count(1)
+    expect(explorer).not_to_contain_text("This explorer opens")
+
+
+def test_every_control_has_a_name_for_a_screen_reader(opened):
+    notebook = opened(IMPORTS, CHOICE, NUMBER, EXPLORE)
+    notebook.run_all()
+    page = notebook.page
+    expect(page.get_by_role("radiogroup", name="Which resource sets the step?")).to_have_count(1)
+    expect(page.get_by_role("textbox", name="My number")).to_have_count(1)
+    sure = page.get_by_role("slider", name="How sure are you?", exact=True)
+    expect(sure).to_have_attribute("aria-valuetext", "33 %")
+    expect(page.get_by_role("slider", name="workers")).to_have_count(1)
+    expect(page.get_by_role("group", name="Explorer: batch size, workers")).to_have_count(1)
+    assert notebook.pictures_without_words() == []
+
+
+def test_widgets_work_by_mouse_when_the_keyboard_script_is_missing(server, browser):
+    path = write_notebook(server.folder / "bare" / "notebook.ipynb", IMPORTS, CHOICE)
+    with open_notebook(browser, server, path, without="**/anywidget/**") as notebook:
+        notebook.run_all()
+        box = notebook.cell(1).locator(".starvelab-box")
+        expect(box.get_by_role("radiogroup")).to_have_count(0)  # the script is missing indeed
+        box.locator("label", has_text="CPU").click()
+        box.get_by_role("button").click()
+        expect(box).to_contain_text("You predicted CPU")
+        expect(notebook.page.get_by_text("Error displaying widget")).to_be_hidden()
+
+
+def test_widgets_can_be_read_in_both_themes(opened, screenshots):
+    notebook = opened(
+        IMPORTS,
+        CHOICE,
+        'predict("done", "CPU")',
+        'predict("done")',
+        'reveal("done", "GPU")',
+        EXPLORE,
+        "scorecard()",
+    )
+    notebook.run_all()
+    assert notebook.errors() == []
+    for theme in ("light", "dark"):
+        notebook.set_theme(theme)
+        notebook.photograph(screenshots, f"widgets-{theme}")
+        faint = notebook.faint_texts()
+        assert faint == [], f"in the {theme} theme"

@@ -1,0 +1,23 @@
+"""What every test may rely on: the repository's folder, and that nothing reaches the user's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The folder that holds pyproject.toml."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_test_touches_the_course_of_an_instructor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Processes that tests start inherit this: a course folder of their own, and figures without a window."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STARVELAB_COURSE", str(tmp_path_factory.mktemp("course")))
+        patch.setenv("MPLBACKEND", "agg")
+        yield

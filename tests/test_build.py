@@ -1,0 +1,348 @@
+"""The notebooks are derived: always the same bytes, never stale, and what nbgrader itself would release."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+
+SCRIPT = '''\
+# %% [markdown]
+# # Doubling
+# Prose, with `code`.
+
+# %% role="setup" id="setup"
+import math
+# cat food
+
+# %%
+print("play")
+
+# %% role="answer" id="double"
+def double(x):
+    """Twice x."""
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION
+
+# %% role="test" id="double-test" points=6
+assert double(2) == 4, "Twice two is four."
+### BEGIN HIDDEN TESTS
+assert double(7) == 14
+### END HIDDEN TESTS
+
+# %% [markdown] role="essay" id="explain-double" points=4
+# Because it is x + x.
+#
+# ### BEGIN MARK SCHEME
+# 4: says so.
+# ### END MARK SCHEME
+'''
+
+
+@pytest.fixture(scope="module")
+def build(repository: Path) -> SimpleNamespace:
+    """The names of solutions/build.py: run, not imported, so that no __pycache__ appears in solutions/."""
+    return SimpleNamespace(**runpy.run_path(str(repository / "solutions" / "build.py")))
+
+
+@pytest.fixture
+def run(build: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Build below tmp_path; returns the exit status."""
+    monkeypatch.setenv("STARVELAB_COURSE", "")  # main() sets it: have it put back
+    return lambda *arguments: build.main([*arguments, "--root", str(tmp_path)])
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "solutions" / "doubling" / "01_double.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(SCRIPT)
+    return path
+
+
+def notebooks_of(repository: Path, *folders: str) -> list[Path]:
+    found = sorted(path for folder in folders for path in repository.glob(f"{folder}/*/*.ipynb"))
+    assert found, f"no notebooks in {folders}"
+    return found
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# --- the notebooks of the repository -----------------------------------------------------------------
+
+
+def test_every_notebook_of_the_repository_is_fresh(repository):
+    check = [sys.executable, "solutions/build.py", "--check"]
+    done = subprocess.run(check, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, build):
+    for path in notebooks_of(repository, "solutions", "labs"):
+        notebook = nbformat.read(path, as_version=4)
+        assert notebook.metadata == build.METADATA, path
+        for cell in notebook.cells:
+            assert set(cell.metadata) <= {"nbgrader", "deletable", "editable", "tags"}, (path, cell.id)
+            if cell.cell_type == "code":
+                assert cell.outputs == [], (path, cell.id)
+                assert cell.execution_count is None, (path, cell.id)
+
+
+def test_no_student_notebook_holds_a_solution_a_hidden_test_or_a_mark_scheme(repository):
+    for path in notebooks_of(repository, "labs"):
+        text = path.read_text(encoding="utf-8")
+        for region in ("SOLUTION", "HIDDEN TESTS", "MARK SCHEME"):
+            assert f"BEGIN {region}" not in text, path
+            assert f"END {region}" not in text, path
+
+
+def test_no_prediction_is_committed_since_it_would_stand_in_for_the_learners(repository):
+    listed = subprocess.run(
+        ["git", "ls-files", "labs", "solutions"], cwd=repository, capture_output=True, text=True, check=True
+    )
+    assert [name for name in listed.stdout.splitlines() if "predictions.json" in name] == []
+
+
+@pytest.mark.grading
+def test_generate_assignment_with_a_gradebook_releases_the_same_bytes_and_leaves_the_repository_clean(
+    repository, tmp_path
+):
+    copy, course = tmp_path / "copy", tmp_path / "course"
+    shutil.copytree(repository / "solutions", copy / "solutions")
+    shutil.copytree(repository / "labs", copy / "labs")
+    shutil.copy(repository / "nbgrader_config.py", copy)
+    (copy / "solutions" / "starving-the-gpu" / "predictions.json").write_text("{}")
+    before = files_below(copy)
+    for assignment in sorted({path.parent.name for path in (copy / "labs").glob("*/*.ipynb")}):
+        # No virtual environment on the PATH: nbgrader must find alembic all the same.
+        environment = {**os.environ, "STARVELAB_COURSE": str(course), "PATH": os.defpath}
+        subprocess.run(
+            [sys.executable, "-B", "-m", "nbgrader", "generate_assignment", assignment, "--force"],
+            cwd=copy, env=environment, check=True, capture_output=True,
+        )  # fmt: skip
+    assert files_below(copy) == before
+    assert (course / "gradebook.db").is_file()
+
+
+# --- what build.py makes of a script -----------------------------------------------------------------
+
+
+def test_the_instructor_sees_everything_and_the_student_the_stubs(run, script, tmp_path):
+    assert run() == 0
+    made = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    given = nbformat.read(tmp_path / "labs" / "doubling" / "01_double.ipynb", as_version=4)
+    assert [cell.id for cell in made.cells] == [
+        "cell-01", "setup", "cell-03", "double", "double-test", "explain-double",
+    ]  # fmt: skip
+    assert [cell.id for cell in given.cells] == [cell.id for cell in made.cells]
+    assert "return 2 * x" in made.cells[3].source
+    assert "double(7)" in made.cells[4].source
+    assert "MARK SCHEME" in made.cells[5].source
+    assert given.cells[3].source == (
+        'def double(x):\n    """Twice x."""\n    # YOUR CODE HERE\n    raise NotImplementedError()'
+    )
+    assert given.cells[4].source == 'assert double(2) == 4, "Twice two is four."'
+    assert given.cells[5].source == "Your answer here."
+
+
+def test_each_role_becomes_what_nbgrader_calls_it(run, script, tmp_path):
+    assert run() == 0
+    given = nbformat.read(tmp_path / "labs" / "doubling" / "01_double.ipynb", as_version=4)
+    seen = {
+        cell.id: (m.grade, m.solution, m.locked, m.get("points"), cell.metadata.get("editable", True))
+        for cell in given.cells
+        if (m := cell.metadata.get("nbgrader"))
+    }
+    assert seen == {
+        "setup": (False, False, True, None, False),
+        "double": (False, True, False, None, True),
+        "double-test": (True, False, True, 6, False),
+        "explain-double": (True, True, False, 4, True),
+    }
+
+
+def test_a_comment_that_reads_like_a_shell_command_stays_a_comment(run, script):
+    assert run() == 0
+    cells = nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells
+    assert cells[1].source == "import math\n# cat food"
+
+
+def test_the_tags_of_a_cell_reach_the_notebook(run, script):
+    script.write_text(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["nbval-skip"]\nprint("play")'))
+    assert run() == 0
+    assert nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells[2].metadata.tags == ["nbval-skip"]
+
+
+def test_two_builds_give_the_same_bytes(run, script, tmp_path):
+    assert run() == 0
+    first = files_below(tmp_path)
+    for path in [*tmp_path.rglob("*.ipynb")]:
+        path.unlink()
+    assert run() == 0
+    assert files_below(tmp_path) == first
+
+
+def test_a_notebook_that_was_edited_by_hand_is_named_and_only_build_mends_it(run, script, tmp_path, capsys):
+    assert run() == 0
+    given = tmp_path / "labs" / "doubling" / "01_double.ipynb"
+    notebook = json.loads(given.read_text())
+    notebook["cells"][0]["source"] = ["Tampered"]
+    given.write_text(json.dumps(notebook))
+    capsys.readouterr()
+    assert run("--check") == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "labs/doubling/01_double.ipynb: stale",
+        "Mend it with: python solutions/build.py (or: make build)",
+    ]
+    assert "Tampered" in given.read_text()
+    assert run() == 0
+    assert run("--check") == 0
+
+
+def test_a_notebook_without_a_script_is_named_and_not_deleted(run, script, tmp_path, capsys):
+    assert run() == 0
+    orphan = tmp_path / "labs" / "doubling" / "02_old.ipynb"
+    orphan.write_text("{}")
+    capsys.readouterr()
+    assert run("--check") == 1
+    assert capsys.readouterr().out == "labs/doubling/02_old.ipynb: no script makes it; delete it\n"
+    assert orphan.exists()
+
+
+def test_a_file_beside_the_scripts_goes_to_the_students_and_scripts_and_predictions_do_not(
+    run, script, tmp_path
+):
+    (script.parent / "rates.csv").write_text("1\n")
+    (script.parent / "predictions.json").write_text("{}")
+    assert run() == 0
+    assert sorted(files_below(tmp_path / "labs")) == ["doubling/01_double.ipynb", "doubling/rates.csv"]
+
+
+def test_a_folder_without_scripts_is_an_error(run, tmp_path, capsys):
+    assert run("--check") == 1
+    assert capsys.readouterr().err == (
+        f"{tmp_path.resolve()}: notebooks are made from solutions/ASSIGNMENT/NN_name.py; none came.\n"
+    )
+
+
+def test_a_code_cell_has_twelve_lines_at_most_as_the_learner_sees_it(run, script, capsys):
+    hidden = "\n".join("assert double(0) == 0" for _ in range(20))
+    script.write_text(SCRIPT.replace("assert double(7) == 14", hidden))
+    assert run() == 0, "hidden tests do not count"
+    script.write_text(SCRIPT.replace('print("play")', "\n".join(f"print({n})" for n in range(13))))
+    capsys.readouterr()
+    assert run() == 1
+    assert capsys.readouterr().err == (
+        "labs/doubling/01_double.ipynb, cell 3: a code cell has 12 lines at most; 13 came. Split it.\n"
+    )
+
+
+REFUSED = {
+    "an unknown role": (
+        'role="setup"', 'role="lecture"',
+        "cell 2: a role is one of setup, answer, test, essay; 'lecture' came.",
+    ),
+    "a misspelt key": (
+        "points=6", "point=6",
+        "cell 5: a header takes id, points, role, tags, as in id=\"x\"; point=6 came.",
+    ),
+    "a value without quotes": (
+        'role="setup" id="setup"', "role=setup",
+        "cell 2: a header takes id, points, role, tags, as in id=\"x\"; "
+        "incorrectly_encoded_metadata='role=setup' came.",
+    ),
+    "words in the header": (
+        "# %%\nprint", "# %% Play\nprint",
+        "cell 3: a header takes id, points, role, tags, as in id=\"x\"; title='Play' came.",
+    ),
+    "a role without an id": (
+        ' id="setup"', "",
+        "cell 2: a role needs an id in kebab-case; 'none' came.",
+    ),
+    "an id that is not kebab-case": (
+        'id="setup"', 'id="Set up"',
+        "cell 2: a role needs an id in kebab-case; 'Set up' came.",
+    ),
+    "an id without a role": (
+        'role="setup" id="setup"', 'id="setup"',
+        "cell 2: id and points belong to a role (setup, answer, test, essay), and none came.",
+    ),
+    "an id used twice": (
+        'id="double-test"', 'id="double"',
+        'cell 5: an id names one cell; "double" came twice.',
+    ),
+    "an id that is another cell's position": (
+        'id="double-test"', 'id="cell-03"',
+        'cell 5: an id names one cell; "cell-03" came twice.',
+    ),
+    "a test without points": (
+        " points=6", "",
+        "cell 5: role test needs points above 0; None came.",
+    ),
+    "points that are no number": (
+        "points=6", 'points="six"',
+        "cell 5: role test needs points above 0; 'six' came.",
+    ),
+    "no points at all": (
+        "points=4", "points=0",
+        "cell 6: role essay needs points above 0; 0 came.",
+    ),
+    "points for an answer": (
+        'id="double"', 'id="double" points=3',
+        "cell 4: role answer takes no points; 3 came.",
+    ),
+    "an essay in a code cell": (
+        "# %% [markdown] role", "# %% role",
+        "cell 6: role essay is for markdown cells; code came.",
+    ),
+    "an answer without a solution": (
+        "    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION\n", "    return 2 * x\n",
+        "cell 4: role answer needs a BEGIN SOLUTION region; none came.",
+    ),
+    "a solution in a cell that is shown": (
+        'print("play")', "### BEGIN SOLUTION\nprint(4)\n### END SOLUTION",
+        "cell 3: BEGIN SOLUTION needs role answer; no role came.",
+    ),
+    "hidden tests in an answer": (
+        "    return 2 * x\n", "    return 2 * x\n    ### BEGIN HIDDEN TESTS\n    ### END HIDDEN TESTS\n",
+        "cell 4: BEGIN HIDDEN TESTS needs role test; answer came.",
+    ),
+    "hidden tests without an end": (
+        "### END HIDDEN TESTS", "",
+        "cell 5: each BEGIN HIDDEN TESTS needs its END HIDDEN TESTS; BEGIN came.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED.values(), ids=REFUSED)
+def test_markup_that_breaks_a_rule_is_refused_with_the_cell_and_the_rule(build, old, new, message):
+    broken = SCRIPT.replace(old, new)
+    assert broken != SCRIPT
+    with pytest.raises(ValueError, match="01_double") as refused:
+        build.instructor_notebook(broken, "01_double.py")
+    assert str(refused.value) == f"01_double.py, {message}"
+
+
+def test_build_prints_what_is_wrong_and_writes_nothing(run, script, tmp_path, capsys):
+    script.write_text(SCRIPT.replace(" points=6", ""))
+    assert run() == 1
+    assert capsys.readouterr().err == (
+        "solutions/doubling/01_double.py, cell 5: role test needs points above 0; None came.\n"
+    )
+    assert list(tmp_path.rglob("*.ipynb")) == []

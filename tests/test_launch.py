@@ -1,0 +1,316 @@
+"""`make lab` brings a learner to the first notebook, on any machine and again; Binder installs the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
+START_SECONDS = 90
+
+
+def script(path: Path, line: str) -> Path:
+    """A program that runs one line of shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
+def fill_in_for_venv(folder: Path) -> Path:
+    """What stands for .venv: the Python that runs the tests, with the marks of an install that is done."""
+    script(folder / "bin" / "python", f'exec "{sys.executable}" "$@"')
+    for extra in ("lab", "grade", "test"):
+        (folder / f"{extra}.installed").touch()
+    return folder
+
+
+def shell_without_display() -> dict[str, str]:
+    """The variables of a terminal on a server, without what a make that runs these tests hands on."""
+    dropped = ("DISPLAY", "WAYLAND_DISPLAY", "MAKE", "MFLAGS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    return fill_in_for_venv(tmp_path / "environment")
+
+
+@pytest.fixture
+def make(repository: Path, environment: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """Run make on the repository, with `environment` in the place of .venv."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["make", f"VENV={environment}", *arguments],
+            cwd=repository, env={**shell_without_display(), **variables}, capture_output=True, text=True,
+        )  # fmt: skip
+
+    return run
+
+
+def pins(path: Path) -> dict[str, str]:
+    """The exact version of each package that a requirements file names."""
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [re.fullmatch(r"([\w.-]+)==([\w.]+)", line) for line in lines if line and line[0] not in "#-"]
+    assert None not in found, f"{path.name} takes exact versions only"
+    return {canonicalize_name(match[1]): match[2] for match in found}
+
+
+@pytest.fixture(scope="module")
+def on_binder(repository: Path) -> dict[str, str]:
+    return pins(repository / "binder" / "requirements.txt")
+
+
+@pytest.fixture(scope="module")
+def on_make(repository: Path, on_binder: dict[str, str]) -> dict[str, str]:
+    return on_binder | pins(repository / "binder" / "constraints.txt")
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> dict:
+    return tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+# --- make lab ----------------------------------------------------------------------------------------
+
+
+def test_make_lab_starts_jupyterlab_at_the_first_notebook(make):
+    said = make("--dry-run", "lab").stdout
+    assert "-m jupyterlab" in said
+    assert f'--LabApp.default_url="/lab/tree/{FIRST}"' in said
+
+
+def test_make_lab_installs_nothing_when_it_is_run_again(make):
+    assert "pip install" not in make("--dry-run", "lab").stdout
+
+
+def test_make_lab_installs_the_exact_versions_when_they_are_not_there(make, environment):
+    (environment / "lab.installed").unlink()
+    said = make("--dry-run", "lab").stdout
+    assert '--constraint binder/constraints.txt --editable ".[lab]"' in " ".join(said.split())
+
+
+def test_make_lab_makes_its_environment_anew_in_a_checkout_that_has_moved(make, environment, repository):
+    (environment / "checkout").write_text(f"{repository}\n")
+    assert "pip install" not in make("--dry-run", "lab").stdout
+    (environment / "checkout").write_text("/somewhere/else\n")
+    assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
+
+
+@pytest.mark.parametrize("target", ["lab", "formgrader"])
+def test_make_asks_for_no_browser_where_there_is_no_display(make, target):
+    assert "--no-browser" in make("--dry-run", target).stdout
+    if sys.platform.startswith("linux"):
+        assert "--no-browser" not in make("--dry-run", target, DISPLAY=":0").stdout
+        assert "--no-browser" not in make("--dry-run", target, WAYLAND_DISPLAY="wayland-0").stdout
+
+
+def test_make_lab_allows_root_to_root_only(make):
+    assert ("--allow-root" in make("--dry-run", "lab").stdout) == (os.getuid() == 0)
+
+
+def test_make_lab_hands_its_arguments_on(make):
+    assert "--port 9000" in make("--dry-run", "lab", "LAB_ARGS=--port 9000").stdout
+
+
+def test_a_python_that_is_missing_is_named_with_the_remedy(make, environment, tmp_path):
+    done = make("lab", "PYTHON=no-such-python", f"VENV={tmp_path / 'none'}")
+    assert done.returncode != 0
+    assert done.stdout.splitlines() == [
+        "starvelab needs Python 3.11 or newer, and there is no no-such-python here.",
+        "Install it, or name another: make PYTHON=/path/to/python3.11 lab",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "messages"),
+    [
+        (
+            "version_info",
+            [
+                "starvelab needs Python 3.11 or newer, and {python} is Python 3.10.13.",
+                "Name a newer one: make PYTHON=/path/to/python3.11 lab",
+            ],
+        ),
+        (
+            "ensurepip",
+            [
+                "starvelab installs into a virtual environment, and {python} cannot make one.",
+                "On Debian and Ubuntu: sudo apt-get install python3-venv",
+            ],
+        ),
+    ],
+    ids=["too old", "without venv"],
+)
+def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refuses, messages):
+    python = script(
+        tmp_path / "python", f'case "$*" in *{refuses}*) exit 1;; --version) echo Python 3.10.13;; esac'
+    )
+    done = make("lab", f"PYTHON={python}", f"VENV={tmp_path / 'none'}")
+    assert done.returncode != 0
+    assert done.stdout.splitlines() == [message.format(python=python) for message in messages]
+
+
+def test_make_alone_says_what_it_can_do(make):
+    said = make().stdout
+    for target in ("lab", "test", "build", "formgrader", "bench", "clean"):
+        assert f"make {target} " in said
+
+
+def test_make_clean_leaves_notebooks_and_predictions(make):
+    for word in make("--dry-run", "clean").stdout.split():
+        assert not word.startswith("labs")
+        assert "ipynb" not in word
+        assert "predictions" not in word
+
+
+# --- the lab that it starts --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """The JupyterLab of `make lab`, by a function that fetches an address of it."""
+    folder = fill_in_for_venv(tmp_path_factory.mktemp("lab"))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    variables = {name: str(folder / name) for name in (
+        "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
+        "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",
+    )}  # fmt: skip
+    options = f"--no-browser --port={port} --ServerApp.port_retries=0 --IdentityProvider.token=opensesame"
+    log = folder / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["make", f"VENV={folder}", "lab", f"LAB_ARGS={options}"],
+            cwd=repository, env={**shell_without_display(), **variables},
+            stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+
+    def fetch(address: str) -> str:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}{address}", headers={"Authorization": "token opensesame"}
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.read().decode()
+
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(OSError):
+                fetch("/api/status")
+                break
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield fetch
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def test_the_lab_serves_the_first_notebook(lab):
+    assert "<title>JupyterLab</title>" in lab(f"/lab/tree/{FIRST}")
+    notebook = json.loads(lab(f"/api/contents/{FIRST}"))
+    assert notebook["type"] == "notebook"
+    assert notebook["content"]["cells"]
+
+
+def test_the_lab_shows_the_assignments_and_not_their_solutions(lab, repository):
+    shown = {entry["name"] for entry in json.loads(lab("/api/contents/"))["content"]}
+    assert shown == {path.name for path in (repository / "labs").iterdir() if not path.name.startswith(".")}
+
+
+def test_the_lab_asks_nothing_about_news_and_keeps_every_cell_in_the_page(lab):
+    def default(plugin: str, setting: str) -> object:
+        return json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]["properties"][setting]["default"]
+
+    assert default("@jupyterlab/apputils-extension:notification", "fetchNews") == "false"
+    assert default("@jupyterlab/apputils-extension:notification", "checkForUpdates") is False
+    assert default("@jupyterlab/notebook-extension:tracker", "windowingMode") == "none"
+
+
+def test_the_lab_shows_a_learner_none_of_the_instructors_tools(lab):
+    page = lab("/lab")
+    config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    assert "@jupyter/nbgrader" in config["disabledExtensions"]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        lab("/formgrader/api/assignments")
+
+
+# --- Binder and the build machine --------------------------------------------------------------------
+
+
+def test_binder_installs_each_dependency_in_a_version_that_the_package_allows(project, on_binder):
+    for requirement in map(Requirement, project["dependencies"]):
+        version = on_binder[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_make_installs_each_extra_in_a_version_that_the_package_allows(project, on_make):
+    for requirement in map(Requirement, chain(*project["optional-dependencies"].values())):
+        if requirement.name != project["name"]:
+            version = on_make[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_binder_keeps_the_jupyterlab_of_its_base_image(on_binder):
+    kept = {"jupyterlab", "jupyter-server", "notebook", "ipykernel", "ipython", "nbgrader", "playwright"}
+    assert not kept & set(on_binder)
+    assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
+
+
+def test_a_package_has_one_version(repository, on_binder):
+    assert not on_binder.keys() & pins(repository / "binder" / "constraints.txt").keys()
+
+
+def test_binder_takes_a_python_that_the_package_allows(repository, project):
+    runtime = (repository / "binder" / "runtime.txt").read_text().strip()
+    version = re.fullmatch(r"python-(\d+\.\d+)", runtime)[1]
+    assert Requirement(f"x{project['requires-python']}").specifier.contains(version)
+
+
+@pytest.mark.parametrize("name", ["binder/postBuild", "binder/start", ".ci/run"])
+def test_the_scripts_can_be_run_and_read_by_bash(repository, name):
+    assert os.access(repository / name, os.X_OK)
+    assert subprocess.run(["bash", "-n", repository / name]).returncode == 0
+
+
+def test_binder_starts_with_the_settings_of_make_lab_and_then_what_it_was_asked_to(repository):
+    show = "import os; print(os.environ['JUPYTER_CONFIG_PATH'])"
+    done = subprocess.run(
+        ["binder/start", sys.executable, "-c", show],
+        cwd=repository, env={**os.environ, "REPO_DIR": str(repository)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert Path(done.stdout.strip()) == repository / "binder" / "jupyter"
+
+
+def test_the_workflow_runs_the_script_of_the_build_machine_on_pythons_that_the_package_allows(
+    repository, project
+):
+    workflow = yaml.safe_load((repository / ".github" / "workflows" / "test.yml").read_text())
+    job = workflow["jobs"]["test"]
+    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    for version in job["strategy"]["matrix"]["python"]:
+        assert Requirement(f"x{project['requires-python']}").specifier.contains(version)

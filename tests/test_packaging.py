@@ -1,0 +1,110 @@
+"""The package that people install is complete: it needs nothing of the checkout it was built from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import site
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> dict:
+    return tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the checkout with the build backend that is installed."""
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(repository)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel, and beyond it only what the wheel depends on."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)],
+        check=True,
+    )
+    # The environment that runs the tests lends the dependencies. A folder named in a .pth file comes after
+    # the environment's own, and the .pth files in it, the editable install's among them, are not read.
+    packages = next(folder.rglob("site-packages"))
+    (packages / "lent.pth").write_text("\n".join(site.getsitepackages()), encoding="utf-8")
+    return python
+
+
+def run(python: Path, code: str, folder: Path) -> str:
+    """What `code` prints, run away from the checkout and without the environment's say on paths."""
+    done = subprocess.run([str(python), "-I", "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_carries_every_file_of_the_package(wheel, repository):
+    carried = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("starvelab/")}
+    files = {
+        path.relative_to(repository).as_posix()
+        for path in (repository / "starvelab").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert carried == files
+    assert {Path(name).suffix for name in carried} >= {".py", ".toml", ".txt", ".js"}
+
+
+def test_the_wheel_carries_the_licence(wheel, repository):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+        assert archive.read(name).decode() == (repository / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_wheel_holds_nothing_but_the_package(wheel):
+    assert {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()} == {
+        "starvelab", "starvelab-0.1.0.dist-info",
+    }  # fmt: skip
+
+
+def test_an_empty_environment_with_the_wheel_has_the_model_and_its_facts(installed, tmp_path):
+    code = """
+import json, starvelab as sl
+pipe = sl.Pipeline(model=sl.Models.ResNet50, hardware=sl.Hardware.Cloud.A100, batch_size=256, workers=8)
+step = pipe.solve()
+print(json.dumps([sl.__file__, f"{step.step_time.to('ms').magnitude:.0f}", step.binding]))
+"""
+    where, milliseconds, binding = json.loads(run(installed, code, tmp_path))
+    assert Path(where).is_relative_to(installed.parents[1])
+    assert (milliseconds, binding) == ("64", "CPU")
+
+
+def test_an_empty_environment_with_the_wheel_has_the_figures_and_the_widgets(installed, tmp_path):
+    code = "import starvelab as sl; print(sl.show.__name__, sl.widgets.__name__)"
+    assert run(installed, code, tmp_path).split() == ["starvelab.show", "starvelab.widgets"]
+
+
+def test_the_version_is_the_same_wherever_it_is_written(project, repository, installed, tmp_path):
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+    code = "import starvelab, importlib.metadata as m; print(starvelab.__version__, m.version('starvelab'))"
+    assert {cited, *run(installed, code, tmp_path).split()} == {project["version"]}
+
+
+def test_the_licence_is_named_the_same_in_the_package_and_in_the_citation(project, repository):
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["license"]
+    assert cited == project["license"] == "Apache-2.0"
+    assert re.search(r"Apache License\s+Version 2\.0", (repository / "LICENSE").read_text(encoding="utf-8"))
