@@ -33,13 +33,22 @@ c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}"
 c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current folder, which is the repository
 
 # Every other file beside a notebook is copied to the students, and copied over the student's own at
-# grading. So the scripts stay behind, and so does a prediction that an instructor locked while trying one.
-c.CourseDirectory.ignore = [
-    "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store", "predictions.json*",
-]  # fmt: skip
+# grading. So the scripts stay behind.
+c.CourseDirectory.ignore = ["*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store"]
+
+# A prediction that an instructor locked while trying a notebook would replace every student's. It cannot be
+# ignored by name: that would leave the students' own predictions out of the grading as well.
+stray = sorted(repository.glob("solutions/*/predictions.json"))
+if stray:
+    raise SystemExit(
+        f"Predictions belong to students, and {stray[0].relative_to(repository)} would replace theirs. "
+        "Delete it; try notebooks in labs/ or in a copy."
+    )
 
 # --- releasing ------------------------------------------------------------------------------------
-c.ClearSolutions.code_stub = {"python": "# YOUR CODE HERE\nraise NotImplementedError()"}
+c.ClearSolutions.code_stub = {
+    "python": "# YOUR CODE HERE\nraise NotImplementedError(\"not answered yet: replace these two lines\")"
+}
 c.ClearSolutions.text_stub = "Your answer here."
 
 # --- grading --------------------------------------------------------------------------------------
@@ -50,6 +59,14 @@ c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stde
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
 
 # --- feedback -------------------------------------------------------------------------------------
-# The default pages show the hidden tests, and run scripts that a student wrote into a markdown cell.
+# The default pages show the hidden tests, and run scripts that a student wrote into a markdown cell. Figures
+# go with the scripts; their alternative text stays.
 c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, SanitizeHTML, CSSHTMLHeaderPreprocessor]
 c.SanitizeHTML.enabled = True
+c.SanitizeHTML.strip = True  # else what is not allowed is shown as source
+c.SanitizeHTML.tags = [
+    "a", "abbr", "b", "blockquote", "br", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i",
+    "img", "kbd", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table",
+    "tbody", "td", "th", "thead", "tr", "ul",
+]  # fmt: skip
+c.SanitizeHTML.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"]}

@@ -119,7 +119,7 @@ def derive(root, scratch):
     config.CourseDirectory.root = str(scratch)
     config.GenerateAssignment.no_database = True
     config.SaveCells.enabled = False
-    ignored = shutil.ignore_patterns(*config.CourseDirectory.ignore, "*.ipynb")
+    ignored = shutil.ignore_patterns(*config.CourseDirectory.ignore, "*.ipynb", "predictions.json*")
     for assignment in sorted({script.parent for script in _scripts(root)}):
         folder = scratch / "solutions" / assignment.name
         shutil.copytree(assignment, folder, ignore=ignored)

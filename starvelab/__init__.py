@@ -3,7 +3,7 @@
 Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     widgets                   predict, explore (ipywidgets)
-      show | checks           tables and pictures (the only matplotlib) | an answer compared, its mistake named
+      show | checks           tables, pictures (the only matplotlib) | an answer compared, its mistake named
         analysis              crossover, workers needed, sensitivity, explanation, sweep, schedule
           pipeline            stages on resources -> step time, throughput, utilization, what binds
             stages            the four stage models
@@ -34,6 +34,7 @@ _LAZY = ("checks", "show", "widgets")
 
 __all__ = [
     "PUBLISHED",
+    "Q_",
     "TUTORIAL",
     "Assumptions",
     "DataModel",
@@ -44,7 +45,6 @@ __all__ = [
     "MissingFigureError",
     "Models",
     "Pipeline",
-    "Q_",
     "SingleNodeModel",
     "StarvelabError",
     "Storage",

@@ -107,13 +107,20 @@ class Assumptions:
             check_magnitude(getattr(self, name), name, zero=True)
         for name, zero in (("efficiency", False), ("contention", True), ("forward_activation", True)):
             if check_magnitude(getattr(self, name), name, zero=zero) > 1:
-                raise InputError(f"{name} must be a share up to 1, got {getattr(self, name)}. Write 0.5 for 50 %.")
+                raise InputError(
+                    f"{name} must be a share up to 1, got {getattr(self, name)}. Write 0.5 for 50 %."
+                )
         for name in ("overhead_per_layer", "overhead_per_step"):
             positive(getattr(self, name), "ms", name, zero=True)
         positive(self.sample_size, "KB", "sample_size")
         supply_rate(self.worker_rate, "worker_rate")
-        if self.requests_in_flight != inf and check_magnitude(self.requests_in_flight, "requests_in_flight") < 1:
-            raise InputError(f"requests_in_flight must be at least 1, got {self.requests_in_flight}. Pass 1 for one at a time.")
+        if (
+            self.requests_in_flight != inf
+            and check_magnitude(self.requests_in_flight, "requests_in_flight") < 1
+        ):
+            raise InputError(
+                f"requests_in_flight must be 1 or more, got {self.requests_in_flight}. Pass 1 for one by one."
+            )
 
     def but(self, *, name: str | None = None, **changes: Any) -> Assumptions:
         """A copy in which some assumptions are yours; strings with units are read as quantities.
@@ -142,7 +149,7 @@ class Assumptions:
         return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
 
     def speedup(self, workers: Any, figure: Any = positive) -> Any:
-        """How many times one worker's rate that many workers reach; keeps the shape and the kind of number."""
+        """How many times one worker's rate that many reach; keeps the shape and the kind of number."""
         n = np.minimum(workers, self.peak_workers) if np.ndim(workers) else min(workers, self.peak_workers)
         contention = figure(self.contention, None, "contention", zero=True)
         coherency = figure(self.coherency, None, "coherency", zero=True)
@@ -156,7 +163,7 @@ class Assumptions:
 
 
 def supply_rate(value: Any, what: str) -> Any:
-    """`value` as a rate at which samples are prepared: in samples [sample/time] or their bytes [data/time]."""
+    """`value` as a rate of preparing: in samples [sample/time] or in their bytes [data/time]."""
     rate = Q_(value) if isinstance(value, str) else value
     unit = next((unit for unit in ("img/s", "MB/s") if has_dimension(rate, unit)), None)
     if unit is None:
@@ -182,7 +189,9 @@ def check_assumptions(value: Any) -> Assumptions:
 def check_phase(phase: str) -> str:
     """`phase` itself, if it is one."""
     if phase not in PHASES:
-        raise InputError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}. Training is forward and backward.")
+        raise InputError(
+            f"phase must be one of {', '.join(PHASES)}, got {phase!r}. Training is forward and backward."
+        )
     return phase
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from .errors import InputError, MissingFigureError, UnknownNameError
 from .tables import cell, to_html
-from .units import Quantity, as_quantity, format_quantity, positive, whole
+from .units import as_quantity, positive, whole
 
 KINDS = ("datasheet", "paper", "measured", "assumption")
 
@@ -85,11 +85,17 @@ class Fact:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"A fact's kind must be one of {', '.join(KINDS)}, got {self.kind!r}. Name where it comes from.")
+            raise InputError(
+                f"A fact's kind must be one of {', '.join(KINDS)}, got {self.kind!r}. Say where it is from."
+            )
         if self.kind == "assumption" and not self.note:
-            raise InputError(f"An assumption needs a note, got none for {self.value}. Say why it has this value.")
+            raise InputError(
+                f"An assumption needs a note, got none for {self.value}. Say why it has this value."
+            )
         if self.kind != "assumption" and not self.source:
-            raise InputError(f"A fact needs its source, got none for {self.value}. Name the document, and the table in it.")
+            raise InputError(
+                f"A fact needs its source, got none for {self.value}. Name the document, and the table in it."
+            )
 
     @property
     def origin(self) -> str:
@@ -123,7 +129,9 @@ class Entry:
                 f"{self.name} lists no {attribute}, and a figure without a source is not guessed. "
                 f'Pass your own with .replace({attribute}="...").'
             )
-        raise _unknown(f"{self.kind} entry {self.name}", attribute, [*fields, "name", "facts", "get", "replace"])
+        raise _unknown(
+            f"{self.kind} entry {self.name}", attribute, [*fields, "name", "facts", "get", "replace"]
+        )
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         raise InputError(
@@ -177,7 +185,9 @@ def facts_text(title: str, facts: Mapping[str, Fact]) -> str:
     """Facts under a title: name, value, kind and origin, one a line."""
     shown = {key: _show(fact.value) for key, fact in facts.items()}
     name, value = (max(map(len, texts), default=0) for texts in (shown, shown.values()))
-    rows = (f"  {key:<{name}}  {shown[key]:<{value}}  {fact.kind}: {fact.origin}" for key, fact in facts.items())
+    rows = (
+        f"  {key:<{name}}  {shown[key]:<{value}}  {fact.kind}: {fact.origin}" for key, fact in facts.items()
+    )
     return "\n".join((title, *rows))
 
 
@@ -217,7 +227,9 @@ class Group:
         members = self._load()
         if name not in members:
             # A name from another group is more likely meant than one that only looks alike.
-            below = {entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in Group(self._kind)}
+            below = {
+                entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in Group(self._kind)
+            }
             where = f"{self._kind}.{self._path}".rstrip(".")
             raise _unknown(where, name, members, elsewhere=below)
         return members[name]
@@ -243,7 +255,9 @@ def read_group(kind: str, table: Mapping[str, Any], path: str = "") -> dict[str,
     for key, value in table.items():
         where = f"{path}.{key}" if path else key
         if "name" in value:
-            facts = {field: _fact(kind, where, field, fact) for field, fact in value.items() if field != "name"}
+            facts = {
+                field: _fact(kind, where, field, fact) for field, fact in value.items() if field != "name"
+            }
             members[key] = Entry(kind, where, value["name"], facts)
         else:
             members[key] = Group(kind, where, read_group(kind, value, where))
@@ -253,7 +267,9 @@ def read_group(kind: str, table: Mapping[str, Any], path: str = "") -> dict[str,
 def _fact(kind: str, where: str, field: str, fact: Mapping[str, Any]) -> Fact:
     try:
         if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note"}:
-            raise InputError(f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling.")
+            raise InputError(
+                f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling."
+            )
         return Fact(**{**fact, "value": _figure(kind, field, fact["value"])})
     except (InputError, UnknownNameError) as error:
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
@@ -271,7 +287,9 @@ def _figure(kind: str, field: str, value: Any) -> Any:
     return made
 
 
-def _unknown(where: str, name: str, known: Iterable[str], *, elsewhere: Mapping[str, str] | None = None) -> UnknownNameError:
+def _unknown(
+    where: str, name: str, known: Iterable[str], *, elsewhere: Mapping[str, str] | None = None
+) -> UnknownNameError:
     """The error for a name that nothing has, with the one that was probably meant."""
     full = {**(elsewhere or {}), **{k: k for k in known}}
     lower = {k.lower(): k for k in full}
@@ -311,7 +329,9 @@ def measured_rates() -> tuple[Rate, ...]:
     return tuple(rates)
 
 
-def measured_rate(*, hardware: Entry, model: Entry, precision: str, phase: str, framework: str | None = None) -> Rate | None:
+def measured_rate(
+    *, hardware: Entry, model: Entry, precision: str, phase: str, framework: str | None = None
+) -> Rate | None:
     """The measured rate of a model on an accelerator, or None where nobody has published one.
 
     Without a framework, the row that the file marks as its default.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isclose, isfinite
-from numbers import Number
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,11 @@ import numpy as np
 from .errors import InputError
 from .units import Quantity, format_number, format_quantity
 
+# How near a wrong number counts as close: a rounded step time makes less of a difference.
+_CLOSE = 1e-2
 
-class WrongAnswer(AssertionError):
+
+class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
     """An answer that a check does not accept; shown in a notebook as its message alone."""
 
     def _render_traceback_(self) -> list[str]:
@@ -60,17 +63,24 @@ def check(
     starvelab.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
     """
     if answer is None:
-        raise WrongAnswer(f"{what} is missing: nothing was returned. Does your function end with `return ...`?")
+        raise WrongAnswer(
+            f"{what} is missing: nothing was returned. Does your function end with `return ...`?"
+        )
     answer = _same_kind(answer, expected, what)
     if _agree(answer, expected, within):
         return
-    for message, value in (mistakes or {}).items():
-        if value is not None and _agree(answer, value, within):
-            raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
+    _name_mistake(answer, mistakes or {}, what, within)
+    if _agree(answer, expected, _CLOSE):
+        # With four digits this could look like the right answer.
+        raise WrongAnswer(
+            f"{what} is {_shown(answer, 8)}: close, but not right. Was something rounded on the way?"
+        )
     raise WrongAnswer(f"{what} is {_shown(answer)}, and that is not right{_direction(answer, expected)}.")
 
 
-def hint(answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[str, Any], within: float = 1e-3) -> None:
+def hint(
+    answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[str, Any], within: float = 1e-3
+) -> None:
     """Check the kind of an answer and name known mistakes, without knowing the right answer.
 
     For an exercise whose answer is one value: the learner sees this check, and the value stays hidden.
@@ -86,7 +96,10 @@ def hint(answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[
     """
     if answer is None or answer is Ellipsis:
         raise WrongAnswer(f"{what} is not filled in yet.")
-    answer = _same_kind(answer, like, what)
+    _name_mistake(_same_kind(answer, like, what), mistakes, what, within)
+
+
+def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
     for message, value in mistakes.items():
         if _agree(answer, value, within):
             raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
@@ -95,59 +108,82 @@ def hint(answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[
 def _same_kind(answer: Any, expected: Any, what: str) -> Any:
     """The answer as the kind of thing that was asked for."""
     if isinstance(expected, Quantity):
+        unit = format_quantity(Quantity(1, expected.units)).removeprefix("1 ")
         if not isinstance(answer, Quantity):
-            raise WrongAnswer(f"{what} is the bare value {answer!r} and needs a unit. Write for example Q_(value, \"{expected.units:~C}\").")
+            raise WrongAnswer(
+                f"{what} is the bare value {answer!r:.80} and needs a unit. "
+                f'Write for example Q_(value, "{unit}").'
+            )
         if not answer.is_compatible_with(expected.units):
             raise WrongAnswer(
-                f"{what} is {format_quantity(answer)}, which is not a quantity like {expected.units:~C}. "
+                f"{what} is {format_quantity(answer)}, which does not convert to {unit}. "
                 "Follow the units through your formula."
             )
         answer = answer.to(expected.units)
         return Quantity(_number(answer.magnitude, what), expected.units)
     if isinstance(expected, bool | np.bool_):
         if not isinstance(answer, bool | np.bool_):
-            raise WrongAnswer(f"{what} must be True or False, got {answer!r}.")
+            raise WrongAnswer(f"{what} must be True or False, got {answer!r:.80}.")
         return bool(answer)
     if isinstance(expected, str):
         if not isinstance(answer, str):
-            raise WrongAnswer(f"{what} must be a text in quotes, got {answer!r}.")
+            raise WrongAnswer(f"{what} must be a text in quotes, got {answer!r:.80}.")
         return answer.strip()
-    if not isinstance(expected, Number):
-        raise InputError(f"check compares quantities, numbers, truth and text, got {expected!r} to expect.")
+    if not isinstance(expected, Real):
+        raise InputError(
+            f"check compares quantities, numbers, truth and text, got {expected!r:.80} to expect. "
+            "Pass one of these."
+        )
     if isinstance(answer, Quantity):
         if not answer.dimensionless:
-            raise WrongAnswer(f"{what} has the unit of {format_quantity(answer)}, and a plain number is asked for. Do the units cancel?")
+            raise WrongAnswer(
+                f"{what} is {format_quantity(answer)}, and a plain number is asked for. Do the units cancel?"
+            )
         answer = answer.m_as("")
     number = _number(answer, what)
-    if isinstance(expected, int) and number != int(number):
-        raise WrongAnswer(f"{what} is {format_number(number, 8)} and must be a whole number.")
+    if isinstance(expected, Integral) and not number.is_integer():
+        raise WrongAnswer(f"{what} is {_shown(number, 8)} and must be a whole number.")
     return number
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Number | np.generic) or isinstance(value, complex):
-        raise WrongAnswer(f"{what} must be a number, got {value!r} ({type(value).__name__}).")
-    if not isfinite(value):
-        raise WrongAnswer(f"{what} is {value}. Did something get divided by zero?")
-    return float(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise WrongAnswer(f"{what} must be a number, got {value!r:.80} ({type(value).__name__}).")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise WrongAnswer(f"{what} is larger than any number here can be. Check your formula.") from None
+    if not isfinite(number):
+        raise WrongAnswer(f"{what} is {number}. Did something get divided by zero?")
+    return number
 
 
 def _agree(a: Any, b: Any, within: float) -> bool:
     if isinstance(b, Quantity):
-        return isinstance(a, Quantity) and a.is_compatible_with(b.units) and isclose(a.m_as(b.units), b.magnitude, rel_tol=within)
+        same = isinstance(a, Quantity) and a.is_compatible_with(b.units)
+        return same and _near(a.m_as(b.units), b.magnitude, within)
     if isinstance(b, str):
         return isinstance(a, str) and a.casefold() == b.casefold()
     if isinstance(b, bool | np.bool_):
         return a is bool(b)
     if isinstance(a, str | bool | Quantity):
         return False
-    return a == b if isinstance(b, int) else isclose(a, b, rel_tol=within)
+    return a == b if isinstance(b, Integral) else _near(a, b, within)
 
 
-def _shown(answer: Any) -> str:
+def _near(a: float, b: float, within: float) -> bool:
+    return abs(a - b) <= within * abs(b)
+
+
+def _shown(answer: Any, digits: int = 4) -> str:
     if isinstance(answer, Quantity):
-        return format_quantity(answer)
-    return format_number(answer) if isinstance(answer, float) else repr(answer)
+        return format_quantity(answer, digits)
+    if not isinstance(answer, float):
+        return f"{answer!r:.80}"
+    # A count is shown in full: 10001 is not 10000.
+    return format_number(answer, 15 if answer.is_integer() else digits)
 
 
 def _direction(answer: Any, expected: Any) -> str:

@@ -27,14 +27,26 @@ from .units import Q_, Quantity, as_quantity, positive, whole
 
 # Stage -> the resource it runs on. In a tie the resource named first binds: a tie is no starvation.
 RESOURCE_OF = MappingProxyType(
-    {"model": "accelerator", "input on device": "accelerator", "transform": "CPU", "read": "storage", "copy": "link"}
+    {
+        "model": "accelerator",
+        "input on device": "accelerator",
+        "transform": "CPU",
+        "read": "storage",
+        "copy": "link",
+    }
 )
 RESOURCES = ("accelerator", "CPU", "storage", "link")
 # The order in which a sample meets them, which is the order people expect in a table or a picture.
 FLOW = ("storage", "CPU", "link", "accelerator")
 # How a sentence calls them.
 CALLED = MappingProxyType(
-    {"storage": "storage", "CPU": "the CPU", "link": "the link", "accelerator": "the accelerator", "": "nothing"}
+    {
+        "storage": "storage",
+        "CPU": "the CPU",
+        "link": "the link",
+        "accelerator": "the accelerator",
+        "": "nothing",
+    }
 )
 
 # The fields that may be arrays.
@@ -49,6 +61,17 @@ SWEPT = (
     "sent_size",
     "device_input_time",
 )
+
+# The unit of the fields that have one; a rate of preparing counts samples or bytes.
+_UNITS = {
+    "sample_size": "KB",
+    "sent_size": "KB",
+    "device_input_time": "ms",
+    "storage": "GB/s",
+    "link": "GB/s",
+    "worker_rate": None,
+    "cpu_throughput": None,
+}
 
 
 @dataclass(frozen=True)
@@ -111,7 +134,9 @@ class Step:
     @property
     def rows(self) -> list[list[str]]:
         """One row for each resource."""
-        return [[name, cell(time), _percent(self.headroom[name])] for name, time in self.resource_times.items()]
+        return [
+            [name, cell(time), _percent(self.headroom[name])] for name, time in self.resource_times.items()
+        ]
 
     @property
     def summary(self) -> str:
@@ -166,13 +191,13 @@ class Pipeline:
 
     Notes
     -----
-    Numbers and quantities may be arrays whose shapes broadcast, as in NumPy; `sweep` tries every combination. A
-    quantity may be given as text: ``sample_size="5 MB"``.
+    Numbers and quantities may be arrays whose shapes broadcast, as in NumPy; `sweep` tries every combination.
+    A quantity may be given as text: ``sample_size="5 MB"``.
 
     Examples
     --------
     >>> from starvelab import Hardware, Models
-    >>> wall = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8).solve()
+    >>> wall = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256).solve()
     >>> wall.binding, round(wall.utilization, 3), round(wall.slowdown, 2)
     ('CPU', 0.183, 5.45)
     """
@@ -202,20 +227,30 @@ class Pipeline:
             check_phase(self.phase)
         whole(self.batch_size, "batch_size")
         whole(self.workers, "workers")
-        for name, unit in (("sample_size", "KB"), ("sent_size", "KB"), ("device_input_time", "ms")):
-            self._read(name, lambda value, what, unit=unit: _checked(value, unit, what))
-        for name in ("worker_rate", "cpu_throughput"):
-            self._read(name, supply_rate)
-        figure = self.assumptions.link_figure
-        self._read("storage", lambda value, _: _or_entry(value, storage_bandwidth(storage=value)))
-        self._read("link", lambda value, _: _or_entry(value, link_bandwidth(value, pinned=self.pinned, figure=figure)))
-        self._shape  # noqa: B018  # says which fields do not go together
+        for name in _UNITS:
+            object.__setattr__(self, name, self._read(name))
+        # An entry that lacks its bandwidth is refused here rather than by the first solve.
+        if self.storage is not None:
+            storage_bandwidth(storage=self.storage)
+        if self.link is not None:
+            link_bandwidth(self.link, pinned=self.pinned, figure=self.assumptions.link_figure)
+        _ = self._shape
 
-    def _read(self, name: str, read: Any) -> None:
-        """Replace a field, if it was given, by what was read from it: texts become quantities."""
-        value = getattr(self, name)
-        if value is not None:
-            object.__setattr__(self, name, read(value, name))
+    def _read(self, name: str) -> Any:
+        """A field as it is kept: texts become quantities, and every figure is one that the model can mean."""
+        value, unit = getattr(self, name), _UNITS[name]
+        if isinstance(value, Entry) and name not in ("storage", "link"):
+            entry = f"{value.kind}.{value.path}"
+            raise InputError(
+                f"{name} must be a quantity, got {entry}. Pass one of its figures: {entry}.<figure>."
+            )
+        if value is None or isinstance(value, Entry):
+            return value
+        if unit is None:
+            return supply_rate(value, name)
+        made = as_quantity(value, unit, name)
+        positive(made, unit, name, zero=name == "device_input_time")
+        return made
 
     def __repr__(self) -> str:
         shown = [f"{name}={_short(getattr(self, name))}" for name in self._given()]
@@ -232,7 +267,9 @@ class Pipeline:
 
     def _field_shape(self, name: str) -> tuple[int, ...]:
         value = getattr(self, name)
-        return () if value is None or isinstance(value, Entry) else np.shape(getattr(value, "magnitude", value))
+        return (
+            () if value is None or isinstance(value, Entry) else np.shape(getattr(value, "magnitude", value))
+        )
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -242,7 +279,8 @@ class Pipeline:
         except ValueError:
             came = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
             raise InputError(
-                f"Swept fields must have shapes that broadcast, got {came}. Use sweep(...) for every combination."
+                f"Swept fields must have shapes that broadcast, got {came}. "
+                "Use sweep(...) for every combination."
             ) from None
 
     def but(self, **changes: Any) -> Pipeline:
@@ -275,12 +313,18 @@ class Pipeline:
             figure=figure,
         )
         if self.link is not None:
-            costs["copy"] = TransferModel(a).cost(sent_size=self.sent, link=self.link, pinned=self.pinned, figure=figure)
+            costs["copy"] = TransferModel(a).cost(
+                sent_size=self.sent, link=self.link, pinned=self.pinned, figure=figure
+            )
         if self.device_input_time is not None:
             seconds = figure(self.device_input_time, "s", "device_input_time", zero=True)
             costs["input on device"] = Cost((Line(0, seconds),))
         costs["model"] = SingleNodeModel(a).cost(
-            model=self.model, hardware=self.hardware, precision=self.precision, phase=self.phase, figure=figure
+            model=self.model,
+            hardware=self.hardware,
+            precision=self.precision,
+            phase=self.phase,
+            figure=figure,
         )
         return costs
 
@@ -312,7 +356,11 @@ class Pipeline:
         step = reduce(np.maximum if self.overlap else np.add, resources.values())
         binding, following = _ranking(resources)
         single = SingleNodeModel(self.assumptions).solve(
-            model=self.model, hardware=self.hardware, batch_size=batch, precision=self.precision, phase=self.phase
+            model=self.model,
+            hardware=self.hardware,
+            batch_size=batch,
+            precision=self.precision,
+            phase=self.phase,
         )
         gigabytes = positive(self.size, "GB", "sample_size")
         return Step(
@@ -344,21 +392,6 @@ def check_fields(names: Iterable[str]) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
             raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
-
-
-def _checked(value: Any, unit: str, what: str) -> Any:
-    """`value` as a quantity that the model can mean."""
-    made = as_quantity(value, unit, what)
-    positive(made, unit, what, zero=what == "device_input_time")
-    return made
-
-
-def _or_entry(value: Any, bandwidth: Any) -> Any:
-    """The catalogue entry itself, which knows more than its bandwidth; or a bandwidth that was given."""
-    if isinstance(value, Entry):
-        return value
-    positive(bandwidth, "B/s", "bandwidth")
-    return bandwidth
 
 
 def _ranking(resources: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from .units import Quantity, format_number, format_quantity
 
 
 def cell(value: Any) -> str:
-    """One value as people write it: quantities and numbers to four digits, truth as yes or no, None as nothing."""
+    """One value as people write it: figures to four digits, truth as yes or no, None as nothing."""
     if value is None:
         return ""
     if isinstance(value, Quantity):
@@ -60,4 +60,6 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str 
 def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     """Right for a column of figures, left for one of words; gaps and dots are neither."""
     columns = [[row[i] for row in body if row[i] not in ("", "...")] for i in range(len(headers))]
-    return ["right" if all(text.lstrip("+-")[:1].isdigit() for text in column) else "left" for column in columns]
+    return [
+        "right" if all(text.lstrip("+-")[:1].isdigit() for text in column) else "left" for column in columns
+    ]

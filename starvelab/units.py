@@ -53,14 +53,16 @@ def Q_(value: Any, unit: str | None = None) -> Any:
     >>> Q_("500 KB").to("MB").magnitude
     0.5
     >>> f"{Q_(2, 'GB/s') * Q_('3 s'):~}"
-    '6.0 GB'
+    '6 GB'
     """
     if isinstance(value, Quantity):
         return value if unit is None else convert(value, unit, "the quantity")
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
     if isinstance(value, str):
         if unit is not None:
-            raise InputError(f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}")
+            raise InputError(
+                f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}"
+            )
     elif not _is_numeric(value):
         raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}")
     elif unit is None:
@@ -88,7 +90,7 @@ def _is_numeric(value: Any) -> bool:
 def _parse(value: Any, unit: str | None, asked: str) -> Any:
     try:
         made = Quantity(value) if unit is None else Quantity(value, unit)
-        made.dimensionality  # an unknown unit is only noticed when it is looked up
+        _ = made.dimensionality  # an unknown unit is only noticed when it is looked up
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, tuple | list) else (error.unit_names,)
         bits = next((name for name in names if name in _AMBIGUOUS_BITS), None)
@@ -123,7 +125,7 @@ def as_quantity(value: Any, unit: str, what: str) -> Any:
         )
     if not has_dimension(value, unit):
         raise InputError(
-            f"{what} must be convertible to {wanted}, got {format_quantity(value)}. Check what the figure counts."
+            f"{what} must be convertible to {wanted}, got {format_quantity(value)}. Check what it counts."
         )
     return value
 
@@ -201,7 +203,9 @@ def exact(value: Any, unit: str | None, what: str, *, zero: bool = False) -> Fra
     """
     magnitude = positive(value, unit, what, zero=zero)
     if np.ndim(magnitude):
-        raise InputError(f"{what} must be one figure for an exact answer, got an array. Ask for one point at a time.")
+        raise InputError(
+            f"{what} must be one figure for an exact answer, got an array. Ask for one point at a time."
+        )
     return Fraction(f"{magnitude:.12g}")
 
 

@@ -127,7 +127,6 @@ def test_generate_assignment_with_a_gradebook_releases_the_same_bytes_and_leaves
     shutil.copytree(repository / "solutions", copy / "solutions")
     shutil.copytree(repository / "labs", copy / "labs")
     shutil.copy(repository / "nbgrader_config.py", copy)
-    (copy / "solutions" / "starving-the-gpu" / "predictions.json").write_text("{}")
     before = files_below(copy)
     for assignment in sorted({path.parent.name for path in (copy / "labs").glob("*/*.ipynb")}):
         # No virtual environment on the PATH: nbgrader must find alembic all the same.
@@ -225,13 +224,28 @@ def test_a_notebook_without_a_script_is_named_and_not_deleted(run, script, tmp_p
     assert orphan.exists()
 
 
-def test_a_file_beside_the_scripts_goes_to_the_students_and_scripts_and_predictions_do_not(
-    run, script, tmp_path
-):
+def test_a_file_beside_the_scripts_goes_to_the_students_and_the_scripts_do_not(run, script, tmp_path):
     (script.parent / "rates.csv").write_text("1\n")
-    (script.parent / "predictions.json").write_text("{}")
     assert run() == 0
     assert sorted(files_below(tmp_path / "labs")) == ["doubling/01_double.ipynb", "doubling/rates.csv"]
+
+
+def test_a_prediction_left_beside_the_solutions_stops_nbgrader_before_it_replaces_the_students(
+    repository, tmp_path
+):
+    shutil.copy(repository / "nbgrader_config.py", tmp_path)
+    stray = tmp_path / "solutions" / "doubling" / "predictions.json"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", "generate_assignment", "doubling"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.strip().endswith(
+        "Predictions belong to students, and solutions/doubling/predictions.json would replace theirs. "
+        "Delete it; try notebooks in labs/ or in a copy."
+    )
 
 
 def test_a_folder_without_scripts_is_an_error(run, tmp_path, capsys):

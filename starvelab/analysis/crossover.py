@@ -46,8 +46,8 @@ class Crossover:
             called = CALLED[self.resource]
             return f"{called[0].upper()}{called[1:]} binds at every batch size."
         return (
-            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on {CALLED[self.resource]}: "
-            f"they cross at {format_number(float(self.batch), 6)}."
+            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on "
+            f"{CALLED[self.resource]}: they cross at {format_number(float(self.batch), 6)}."
         )
 
 
@@ -67,9 +67,8 @@ def crossover(pipeline: Any, *, resource: str | None = None) -> Crossover:
 
     Notes
     -----
-    With ``overlap=False`` stages add up and the accelerator waits at every batch size. Where a small batch is
-    bound by memory traffic and a large one by arithmetic, the accelerator can bind again further on; this is the
-    first crossing.
+    Where a small batch is bound by memory traffic and a large one by arithmetic, the accelerator can bind
+    again further on; this is the first crossing.
 
     Examples
     --------
@@ -86,7 +85,9 @@ def crossover(pipeline: Any, *, resource: str | None = None) -> Crossover:
         if resource not in costs:
             raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {', '.join(costs)}.")
         costs = {resource: costs[resource]}
-    starving = {name: batch for name, cost in costs.items() if (batch := _starves_from(cost, own)) is not None}
+    starving = {
+        name: batch for name, cost in costs.items() if (batch := _starves_from(cost, own)) is not None
+    }
     if not starving:
         return Crossover(None, None, None, "")
     # Where several starve it at the same batch size, the slowest of them is named.
@@ -116,4 +117,6 @@ def _meeting(supply: Cost, own: Cost, starves_from: int) -> Fraction | None:
     """Where the two cross on the way to that batch size; None if not even one sample is in time."""
     if starves_from == 1:
         return None
-    return max(edge for edge in _edges(supply, own) if edge < starves_from and supply.at(edge) <= own.at(edge))
+    return max(
+        edge for edge in _edges(supply, own) if edge < starves_from and supply.at(edge) <= own.at(edge)
+    )

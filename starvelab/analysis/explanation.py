@@ -16,13 +16,17 @@ from .point import one_point
 from .workers import workers_needed
 
 _BUSY_WITH = {"storage": "reading", "CPU": "preparing", "link": "copying"}
-_IN_TIME = {"storage": "storage has read it", "CPU": "the CPU has prepared it", "link": "the link has copied it"}
+_IN_TIME = {
+    "storage": "storage has read it",
+    "CPU": "the CPU has prepared it",
+    "link": "the link has copied it",
+}
 
 _CAUSES = {
     "compute": "Most of its step is arithmetic: lower precision or a faster accelerator would shorten it.",
     "memory": "Most of its step is memory traffic: a larger batch does more arithmetic for each byte.",
-    "overhead": "Most of its step is fixed overhead, not arithmetic: a larger batch spreads that over more samples.",
-    "input": "Most of its step is input work that was moved onto it: some of that may be better left to the CPU.",
+    "overhead": "Most of its step is fixed overhead: a larger batch spreads that over more samples.",
+    "input": "Most of its step is input work that was moved onto it: some may be better left to the CPU.",
 }
 
 
@@ -42,9 +46,9 @@ def explain(pipeline: Any) -> str:
     --------
     >>> from starvelab import Hardware, Models, Pipeline
     >>> print(explain(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16)))
-    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. Most of its
-    step is fixed overhead, not arithmetic: a larger batch spreads that over more samples. From batch 23 on the CPU
-    would bind.
+    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. Most of
+    its step is fixed overhead: a larger batch spreads that over more samples. From batch 23 on the CPU would
+    bind.
     """
     one_point(pipeline, "explain")
     step = pipeline.solve()
@@ -60,8 +64,8 @@ def explain(pipeline: Any) -> str:
 def _in_turn(pipeline: Any, step: Any) -> tuple[str, ...]:
     overlapped = pipeline.solve(overlap=True).step_time
     return (
-        f"Nothing overlaps, so all stages add up to {format_quantity(step.step_time)}, and the accelerator is busy "
-        f"{percent(step.utilization)} of that.",
+        f"Nothing overlaps, so all stages add up to {format_quantity(step.step_time)}, and the accelerator "
+        f"is busy {percent(step.utilization)} of that.",
         "Prefetch batches, so that the slowest resource alone sets the step: that would be "
         f"{format_quantity(overlapped)}.",
     )
@@ -81,8 +85,8 @@ def _fed(pipeline: Any, step: Any) -> tuple[str, ...]:
         later = f"From batch {found.starves_from} on {CALLED[found.resource]} would bind."
     elif longer(own.m_as("ms"), ready.m_as("ms")):
         later = (
-            f"The accelerator would have to be {format_number((own / ready).m_as(''), 3)} times as fast before "
-            f"{CALLED[following]} binds."
+            f"The accelerator would have to be {format_number((own / ready).m_as(''), 3)} times as fast "
+            f"before {CALLED[following]} binds."
         )
     else:
         later = f"They take equally long: with less of either, {CALLED[following]} binds."
@@ -95,17 +99,17 @@ def _starved(pipeline: Any, step: Any) -> tuple[str, ...]:
     evidence = (
         f"{called[0].upper()}{called[1:]} binds: {_BUSY_WITH[name]} a batch of "
         f"{pipeline.batch_size} takes {format_quantity(step.step_time)}, so the accelerator, which needs "
-        f"{format_quantity(step.resource_times['accelerator'])}, is busy {percent(step.utilization)} of each step "
-        "and waits for the rest."
+        f"{format_quantity(step.resource_times['accelerator'])}, is busy {percent(step.utilization)} of each "
+        "step and waits for the rest."
     )
     return evidence, *_REMEDY[name](pipeline, step)
 
 
 def _for_storage(_: Any, step: Any) -> tuple[str, ...]:
     return (
-        f"To keep it fed, storage would have to deliver {format_quantity(step.demand_at_ceiling)}, and it delivers "
-        f"{format_quantity(step.actual_demand)}: store fewer bytes for each sample, keep them in memory, or use a "
-        "faster drive.",
+        f"To keep it fed, storage would have to deliver {format_quantity(step.demand_at_ceiling)}, and it "
+        f"delivers {format_quantity(step.actual_demand)}: store fewer bytes for each sample, keep them in "
+        "memory, or use a faster drive.",
     )
 
 
@@ -113,8 +117,8 @@ def _for_link(pipeline: Any, step: Any) -> tuple[str, ...]:
     sent = (step.throughput * pipeline.sent).m_as("GB * sample / s")
     wanted, carried = (f"{format_number(sent * times)} GB/s" for times in (step.slowdown, 1))
     return (
-        f"To keep it fed, {wanted} would have to cross the link, and {carried} do: send fewer bytes for each sample, "
-        "for example as uint8.",
+        f"To keep it fed, {wanted} would have to cross the link, and {carried} do: send fewer bytes for each "
+        "sample, for example as uint8.",
     )
 
 

@@ -15,7 +15,8 @@ def one_point(pipeline: Any, question: str, *, whatever: tuple[str, ...] = ()) -
     swept = [name for name in pipeline.swept if name not in whatever]
     if swept:
         raise InputError(
-            f"{question} looks at one point, got several values of {', '.join(swept)}. Pass one value of each."
+            f"{question} looks at one point, got several values of {', '.join(swept)}. "
+            "Pass one value of each."
         )
 
 

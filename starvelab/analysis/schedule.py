@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..pipeline import FLOW
+from ..pipeline import FLOW, Step
+from ..units import whole
+from .point import one_point
 
 
 @dataclass(frozen=True)
 class Job:
-    """One batch on one resource, from `start` to `end` in milliseconds."""
+    """One batch on one resource, from `start` to `end` in milliseconds; the first batch is 0."""
 
     resource: str
     batch: int
@@ -31,6 +33,11 @@ def schedule(step: Any, *, batches: int = 5) -> tuple[Job, ...]:
         At one point: no swept arguments.
     batches : int
 
+    Returns
+    -------
+    tuple of Job
+        Batch by batch, and each in the order in which it meets the resources.
+
     Raises
     ------
     InputError
@@ -43,19 +50,28 @@ def schedule(step: Any, *, batches: int = 5) -> tuple[Job, ...]:
     Examples
     --------
     >>> from starvelab import Hardware, Models, Pipeline
-    >>> step = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8).solve()
+    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    >>> step = pipeline.solve()
     >>> [(job.resource, job.start, round(job.end, 2)) for job in schedule(step, batches=2)]
     [('CPU', 0.0, 64.0), ('accelerator', 64.0, 75.74), ('CPU', 64.0, 128.0), ('accelerator', 128.0, 139.74)]
     """
-    if not isinstance(step.binding, str):
-        raise InputError("schedule lays out one point, got a sweep. Solve one batch size and one number of workers.")
+    one_step(step, "schedule")
     times = {name: step.resource_times[name].m_as("ms") for name in FLOW if name in step.resource_times}
     free = dict.fromkeys(times, 0.0)
     jobs = []
-    for batch in range(batches):
+    for batch in range(whole(batches, "batches")):
         ready = 0.0 if step.pipeline.overlap else max(free.values())
         for resource, duration in times.items():
             start = max(ready, free[resource])
             ready = free[resource] = start + duration
             jobs.append(Job(resource, batch, start, ready))
     return tuple(jobs)
+
+
+def one_step(step: Any, question: str) -> None:
+    """Refuse what is no solved pipeline, or one solved at many points."""
+    if not isinstance(step, Step):
+        raise InputError(
+            f"{question} looks at a solved pipeline, got {type(step).__name__}. Pass pipeline.solve()."
+        )
+    one_point(step.pipeline, question)

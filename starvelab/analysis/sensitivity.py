@@ -55,7 +55,8 @@ class Sensitivity:
     def rows(self) -> list[list[str]]:
         """One row for each lever, as shown."""
         return [
-            [one.change, format_quantity(one.throughput), f"+{percent(one.gain)}", one.limit] for one in self.levers
+            [one.change, format_quantity(one.throughput), f"+{percent(one.gain)}", one.limit]
+            for one in self.levers
         ]
 
     def __repr__(self) -> str:
@@ -101,8 +102,8 @@ def sensitivity(pipeline: Any) -> Sensitivity:
     return Sensitivity(tuple(levers), step.binding)
 
 
-# Each lever gives the change in words, the time [ms] of its resource after it, and how far more of the same would
-# pay: until that resource is as fast as the one that binds next.
+# Each lever gives the change in words, the time [ms] of its resource after it, and how far more of the same
+# would pay: until that resource is as fast as the one that binds next.
 
 
 def _more_workers(pipeline: Any, step: Any) -> tuple[str, float, str]:

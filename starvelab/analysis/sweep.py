@@ -91,12 +91,12 @@ def sweep(pipeline: Any, **fields: Any) -> Sweep:
     >>> from starvelab import Hardware, Models, Pipeline
     >>> pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
     >>> table = sweep(pipe, batch_size=[32, 64, 128])
-    >>> [round(100 * u, 1) for u in table["utilization"]]
+    >>> (100 * table["utilization"]).round(1).tolist()
     [73.2, 41.9, 26.2]
     """
     if not fields:
         raise InputError(
-            "A sweep needs at least one field with values, got none. Pass for example batch_size=[32, 64, 128]."
+            "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
         )
     check_fields(fields)
     for name in fields:
@@ -127,9 +127,11 @@ def _values(name: str, given: Any) -> Any:
         raise InputError(f"{name} must have at least one value to sweep, got none. Pass a list of values.")
     if isinstance(given[0], Entry):
         raise InputError(
-            f"{name} can be swept over numbers and quantities, got {given[0].name}. Pass a list of bandwidths."
+            f"{name} can be swept over numbers and quantities, got {given[0].name}. Pass bandwidths."
         )
     if isinstance(given[0], str | Quantity):
         first = Q_(given[0])
-        return Q_(np.array([convert(value, f"{first.units}", name).magnitude for value in given]), f"{first.units}")
+        return Q_(
+            np.array([convert(value, f"{first.units}", name).magnitude for value in given]), f"{first.units}"
+        )
     return np.asarray(given)

@@ -83,7 +83,9 @@ def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> Wor
             "workers_needed counts workers, got a pipeline with cpu_throughput. "
             "Pass cpu_throughput=None, and worker_rate if need be."
         )
-    one_point(pipeline, "workers_needed", whatever=("workers", *(() if batch_size is None else ("batch_size",))))
+    one_point(
+        pipeline, "workers_needed", whatever=("workers", *(() if batch_size is None else ("batch_size",)))
+    )
     overlapping(pipeline, "workers_needed")
     a = pipeline.assumptions
     own = pipeline.resource_costs(exact)["accelerator"]
@@ -126,8 +128,8 @@ def _obstacles(pipeline: Any, workers: int | None, speedup: Fraction, rate: floa
     if workers is None:
         most = 1 / a.contention if a.peak_workers == inf else a.speedup(a.peak_workers)
         found.append(
-            f"Workers get in each other's way: together they reach at most {format_number(most, 3)} times what one "
-            f"does, and it would take {format_number(speedup, 3)} times."
+            f"Workers get in each other's way: together they reach at most {format_number(most, 3)} times "
+            f"what one does, and it would take {format_number(speedup, 3)} times."
         )
     elif cores is not None and workers > cores:
         found.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
@@ -135,12 +137,18 @@ def _obstacles(pipeline: Any, workers: int | None, speedup: Fraction, rate: floa
     reading = _known(lambda: DataModel(a).cost(sample_size=pipeline.size, source=drive).limit)
     if reading is not None and longer(reading * rate, 1):
         demand, supply = (Q_(pipeline.size.m_as("GB") * x, "GB/s") for x in (rate, 1 / reading))
-        found.append(f"Reading would take {format_quantity(demand)}, and the drive gives {format_quantity(supply)}.")
+        found.append(
+            f"Reading would take {format_quantity(demand)}, and the drive gives {format_quantity(supply)}."
+        )
     way = hardware if pipeline.link is None else pipeline.link
-    copying = _known(lambda: TransferModel(a).cost(sent_size=pipeline.sent, link=way, pinned=pipeline.pinned).limit)
+    copying = _known(
+        lambda: TransferModel(a).cost(sent_size=pipeline.sent, link=way, pinned=pipeline.pinned).limit
+    )
     if copying is not None and longer(copying * rate, 1):
         demand, supply = (Q_(pipeline.sent.m_as("GB") * x, "GB/s") for x in (rate, 1 / copying))
-        found.append(f"Copying would take {format_quantity(demand)}, and the link gives {format_quantity(supply)}.")
+        found.append(
+            f"Copying would take {format_quantity(demand)}, and the link gives {format_quantity(supply)}."
+        )
     return tuple(found)
 
 

@@ -14,6 +14,10 @@ from typing import Any
 
 from ..tables import to_html, to_text
 
+# On the page; matplotlib's 10 points are then as large as the text around them.
+_PIXELS_PER_INCH = 90
+_IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -45,15 +49,19 @@ class Picture:
         data = base64.b64encode(self.png).decode()
         return (
             '<figure style="margin:0.5em 0">'
-            f'<img alt="{escape(self.alt, quote=True)}" width="{self.width}" style="max-width:100%;border-radius:6px" '
+            f'<img alt="{escape(self.alt, quote=True)}" width="{self.width}" style="{_IMAGE}" '
             f'src="data:image/png;base64,{data}">'
             f"<figcaption>{escape(self.caption)}</figcaption>"
-            f"<details><summary>The same as a table</summary>{to_html(self.headers, self.rows)}</details></figure>"
+            "<details><summary>The same as a table</summary>"
+            f"{to_html(self.headers, self.rows)}</details></figure>"
         )
 
 
-def picture(figure: Any, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Picture:
+def picture(
+    figure: Any, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> Picture:
     """Render a matplotlib figure. Its ground is white, so that it reads the same in a dark theme."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=160, facecolor="white")
-    return Picture(buffer.getvalue(), alt, caption, headers, rows, round(80 * figure.get_figwidth()))
+    figure.savefig(buffer, format="png", dpi=2 * _PIXELS_PER_INCH, facecolor="white")
+    width = round(_PIXELS_PER_INCH * figure.get_figwidth())
+    return Picture(buffer.getvalue(), alt, caption, headers, rows, width)

@@ -9,12 +9,23 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+import numpy as np
+
+from ..analysis.schedule import one_step
+from ..errors import InputError
+from ..pipeline import CALLED
+from ..stages.single_node import SingleNodeResult
 from ..tables import percent
 from ..units import format_number, format_quantity
+from .looks import COLOURS, PART_COLOURS
 
-_COLOURS = {"storage": "#D55E00", "CPU": "#0072B2", "link": "#CC79A7", "accelerator": "#009E73"}
-_COLOURS |= {"compute": "#009E73", "memory": "#CC79A7", "overhead": "#D55E00"}
+# Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 _WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
+_FIGURES = _LEFT + _BAR + 12  # where figures stand: in a column, so that no line crosses them
+_STYLE = (
+    "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
+    "font:14px var(--jp-content-font-family,sans-serif)"
+)
 
 
 def step_bars(step: Any) -> str:
@@ -24,78 +35,113 @@ def step_bars(step: Any) -> str:
     ----------
     step : Step
         At one point.
+
+    Raises
+    ------
+    InputError
     """
-    times = {name: t.m_as("ms") for name, t in step.resource_times.items()}
-    length = step.step_time.m_as("ms")
-    notes = {name: f"({percent(ms / length, 0)})" for name, ms in times.items()} | {step.binding: "binds"}
-    bars, y = _bars(times, length=length, bold=step.binding, notes=notes)
-    bars += (
+    one_step(step, "step_bars")
+    overlap, busy, length = step.pipeline.overlap, percent(step.utilization), format_quantity(step.step_time)
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    whole = step.step_time.m_as("ms")
+    notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
+    if overlap:
+        notes[step.binding] = "binds"
+    bars, y = _bars(times, COLOURS, whole=whole, bold=step.binding if overlap else "", notes=notes)
+    rule = "" if overlap else ": nothing overlaps, so it is their sum"
+    body = (
+        f"{bars}"
         f'<text x="{_LEFT - 10}" y="{y + 25}" text-anchor="end">busy</text>'
-        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" stroke="currentColor"/>'
-        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" fill="{_COLOURS["accelerator"]}"/>'
-        f'<text x="{_LEFT + _BAR + 8}" y="{y + 25}">{percent(step.utilization)}, {format_quantity(step.throughput)}</text>'
-        f'<text x="{_LEFT}" y="{y + 54}" font-size="12">A step takes {format_quantity(step.step_time)} (dashed line). '
-        f"Busy: the share of it in which the accelerator works.</text>"
+        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" '
+        'stroke="currentColor"/>'
+        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
+        f'fill="{COLOURS["accelerator"]}"/>'
+        f'<text x="{_FIGURES}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
+        f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
+        f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
     )
-    said = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
+    binds = f"{CALLED[step.binding]} binds" if overlap else "nothing overlaps"
     return frame(
-        bars,
-        height=y + 64,
-        title=f"The {step.binding} binds; the accelerator is busy {percent(step.utilization)}",
-        description=f"Time for one batch: {said}. A step takes {format_quantity(step.step_time)}.",
+        body,
+        height=y + 80,
+        title=f"{binds[0].upper()}{binds[1:]}; the accelerator is busy {busy}",
+        description=f"Time for one batch: {_listed(times)}. A step takes {length}.",
     )
 
 
 def step_parts(result: Any) -> str:
-    """What one step of the accelerator is made of: arithmetic and memory traffic overlap, overhead comes on top.
+    """What one step of the accelerator is made of: arithmetic beside memory traffic, and overhead on top.
 
     Parameters
     ----------
     result : SingleNodeResult
         At one point.
+
+    Raises
+    ------
+    InputError
     """
+    if not isinstance(result, SingleNodeResult) or np.ndim(result.mfu):
+        came = "a sweep" if isinstance(result, SingleNodeResult) else type(result).__name__
+        raise InputError(f"step_parts draws one result of SingleNodeModel, got {came}. Solve one batch size.")
     times = {
         "compute": result.compute_time.m_as("ms"),
         "memory": result.memory_time.m_as("ms"),
         "overhead": result.overhead_time.m_as("ms"),
     }
-    length = result.latency.m_as("ms")
-    notes = {name: f"({percent(ms / length)} of the step)" for name, ms in times.items()}
-    bars, y = _bars(times, length=length, bold=result.cause, notes=notes)
-    bars += (
-        f'<text x="{_LEFT}" y="{y + 18}" font-size="12">A step takes {format_quantity(result.latency)} (dashed line): '
-        f"the longer of compute and memory, plus overhead. {format_quantity(result.throughput)}.</text>"
+    whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
+    notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
+    bars, y = _bars(times, PART_COLOURS, whole=whole, bold=result.cause, notes=notes)
+    rule = (
+        "measured, so the parts of the formula need not fill it"
+        if result.basis.startswith("measured")
+        else "the longer of compute and memory, plus overhead"
     )
-    said = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
     return frame(
-        bars,
-        height=y + 28,
+        f"{bars}{_small(y + 18, f'A step takes {length} (dashed line): {rule}.')}"
+        f"{_small(y + 36, f'That makes {format_quantity(result.throughput)}.')}",
+        height=y + 44,
         title=f"The largest part of the step is {result.cause}",
-        description=f"Parts of one step: {said}. The step takes {format_quantity(result.latency)}.",
+        description=f"Parts of one step: {_listed(times)}. The step takes {length}.",
     )
 
 
-def _bars(times: Mapping[str, float], *, length: float, bold: str, notes: Mapping[str, str]) -> tuple[str, int]:
-    """Labelled bars on a scale on which `length` fills the width; also the y below the last of them."""
+def _bars(
+    times: Mapping[str, float],
+    colours: Mapping[str, str],
+    *,
+    whole: float,
+    bold: str,
+    notes: Mapping[str, str],
+) -> tuple[str, int]:
+    """Labelled bars with a line where the step ends; also the y below the last of them."""
+    scale = _BAR / max(whole, *times.values())
     parts = []
     for i, (name, ms) in enumerate(times.items()):
-        y, width = 8 + i * _ROW, max(1.0, _BAR * ms / length)
-        weight = ' font-weight="bold"' if name == bold else ""
+        y, weight = 8 + i * _ROW, ' font-weight="bold"' if name == bold else ""
         parts.append(
             f'<text x="{_LEFT - 10}" y="{y + 19}" text-anchor="end"{weight}>{name}</text>'
-            f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="28" rx="3" fill="{_COLOURS[name]}"/>'
-            f'<text x="{_LEFT + width + 8:.1f}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
+            f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, scale * ms) if ms else 0:.1f}" height="28" rx="3" '
+            f'fill="{colours[name]}"/>'
+            f'<text x="{_FIGURES}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
         )
-    below, x = 8 + len(times) * _ROW, _LEFT + _BAR
+    below, x = 8 + len(times) * _ROW, f"{_LEFT + scale * whole:.1f}"
     line = f'<line x1="{x}" y1="2" x2="{x}" y2="{below - 6}" stroke="currentColor" stroke-dasharray="4 3"/>'
     return "".join((*parts, line)), below
+
+
+def _small(y: int, text: str) -> str:
+    return f'<text x="{_LEFT}" y="{y}" font-size="12">{escape(text)}</text>'
+
+
+def _listed(times: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
 
 
 def frame(body: str, *, height: int, title: str, description: str) -> str:
     """An SVG element that screen readers announce and themes colour."""
     return (
-        f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="max-width:100%;height:auto;'
-        f'color:var(--jp-content-font-color1,currentColor)" font-family="var(--jp-content-font-family,sans-serif)" '
-        f'font-size="14" fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
+        f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="{_STYLE}" '
+        'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
     )

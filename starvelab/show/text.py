@@ -26,10 +26,8 @@ def info(title: str, **fields: Any) -> None:
     """
     names = [name.replace("_", " ") for name in fields]
     width = max((len(name) for name in names), default=0)
-    print(title)
-    print("-" * len(title))
-    for name, value in zip(names, fields.values(), strict=True):
-        print(f"{name:<{width}}  {cell(value)}")
+    lines = (f"{name:<{width}}  {cell(value)}" for name, value in zip(names, fields.values(), strict=True))
+    print("\n".join((title, "-" * len(title), *lines)))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -52,5 +50,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     rows = [list(row) for row in rows]
     for row in rows:
         if len(row) != len(headers):
-            raise InputError(f"A row has one value for each of the {len(headers)} headers, got {len(row)}: {row}.")
+            raise InputError(
+                f"A row has one value for each of the {len(headers)} headers, got {len(row)}: {row!r:.80}. "
+                "Add what is missing, or None for an empty cell."
+            )
     print(to_text(headers, rows))

@@ -22,6 +22,7 @@ class Line:
     per_sample: Any
 
     def at(self, batch: Any) -> Any:
+        """Seconds for a batch of that size."""
         return self.fixed + self.per_sample * batch
 
     def __add__(self, other: Line) -> Line:

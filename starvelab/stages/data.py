@@ -15,7 +15,6 @@ from ..units import Q_, Quantity, as_quantity, has_dimension, positive
 from .cost import Cost, Line, longer
 from .stage import Stage
 
-
 _FIELD = {"Hardware": "storage_bandwidth", "Storage": "bandwidth_sustained"}
 
 
@@ -47,16 +46,19 @@ class DataModel(Stage):
 
     Notes
     -----
-    A batch of ``b`` samples of size ``S`` takes ``b max(S / bandwidth, (latency + S / bandwidth) / in_flight)``:
-    with enough requests in flight the bandwidth binds, with few the latency. It stops being true where the
-    page cache serves reads, or where other readers share the drive.
+    A batch of ``b`` samples of size ``S`` takes
+    ``b max(S / bandwidth, (latency + S / bandwidth) / in_flight)``: with enough requests in flight the
+    bandwidth binds, with few the latency. It stops being true where the page cache serves reads, or where
+    other readers share the drive.
 
     References
     ----------
     Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls.
     """
 
-    def solve(self, *, workload_data_rate: Any, hardware: Any = None, storage: Any = None, bandwidth: Any = None) -> DataResult:
+    def solve(
+        self, *, workload_data_rate: Any, hardware: Any = None, storage: Any = None, bandwidth: Any = None
+    ) -> DataResult:
         """Compare a demand with what the drive supplies.
 
         Parameters
@@ -107,14 +109,20 @@ def storage_bandwidth(*, hardware: Any = None, storage: Any = None, bandwidth: A
     entry = hardware if given is None else given
     remedy = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
     if entry is None:
-        raise MissingFigureError(f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {remedy}")
+        raise MissingFigureError(
+            f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {remedy}"
+        )
     field = _FIELD.get(entry.kind) if isinstance(entry, Entry) else None
     if field is None:
         came = f"{entry.kind}.{entry.path}" if isinstance(entry, Entry) else f"{entry!r:.80}"
-        raise InputError(f"storage must be an entry of Storage or Hardware or a bandwidth, got {came}. {remedy}")
+        raise InputError(
+            f"storage must be an entry of Storage or Hardware or a bandwidth, got {came}. {remedy}"
+        )
     value = entry.get(field)
     if value is None:
-        raise MissingFigureError(f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}")
+        raise MissingFigureError(
+            f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}"
+        )
     return value
 
 

@@ -26,8 +26,8 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 class SingleNodeResult:
     """The answer of `SingleNodeModel.solve`; arrays where a swept argument was one.
 
-    Where the latency comes from a measured rate, the three times are still those of the formula: they say what
-    such a step is made of, and need not add up to it.
+    Where the latency comes from a measured rate, the three times are still those of the formula: a guess at
+    what such a step is made of, which need not add up to it.
 
     Attributes
     ----------
@@ -80,7 +80,8 @@ class SingleNodeModel(Stage):
 
     Notes
     -----
-    ``step = max(b work / (peak efficiency), weights (1 + traffic b) / bandwidth) + layers overhead + dispatch``.
+    For a batch of ``b``,
+    ``step = max(b work / (peak efficiency), weights (1 + traffic b) / bandwidth) + overhead``.
     With `measured_rates` a published rate of the same model, accelerator and precision replaces this formula
     where there is one. Stops being true for several accelerators, whose communication it leaves out.
 
@@ -109,7 +110,8 @@ class SingleNodeModel(Stage):
         Examples
         --------
         >>> from starvelab import Hardware, Models
-        >>> base = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+        >>> a100 = Hardware.Cloud.A100
+        >>> base = SingleNodeModel().solve(model=Models.ResNet50, hardware=a100, batch_size=256)
         >>> round(base.latency.to("ms").magnitude, 2), round(base.throughput.magnitude), base.bottleneck
         (11.74, 21800, 'Compute')
         """
@@ -141,7 +143,13 @@ class SingleNodeModel(Stage):
         )
 
     def cost(
-        self, *, model: Any, hardware: Any, precision: str = "fp16", phase: str | None = None, figure: Any = positive
+        self,
+        *,
+        model: Any,
+        hardware: Any,
+        precision: str = "fp16",
+        phase: str | None = None,
+        figure: Any = positive,
     ) -> Cost:
         """Time of a step as a function of the batch size."""
         phase = self._check(model, hardware, precision, phase)
@@ -169,7 +177,9 @@ class SingleNodeModel(Stage):
         macs = figure(model.get(a.macs_figure, model.macs_forward), "MAC", a.macs_figure)
         return macs * figure(a.flop_per_mac, None, "flop_per_mac") * self._factor(phase, figure)
 
-    def _legs(self, model: Any, hardware: Any, precision: str, phase: str, figure: Any) -> tuple[Line, Line, Line]:
+    def _legs(
+        self, model: Any, hardware: Any, precision: str, phase: str, figure: Any
+    ) -> tuple[Line, Line, Line]:
         """Arithmetic, memory traffic, fixed overhead."""
         a, factor = self.assumptions, self._factor(phase, figure)
         rate = figure(_peak(hardware, precision), "FLOP/s", "peak") * figure(a.efficiency, None, "efficiency")
@@ -231,7 +241,11 @@ def _fits(held: Line | None, batch: Any, hardware: Any) -> tuple[Any, str]:
     if np.all(fits):
         return fits, ""
     most = floor((capacity - held.fixed) / held.per_sample) if held.per_sample else 0
-    remedy = f"Use a batch of at most {most}." if most > 0 else "No batch fits: use an accelerator with more memory."
+    remedy = (
+        f"Use a batch of at most {most}."
+        if most > 0
+        else "No batch fits: use an accelerator with more memory."
+    )
     return fits, (
         f"The step needs about {format_quantity(Q_(np.max(needed), 'GB'))} of memory, and "
         f"{hardware.name} has {format_quantity(memory)}. {remedy}"

@@ -19,7 +19,7 @@ _PREFIX = {"Hardware": "link_", "Links": ""}
 
 @dataclass(frozen=True)
 class TransferResult:
-    """The answer of `TransferModel.solve`: a time [time] and the bandwidth [data/time] it was computed with."""
+    """The answer of `TransferModel.solve`: a time [time], and the bandwidth [data/time] behind it."""
 
     transfer_time: Any
     bandwidth: Any
@@ -74,7 +74,9 @@ class TransferModel(Stage):
     def cost(self, *, sent_size: Any, link: Any, pinned: bool = True, figure: Any = positive) -> Cost:
         """Copy time of a batch."""
         bandwidth = link_bandwidth(link, pinned=pinned, figure=self.assumptions.link_figure)
-        return Cost((Line(0, figure(sent_size, "B", "sent_size") / figure(bandwidth, "B/s", "link bandwidth")),))
+        return Cost(
+            (Line(0, figure(sent_size, "B", "sent_size") / figure(bandwidth, "B/s", "link bandwidth")),)
+        )
 
 
 def link_bandwidth(link: Any, *, pinned: bool, figure: str) -> Any:

@@ -98,7 +98,10 @@ class TransformationModel(Stage):
         """
         batch = whole(batch_size, "batch_size")
         cost = self.cost(
-            sample_size=sample_size_bytes, cpu_throughput=cpu_throughput, workers=workers, worker_rate=worker_rate
+            sample_size=sample_size_bytes,
+            cpu_throughput=cpu_throughput,
+            workers=workers,
+            worker_rate=worker_rate,
         )
         cpu = cost.at(batch) * 1e3
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
@@ -123,9 +126,13 @@ class TransformationModel(Stage):
         """Preparation time of a batch."""
         if (cpu_throughput is None) == (workers is None):
             came = "neither" if workers is None else "both"
-            raise InputError(f"The CPU's supply is either cpu_throughput or a number of workers, got {came}. Pass one of them.")
+            raise InputError(
+                f"The CPU's supply is cpu_throughput or a number of workers, got {came}. Pass one of them."
+            )
         if cpu_throughput is not None and worker_rate is not None:
-            raise InputError("worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead.")
+            raise InputError(
+                "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead."
+            )
         if workers is None:
             what, speedup = "cpu_throughput", 1
             rate = supply_rate(cpu_throughput, what)
@@ -135,6 +142,8 @@ class TransformationModel(Stage):
         if has_dimension(rate, "sample/s"):
             return Cost((Line(0, 1 / (figure(rate, "sample/s", what) * speedup)),))
         if sample_size is None:
-            raise InputError(f"A {what} in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.")
+            raise InputError(
+                f"A {what} in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."
+            )
         size = figure(sample_size, "B", "sample_size")
         return Cost((Line(0, size / (figure(rate, "B/s", what) * speedup)),))

@@ -15,7 +15,11 @@ import ipywidgets
 
 from ..errors import InputError
 from ..units import Quantity, format_number, format_quantity
+from . import words
 from .keyboard import LISTED_CLASS
+
+# None is a value that may be meant: a pipeline without storage.
+NO_START = object()
 
 # As many as fit beside each other; more become a drop-down list.
 MOST_BUTTONS = 4
@@ -36,7 +40,7 @@ class Control:
     read: Callable[[], Any]
 
 
-def make_control(name: str, described: Any, start: Any = None) -> Control:
+def make_control(name: str, described: Any, start: Any = NO_START) -> Control:
     """Make the control that `described` asks for.
 
     Parameters
@@ -56,7 +60,7 @@ def make_control(name: str, described: Any, start: Any = None) -> Control:
     """
     label = name.replace("_", " ")
     if isinstance(described, bool):
-        return _tick_box(label, described if start is None else bool(start))
+        return _tick_box(label, start if isinstance(start, bool) else described)
     if isinstance(described, Mapping):
         return _choice(name, label, {str(key): value for key, value in described.items()}, start)
     if isinstance(described, tuple) and len(described) in (2, 3) and all(map(_is_figure, described)):
@@ -70,6 +74,10 @@ def make_control(name: str, described: Any, start: Any = None) -> Control:
 
 def _is_figure(value: Any) -> bool:
     return isinstance(value, Quantity) or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+def _is_like(value: Any, unit: str) -> bool:
+    return isinstance(value, Quantity) and value.is_compatible_with(unit)
 
 
 def _label_of(value: Any) -> str:
@@ -88,21 +96,16 @@ def _tick_box(label: str, start: bool) -> Control:
 def _range(name: str, label: str, described: tuple, start: Any) -> Control:
     unit = next((str(value.units) for value in described if isinstance(value, Quantity)), None)
     if unit is not None:
-        shown = format_quantity(Quantity(1.0, unit)).removeprefix("1 ")
-        label = f"{label} ({shown})"
-        if not all(isinstance(value, Quantity) and value.is_compatible_with(unit) for value in described):
+        if not all(_is_like(value, unit) for value in described):
             raise InputError(
                 f"The ends of the control {name!r} must be quantities of one kind, got {described!r}. "
                 f"{_FORMS}"
             )
+        label = f"{label} ({words.unit_of(described[0])})"
         described = tuple(value.to(unit).magnitude for value in described)
-        start = (
-            start.to(unit).magnitude
-            if isinstance(start, Quantity) and start.is_compatible_with(unit)
-            else None
-        )
+        start = start.to(unit).magnitude if _is_like(start, unit) else NO_START
     low, high, *rest = described
-    if not low < high or (rest and not 0 < rest[0] <= high - low):
+    if not -math.inf < low < high < math.inf or (rest and not 0 < rest[0] <= high - low):
         raise InputError(
             f"The control {name!r} must run from a low to a high value, got {described!r}. {_FORMS}"
         )
@@ -111,7 +114,7 @@ def _range(name: str, label: str, described: tuple, start: Any) -> Control:
     else:
         kind, step = ipywidgets.FloatSlider, rest[0] if rest else _round_step(high - low)
         more = {"readout_format": f".{max(_decimals(low), _decimals(step))}f"}
-    value = start if _is_figure(start) and low <= start <= high else low
+    value = start if isinstance(start, Real) and low <= start <= high else low
     widget = kind(
         value=value, min=low, max=high, step=step, description=label,
         continuous_update=True, style=_STYLE, layout=_LAYOUT, **more,

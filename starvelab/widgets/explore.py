@@ -15,7 +15,7 @@ import ipywidgets
 
 from ..errors import InputError, StarvelabError
 from . import words
-from .controls import make_control
+from .controls import NO_START, make_control
 from .drawing import Drawing
 from .keyboard import Box, spoken
 from .store import PredictionStore
@@ -52,7 +52,9 @@ def explore(draw: Any, *, after: str | None = None, **controls: Any) -> Explorer
         )
     if hasattr(draw, "solve"):
         # A pipeline that names no sample size has that of its assumptions, and calls it `size`.
-        starts = {name: getattr(draw, "size" if name == "sample_size" else name, None) for name in controls}
+        starts = {
+            name: getattr(draw, "size" if name == "sample_size" else name, NO_START) for name in controls
+        }
         draw = _draw_pipeline(draw)
     elif callable(draw):
         starts = _defaults(draw)
@@ -103,7 +105,9 @@ class Explorer(Box):
         self, draw: Callable[..., Any], controls: dict[str, Any], starts: dict[str, Any], after: str | None
     ) -> None:
         self._draw = draw
-        self._controls = {name: make_control(name, one, starts.get(name)) for name, one in controls.items()}
+        self._controls = {
+            name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()
+        }
         self._drawn: dict[str, Any] | None = None
         self.controls = {name: control.widget for name, control in self._controls.items()}
         self.picture = ipywidgets.HTML()

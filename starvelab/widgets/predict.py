@@ -38,7 +38,7 @@ def predict(
     key : str
         Its name, such as "cpu-wall".
     answer : str, number or quantity, optional
-        Locks this answer without a widget and says so in one line.
+        Locks this answer without a widget and says so in one line. A quantity brings its own unit.
     question : str, optional
         What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
     choices : list of str, optional
@@ -60,8 +60,8 @@ def predict(
     InputError
         If the question cannot be asked, or the answer given in code is no answer to it.
     """
-    if unit is None and isinstance(answer, Quantity):
-        unit = f"{answer.units:~C}".replace("sample", "img").replace("pct", "%")
+    if isinstance(answer, Quantity) and unit is None and choices is None:
+        unit = words.unit_of(answer) or None
     asked = Question.ask(key, text=question, choices=choices, unit=unit)
     sure = asked.check_confidence(confidence)
     store = PredictionStore(folder)

@@ -84,11 +84,7 @@ class Question:
         if isinstance(answer, Quantity):
             return self._check_number(in_unit(answer, self.unit, f"The prediction {self.key!r}"))
         if isinstance(answer, str) and self.unit is None:
-            if not answer.strip():
-                raise InputError(
-                    f"The prediction {self.key!r} must say something, got an empty text. Write your answer."
-                )
-            return answer.strip()
+            return self._read_text(answer)
         return self._check_number(answer)
 
     def read_number(self, text: str) -> float:
@@ -126,6 +122,17 @@ class Question:
                 f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. Write 0.7 for 70 %."
             )
         return float(confidence)
+
+    def _read_text(self, text: str) -> str | float:
+        """A number if it reads as one: "22" and 22 are the same prediction."""
+        if not text.strip():
+            raise InputError(
+                f"The prediction {self.key!r} must say something, got an empty text. Write your answer."
+            )
+        try:
+            return self._check_number(float(text))
+        except ValueError:  # InputError is one: "nan" is a text
+            return text.strip()
 
     def _check_choice(self, answer: Any) -> str:
         for choice in self.choices or ():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -72,38 +73,41 @@ def reveal(
 
 
 def _comparable(truth: Any, record: Record) -> str | float:
-    """The truth in the form of the prediction: a text for a text, a number in its unit for a number."""
-    if isinstance(truth, Quantity) and not isinstance(record.answer, str):
-        truth = in_unit(truth, record.unit, f"The truth of {record.key!r}")
-    if isinstance(record.answer, str):
-        if isinstance(truth, str) and (
-            record.choices is None or any(same_choice(truth, one) for one in record.choices)
-        ):
+    """The truth as it is stored: a text, or a number in the unit of the prediction."""
+    what = f"The truth of {record.key!r}"
+    # Locked in code without its question, a prediction knows neither unit nor choices. If it turns out to be
+    # of another kind than the truth, that is a miss and not a fault of the notebook.
+    free = record.unit is None and record.choices is None
+    if isinstance(truth, Quantity):
+        truth = truth.magnitude if free else in_unit(truth, record.unit, what)
+    if isinstance(truth, str):
+        if free or any(same_choice(truth, one) for one in record.choices or ()):
             return truth
-        expected = f"one of {', '.join(record.choices)}" if record.choices else "a text"
-    else:
-        if isinstance(truth, Real) and not isinstance(truth, bool) and math.isfinite(truth):
-            return float(truth)
-        expected = f"a finite number in {record.unit}" if record.unit else "a finite number"
-    raise InputError(
-        f"The truth of {record.key!r} must be {expected}, got {truth!r}. Correct the call of reveal."
-    )
+    elif record.choices is None and _is_finite(truth):
+        return float(truth)
+    expected = f"one of {', '.join(record.choices)}" if record.choices else "a finite number"
+    raise InputError(f"{what} must be {expected}, got {truth!r}. Correct the call of reveal.")
+
+
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
 
 
 def _is_hit(record: Record, truth: str | float, within: float) -> bool:
-    if isinstance(truth, str):
+    if isinstance(record.answer, str) or isinstance(truth, str):
         return same_choice(record.answer, truth)
-    return abs(float(record.answer) - truth) <= within * abs(truth) * (1 + 1e-12)
+    return abs(record.answer - truth) <= within * abs(truth) * (1 + 1e-12)
 
 
 def _show_outcome(record: Record, *, now: str | float) -> None:
-    lines = [words.prediction(record), f"The answer: {words.value(record.truth, record.unit)}."]
-    if not record.hit and not isinstance(record.truth, str) and record.truth:
-        off = (float(record.answer) - record.truth) / abs(record.truth)
+    lines = [words.prediction(record), f"The answer: {words.truth(record)}."]
+    both_numbers = not isinstance(record.answer, str) and not isinstance(record.truth, str)
+    if not record.hit and both_numbers and record.truth:
+        off = (record.answer - record.truth) / abs(record.truth)
         lines.append(f"You were {words.percent(abs(off))} {'above' if off > 0 else 'below'} it.")
     if now != record.truth:
         lines.append(
-            f"The cell now gives {words.value(now, record.unit)}; "
+            f"The cell now gives {words.truth(replace(record, truth=now))}; "
             "the score card keeps the answer that was shown first."
         )
     _show(" ".join(lines), "Hit" if record.hit else "Miss")

@@ -100,8 +100,9 @@ class ScoreCard:
             if len(self._rated) >= ENOUGH
             else f" From {_count(len(self._rated), 'prediction')} this is only a hint."
         )
+        where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
         return (
-            f"You were {words.percent(sure)} sure on average "
+            f"{where} {words.percent(sure)} sure on average "
             f"and right {words.percent(right)} of the time: {verdict}.{hint}"
         )
 
@@ -118,7 +119,7 @@ class ScoreCard:
                 shorten(words.one_line(record.question or record.key), LONGEST_QUESTION, placeholder=" ..."),
                 words.value(record.answer, record.unit),
                 "" if record.confidence is None else words.percent(record.confidence),
-                words.value(record.truth, record.unit) if record.revealed else "",
+                words.truth(record),
                 ("hit" if record.hit else "miss") if record.revealed else "not revealed",
             ]
             for record in self.records

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from .. import tables
+from ..units import Quantity, format_number, format_quantity
 from .question import WITHIN
 from .store import Record
 
@@ -45,7 +46,7 @@ def notice(text: str, word: str = "") -> str:
 def paragraphs(text: str) -> str:
     """Plain text as HTML: an empty line starts a paragraph; ``**bold**`` and backticks are kept."""
     made = []
-    for block in re.split(r"\n\s*\n", text.strip()):
+    for block in filter(None, re.split(r"\n\s*\n", text.strip())):
         safe = escape(" ".join(block.split()))
         safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
         safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
@@ -70,6 +71,18 @@ def value(answer: str | float, unit: str | None) -> str:
     if isinstance(answer, str):
         return answer
     return f"{answer:.10g} {unit or ''}".strip()
+
+
+def truth(record: Record) -> str:
+    """The answer as it was revealed, numbers to four significant digits; nothing before that."""
+    if record.truth is None or isinstance(record.truth, str):
+        return record.truth or ""
+    return f"{format_number(record.truth)} {record.unit or ''}".strip()
+
+
+def unit_of(quantity: Any) -> str:
+    """The unit of a quantity as people write it: ``img/s``, ``%``, ``GB/s``; nothing for a plain number."""
+    return format_quantity(Quantity(1, quantity.units)).partition(" ")[2]
 
 
 def percent(share: float) -> str:

@@ -1,0 +1,201 @@
+"""The walkthrough's numbers, computed by the lab and compared with tests/golden/tutorial.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+from math import isclose
+from pathlib import Path
+
+import pytest
+from starvelab import (
+    TUTORIAL,
+    DataModel,
+    Hardware,
+    Models,
+    Pipeline,
+    Q_,
+    SingleNodeModel,
+    TransferModel,
+    TransformationModel,
+    crossover,
+    workers_needed,
+)
+from starvelab.tables import percent
+from starvelab.units import exact, format_quantity
+
+GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "tutorial.toml").read_text(encoding="utf-8"))
+A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
+
+
+def pipeline(**fields):
+    return Pipeline(model=RESNET50, hardware=A100, **fields)
+
+
+def baseline(*, batch_size):
+    return SingleNodeModel().solve(model=RESNET50, hardware=A100, batch_size=batch_size)
+
+
+def printed(*, figure):
+    base = baseline(batch_size=256)
+    demand = base.throughput * Q_("500 KB") / Q_("1 sample")
+    wall = TransformationModel().solve(
+        batch_size=256,
+        sample_size_bytes=Q_("500 KB"),
+        cpu_throughput=Q_("2 GB/s"),
+        accelerator_step_time=base.latency,
+    )
+    return {
+        "step": format_quantity(base.latency),
+        "throughput": format_quantity(base.throughput),
+        "bottleneck": base.bottleneck,
+        "demand": f"{demand.m_as('GB/s'):.3f} GB/s",
+        "CPU": format_quantity(wall.transform_time),
+        "utilization": percent(wall.accelerator_utilization),
+        "slowdown": f"{wall.slowdown_factor:.2f}x",
+    }[figure]
+
+
+def storage_check(*, batch_size):
+    demand = baseline(batch_size=batch_size).throughput * Q_("500 KB")
+    return 100 * DataModel().solve(workload_data_rate=demand, hardware=A100).utilization
+
+
+def self_check(*, accelerator_ms, cpu_ms):
+    wall = TransformationModel().solve(
+        batch_size=1,
+        sample_size_bytes=Q_(cpu_ms, "KB"),
+        cpu_throughput=Q_("1 MB/s"),
+        accelerator_step_time=Q_(accelerator_ms, "ms"),
+    )
+    return 100 * wall.accelerator_utilization
+
+
+def copy_ms(*, sent_size):
+    return TransferModel().solve(batch_size=256, sent_size=sent_size, link=A100).transfer_time.m_as("ms")
+
+
+def limit(resource):
+    """Exact seconds per sample of a batch without end."""
+    return pipeline().resource_costs(exact)[resource].limit
+
+
+def overhead_percent(*, batch_size):
+    base = baseline(batch_size=batch_size)
+    return 100 * (base.overhead_time / base.latency).m_as("")
+
+
+def other_release(**changes):
+    return pipeline(assumptions=TUTORIAL.but(**changes))
+
+
+COMPUTE = {
+    "printed_baseline": printed,
+    "step_ms": lambda **at: baseline(**at).latency.m_as("ms"),
+    "bottleneck": lambda **at: baseline(**at).bottleneck,
+    "throughput": lambda **at: baseline(**at).throughput.m_as("img/s"),
+    "throughput_limit": lambda: 1 / limit("accelerator"),
+    "demand_gb_per_s": lambda **at: pipeline(**at).solve().demand_at_ceiling.m_as("GB/s"),
+    "storage_check_percent": storage_check,
+    "cpu_ms": lambda **at: pipeline(**at).solve().resource_times["CPU"].m_as("ms"),
+    "utilization_percent": lambda **at: 100 * pipeline(**at).solve().utilization,
+    "utilization_limit": lambda: limit("accelerator") / limit("CPU"),
+    "slowdown": lambda **at: pipeline(**at).solve().slowdown,
+    "crossover": lambda **at: crossover(pipeline(**at)).batch,
+    "last_fed_batch": lambda **at: crossover(pipeline(**at)).last_fed,
+    "supply_that_never_binds_gb_per_s": lambda: Fraction(500_000) / limit("accelerator") / 10**9,
+    "workers_needed": lambda batch_size, **at: workers_needed(pipeline(**at), batch_size=batch_size).workers,
+    "workers_before_rounding": lambda **at: workers_needed(pipeline(**at)).exact,
+    "binding": lambda **at: pipeline(**at).solve().binding,
+    "training_step_ms": lambda **at: pipeline(phase="training", **at).solve().resource_times["accelerator"].m_as("ms"),
+    "self_check_percent": self_check,
+    "read_ms": lambda **at: pipeline(**at).solve().stage_times["read"].m_as("ms"),
+    "utilization_behind_storage_percent": lambda **at: 100 * pipeline(storage="7 GB/s", **at).solve().utilization,
+    "utilization_without_overlap_percent": lambda **at: 100 * pipeline(overlap=False, **at).solve().utilization,
+    "copy_ms": copy_ms,
+    "overhead_exceeds_compute_below": lambda: overhead_over_compute(),
+    "overhead_percent": overhead_percent,
+    "other_releases_step_ms": lambda **changes: other_release(**changes).solve().stage_times["model"].m_as("ms"),
+    "other_releases_workers": lambda **changes: workers_needed(other_release(**changes)).workers,
+}
+
+
+def overhead_over_compute():
+    base = baseline(batch_size=1)
+    return (base.overhead_time / base.compute_time).m_as("")
+
+
+def as_written(value, expected):
+    """`value` written as the golden file writes what it expects."""
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value
+    if "/" in expected:
+        wanted = Fraction(expected)
+        close = value == wanted if isinstance(value, Fraction) else isclose(value, wanted, rel_tol=1e-12)
+        return expected if close else repr(value)
+    digits = len(expected.partition(".")[2])
+    return f"{float(value):.{digits}f}"
+
+
+ROWS = [
+    pytest.param(name, row, id=f"{name}-{i}") for name, table in GOLDEN.items() for i, row in enumerate(table["rows"])
+]
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_the_lab_computes_what_the_walkthrough_promises(name, row):
+    given = {key: value for key, value in row.items() if key != "expect"}
+    assert as_written(COMPUTE[name](**given), row["expect"]) == row["expect"]
+
+
+def test_every_golden_table_is_computed_and_none_is_made_up():
+    assert COMPUTE.keys() == GOLDEN.keys()
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_golden_table_says_how_it_is_derived_and_where_it_comes_from(name):
+    assert GOLDEN[name]["derivation"]
+    assert GOLDEN[name]["source"].startswith(("printed", "derived", "later releases"))
+
+
+def test_exercise_1_is_16_against_6_697_ms():
+    step = pipeline(batch_size=64, cpu_throughput="2 GB/s").solve()
+    assert step.resource_times["CPU"].m_as("ms") == pytest.approx(16, rel=1e-12)
+    assert step.resource_times["accelerator"].m_as("ms") == pytest.approx(6.697051, abs=5e-7)
+
+
+def test_exercise_3_is_5_12_against_18_471_ms():
+    step = pipeline(batch_size=512, cpu_throughput="50 GB/s").solve()
+    assert step.resource_times["CPU"].m_as("ms") == pytest.approx(5.12, rel=1e-12)
+    assert step.resource_times["accelerator"].m_as("ms") == pytest.approx(18.471410, abs=5e-7)
+
+
+def test_28_workers_tie_with_one_nvme_drive():
+    step = pipeline(storage="7 GB/s", workers=28).solve()
+    assert step.resource_times["CPU"].m_as("ms") == pytest.approx(step.resource_times["storage"].m_as("ms"), rel=1e-12)
+
+
+def test_the_cpu_supply_that_never_binds_is_19_024_gb_per_second():
+    assert crossover(pipeline(cpu_throughput="19.025 GB/s")).batch is None
+    assert crossover(pipeline(cpu_throughput="19.024 GB/s")).batch > 1000
+
+
+def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
+    demand = baseline(batch_size=256).throughput * Q_("500 KB")
+    check = DataModel().solve(workload_data_rate=demand, hardware=A100)
+    assert (format_quantity(check.supply_bw), percent(check.utilization), check.is_stalled) == ("7 GB/s", "155.7 %", True)
+
+
+def test_436_workers_of_5_mb_need_109_gb_per_second_through_a_32_gb_per_second_link():
+    needed = workers_needed(pipeline(sample_size="5 MB"))
+    assert needed.workers == 436
+    assert not needed.feasible
+    assert "Copying would take 109 GB/s, and the link gives 32 GB/s." in needed.obstacles
+
+
+def test_a_golden_row_that_is_off_by_one_digit_is_noticed():
+    assert as_written(435.99681, "436.00") == "436.00"
+    assert as_written(437, "436") != "436"
+    assert as_written(Fraction(39117, 1745) + Fraction(1, 10**15), "39117/1745") != "39117/1745"

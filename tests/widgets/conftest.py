@@ -1,0 +1,27 @@
+"""Every test here runs in an empty folder of its own, as a notebook in its folder does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `reveal` displays, as plain text, in order."""
+    texts: list[str] = []
+
+    def record(data, **_options):
+        texts.append(data["text/plain"] if isinstance(data, dict) else str(data))
+
+    # `starvelab.widgets.reveal` is the function; the module of that name is what displays.
+    monkeypatch.setattr(sys.modules["starvelab.widgets.reveal"], "display", record)
+    return texts

@@ -1,0 +1,241 @@
+"""Explorers: the picture follows the controls, and what goes wrong is shown where it went wrong."""
+
+from __future__ import annotations
+
+import ipywidgets
+import pytest
+
+from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
+from starvelab.widgets import Drawing, explore, predict
+
+
+def svg(text="") -> str:
+    return f'<svg role="img"><title>{text}</title></svg>'
+
+
+def shows(**values) -> Drawing:
+    return Drawing(svg(values), f"It is {values}.", headers=["name", "value"], rows=list(values.items()))
+
+
+def test_the_picture_the_sentence_and_the_table_follow_the_control():
+    explorer = explore(shows, workers=(1, 64))
+    assert "{&#x27;workers&#x27;: 1}" in explorer.sentence.value
+    explorer.controls["workers"].value = 8
+    assert explorer.picture.value == svg({"workers": 8})
+    assert "It is {&#x27;workers&#x27;: 8}." in explorer.sentence.value
+    assert "<td>8</td>" in explorer.figures.value
+    assert "<summary" in explorer.figures.value
+
+
+def test_an_svg_string_is_a_drawing_without_words():
+    explorer = explore(lambda x: svg(x), x=(1, 3))
+    assert explorer.picture.value == svg(1)
+    assert (explorer.sentence.value, explorer.figures.value) == ("", "")
+
+
+def test_a_value_that_does_not_change_draws_nothing():
+    drawn = []
+    explorer = explore(lambda x: drawn.append(x) or svg(), x=(1, 9))
+    explorer.controls["x"].value = 5
+    explorer.controls["x"].value = 5
+    explorer._moved(None)
+    assert drawn == [1, 5]
+
+
+def test_sliders_report_while_they_are_dragged():
+    explorer = explore(shows, n=(1, 3), f=(0.0, 1.0), listed=[1, 2, 4])
+    assert all(control.continuous_update for control in explorer.controls.values())
+
+
+@pytest.mark.parametrize(
+    ("described", "kind", "label", "first", "drawn"),
+    [
+        ((1, 64), ipywidgets.IntSlider, "n", 1, 1),
+        ((0.5, 2.5), ipywidgets.FloatSlider, "n", 0.5, 0.5),
+        ((1, 2.5, 0.5), ipywidgets.FloatSlider, "n", 1, 1),
+        ([1, 2, 4], ipywidgets.SelectionSlider, "n", "1", 1),
+        ((1, 2, 4, 8), ipywidgets.SelectionSlider, "n", "1", 1),
+        (range(3, 6), ipywidgets.SelectionSlider, "n", "3", 3),
+        (["forward", "training"], ipywidgets.ToggleButtons, "n", "forward", "forward"),
+        (list("abcde"), ipywidgets.Dropdown, "n", "a", "a"),
+        ({"one": 1, "two": None}, ipywidgets.ToggleButtons, "n", "one", 1),
+        (True, ipywidgets.Checkbox, "n", True, True),
+        ((Q_("1 GB/s"), Q_("50 GB/s")), ipywidgets.FloatSlider, "n (GB/s)", 1, Q_("1 GB/s")),
+        ((Q_("100 KB"), Q_("5 MB")), ipywidgets.FloatSlider, "n (KB)", 100, Q_("100 KB")),
+        ([Q_("1 GB/s"), Q_("500 MB/s")], ipywidgets.SelectionSlider, "n", "1 GB/s", Q_("1 GB/s")),
+        (
+            [Hardware.Cloud.A100, Hardware.Cloud.V100],
+            ipywidgets.ToggleButtons,
+            "n",
+            Hardware.Cloud.A100.name,
+            Hardware.Cloud.A100,
+        ),
+    ],
+)
+def test_a_description_makes_the_control_that_fits_it(described, kind, label, first, drawn):
+    seen = []
+    explorer = explore(lambda n: seen.append(n) or svg(), n=described)
+    control = explorer.controls["n"]
+    assert type(control) is kind
+    assert (control.description, control.value) == (label, first)
+    assert seen == [drawn]
+
+
+def test_a_quantity_keeps_its_unit_when_the_slider_moves():
+    seen = []
+    explorer = explore(lambda size: seen.append(size) or svg(), size=(Q_("100 KB"), Q_("5 MB"), Q_("100 KB")))
+    control = explorer.controls["size"]
+    assert (control.min, control.max, control.step) == (100, 5000, 100)
+    control.value = 500
+    assert seen[-1] == Q_("500 KB")
+
+
+@pytest.mark.parametrize(
+    ("ends", "step", "readout"),
+    [
+        ((0.0, 1.0), 0.01, ".2f"),
+        ((0.5, 50.0), 0.1, ".1f"),
+        ((1.0, 1000.0), 1.0, ".0f"),
+        ((0.25, 9.0), 0.01, ".2f"),
+    ],
+)
+def test_a_slider_without_a_step_moves_in_round_ones(ends, step, readout):
+    control = explore(shows, x=ends).controls["x"]
+    assert control.step == pytest.approx(step)
+    assert control.readout_format == readout
+
+
+def test_a_control_starts_at_the_default_of_its_argument():
+    half = Q_("500 KB")
+
+    def draw(workers=8, size=half, phase="training", pinned=False, odd="not offered"):
+        return svg((workers, f"{size:~}", phase, pinned, odd))
+
+    explorer = explore(
+        draw,
+        workers=[1, 8, 16],
+        size=(Q_("0.1 MB"), Q_("1 MB")),
+        phase=["forward", "training"],
+        pinned=True,
+        odd=["a", "b"],
+    )
+    assert [control.value for control in explorer.controls.values()] == ["8", 0.5, "training", False, "a"]
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ("CPU", "The control 'x' must be a range, some values or a switch, got 'CPU'. Write (low, high)"),
+        ([], "must be a range, some values or a switch, got []."),
+        (3, "must be a range, some values or a switch, got 3."),
+        ((5, 1), "The control 'x' must run from a low to a high value, got (5, 1)."),
+        ((1, 1), "must run from a low to a high value, got (1, 1)."),
+        ((1, 5, 0), "must run from a low to a high value, got (1, 5, 0)."),
+        ((1, float("inf")), "must run from a low to a high value, got (1, inf)."),
+        ((Q_("1 KB"), 5), "The ends of the control 'x' must be quantities of one kind, got "),
+        ((5, Q_("1 KB")), "The ends of the control 'x' must be quantities of one kind, got "),
+        ((Q_("1 KB"), Q_("5 s")), "The ends of the control 'x' must be quantities of one kind, got "),
+        (["one"], "The control 'x' must offer two or more values, got ['one']."),
+    ],
+)
+def test_a_control_that_cannot_be_made_is_refused(described, said):
+    with pytest.raises(InputError) as refused:
+        explore(shows, x=described)
+    assert said in str(refused.value)
+
+
+def test_an_explorer_without_controls_is_refused():
+    with pytest.raises(InputError, match=r"needs something to move, got no controls\. Pass for example"):
+        explore(shows)
+
+
+def test_an_explorer_without_anything_that_draws_is_refused():
+    with pytest.raises(InputError, match=r"draws with a function or a Pipeline, got 'picture'\. Pass one of"):
+        explore("picture", x=(1, 2))
+
+
+def test_an_error_while_drawing_is_shown_and_goes_away_with_it():
+    explorer = explore(lambda x: svg(1 / (x - 1)), x=(1, 3))
+    assert "Problem." in explorer.message.value
+    assert "ZeroDivisionError: division by zero" in explorer.message.value
+    assert explorer.picture.value == ""
+    explorer.controls["x"].value = 2
+    assert explorer.message.value == ""
+    assert explorer.picture.value == svg(1.0)
+
+
+def test_an_error_of_the_lab_is_shown_in_its_own_words():
+    def draw(batch):
+        return svg(
+            Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch - 1).solve()
+        )
+
+    explorer = explore(draw, batch=(1, 3))
+    assert "Problem.</strong> batch_size must be finite and positive, got 0." in explorer.message.value
+
+
+def test_what_is_printed_while_drawing_is_shown():
+    explorer = explore(lambda x: print("<looking>") or svg(), x=(1, 3))
+    assert "<pre>&lt;looking&gt;\n</pre>" in explorer.message.value
+
+
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        (None, "must return a Drawing or an SVG string, got None. Return Drawing(svg, sentence)."),
+        ("a text", "must return a Drawing or an SVG string, got Drawing("),
+        (
+            Drawing(svg(), headers=["a"]),
+            "A Drawing has both headers and rows or neither. Pass the one that is",
+        ),
+    ],
+)
+def test_what_is_no_drawing_is_explained(drawn, said):
+    assert said in explore(lambda **_: drawn, x=(1, 3)).message.value
+
+
+def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
+    explorer = explore(shows, after="cpu-wall", workers=(1, 64))
+    assert explorer.controls["workers"].disabled
+    assert "opens when you have locked your prediction &#x27;cpu-wall&#x27; above" in explorer.message.value
+    assert explorer.picture.value == ""
+    predict("cpu-wall", "CPU")
+    assert not explorer.controls["workers"].disabled
+    assert explorer.message.value == ""
+    assert explorer.picture.value == svg({"workers": 1})
+
+
+def test_with_its_prediction_locked_an_explorer_is_open():
+    predict("cpu-wall", "CPU")
+    explorer = explore(shows, after="cpu-wall", workers=(1, 64))
+    assert not explorer.controls["workers"].disabled
+    assert explorer.picture.value == svg({"workers": 1})
+
+
+def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    explorer = explore(
+        pipe, batch_size=(1, 1024), workers=[4, 8, 16], sample_size=(Q_("100 KB"), Q_("1 MB")), overlap=True
+    )
+    assert [control.value for control in explorer.controls.values()] == [256, "8", 500, True]
+    assert explorer.picture.value.count("<svg") == 1
+    assert 'role="img"' in explorer.picture.value
+    assert "The CPU binds" in explorer.sentence.value
+    assert "<td>64 ms</td>" in explorer.figures.value
+    explorer.controls["batch_size"].value = 16
+    assert "The accelerator binds" in explorer.sentence.value
+
+
+def test_a_pipeline_has_no_control_for_what_it_does_not_have():
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    assert "A pipeline has no field &#x27;speed&#x27;" in explore(pipe, speed=(1, 2)).message.value
+
+
+def test_a_control_may_start_at_nothing_when_the_pipeline_has_nothing():
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    drives = {"one drive": Storage.NVMe_Gen4, "not modelled": None}
+    assert explore(pipe, storage=drives).controls["storage"].value == "not modelled"
+
+
+def test_an_explorer_says_in_a_word_what_it_is():
+    assert repr(explore(shows, batch_size=(1, 2), workers=(1, 2))) == "[Explorer: batch size, workers]"

@@ -1,0 +1,35 @@
+"""The box and its script, as far as they can be seen without a browser; tests/browser/ presses the keys."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import ipywidgets
+
+from starvelab.widgets.keyboard import Box
+
+
+def test_the_script_and_its_style_travel_with_the_package():
+    names = {path.name for path in files("starvelab.widgets").iterdir()}
+    assert {"keyboard.js", "keyboard.css"} <= names
+
+
+def test_a_box_hands_its_name_and_its_script_to_the_page():
+    box = Box("My group", [ipywidgets.Label("inside")])
+    script = box.children[-1].children[0]
+    assert script.name == "My group"
+    assert "keydown" in script._esm
+    assert ".starvelab-box" in script._css
+
+
+def test_the_public_names_are_these_and_no_more():
+    import starvelab.widgets
+
+    assert starvelab.widgets.__all__ == [
+        "Drawing",
+        "explore",
+        "predict",
+        "predictions",
+        "reveal",
+        "scorecard",
+    ]

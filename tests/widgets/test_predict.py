@@ -1,0 +1,234 @@
+"""Asking for a prediction: in a widget, in code, and again after it was locked."""
+
+from __future__ import annotations
+
+import json
+
+import ipywidgets
+import pytest
+
+from starvelab import Q_, InputError
+from starvelab.widgets import predict, predictions
+from starvelab.widgets import store as storing
+from starvelab.widgets.store import PredictionStore
+
+CHOICES = ["CPU", "storage"]
+
+
+def a_choice(**more):
+    return predict("cpu-wall", question="What binds?", choices=CHOICES, **more)
+
+
+def a_number(**more):
+    return predict("busy", question="How busy?", unit="%", **more)
+
+
+def test_a_choice_is_locked_by_the_button(folder):
+    box = a_choice()
+    assert not box.locked
+    box.answer.value = "CPU"
+    box.confidence.value = 0.7
+    box.button.click()
+    assert box.locked
+    assert "You predicted CPU, 70 % sure, on " in box.message.value
+    record = predictions()["cpu-wall"]
+    assert (record["answer"], record["confidence"], record["choices"], record["question"]) == (
+        "CPU",
+        0.7,
+        CHOICES,
+        "What binds?",
+    )
+
+
+def test_a_number_is_locked_by_the_button():
+    box = a_number()
+    box.answer.value = "18.3"
+    box.button.click()
+    assert "You predicted 18.3 %, 50 % sure to be within 25 %, on " in box.message.value
+    assert predictions()["busy"]["answer"] == 18.3
+
+
+def test_nothing_is_chosen_for_the_learner():
+    assert a_choice().answer.value is None
+    assert a_number().answer.value == ""
+
+
+@pytest.mark.parametrize(
+    ("make", "typed", "said"),
+    [
+        (a_choice, None, "Choose one of the answers first, then lock."),
+        (a_number, "", "Type a number first."),
+        (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
+    ],
+)
+def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, make, typed, said):
+    box = make()
+    box.answer.value = typed
+    box.button.click()
+    assert said in box.message.value
+    assert "Please note." in box.message.value
+    assert not box.locked
+    assert not (folder / "predictions.json").exists()
+
+
+def test_an_unforeseen_error_is_shown_in_the_widget_too(monkeypatch):
+    box = a_number()
+    box.answer.value = "3"
+    monkeypatch.setattr(PredictionStore, "lock", lambda *_: 1 / 0)
+    box.button.click()
+    assert "ZeroDivisionError: division by zero" in box.message.value
+
+
+@pytest.mark.parametrize("make", [a_choice, a_number])
+def test_shown_again_a_locked_prediction_is_text_and_everything_is_disabled(make):
+    first = make()
+    first.answer.value = first.answer.options[0] if make is a_choice else "42"
+    first.button.click()
+    again = make()
+    assert again.locked
+    assert again.answer.disabled
+    assert again.confidence.disabled
+    assert again.answer.value == first.answer.value
+    assert "You predicted" in again.message.value
+    again.button.click()
+    assert len(predictions()) == 1
+
+
+def test_a_second_widget_does_not_replace_what_another_locked():
+    first, second = a_choice(), a_choice()
+    first.answer.value, second.answer.value = CHOICES
+    first.button.click()
+    second.button.click()
+    assert "You predicted CPU" in second.message.value
+    assert "It was locked before, in another cell or window." in second.message.value
+    assert "A prediction is locked once; storage does not replace it." in second.message.value
+    assert predictions()["cpu-wall"]["answer"] == "CPU"
+
+
+def test_in_code_one_line_says_what_was_locked_and_where(capsys):
+    assert predict("cpu-wall", "CPU", confidence=0.7) is None
+    assert capsys.readouterr().out == "Locked 'cpu-wall' in predictions.json: CPU, 70 % sure.\n"
+
+
+def test_in_code_a_folder_may_be_named(folder, capsys):
+    (folder / "deep").mkdir()
+    predict("busy", 18.3, unit="%", folder="deep")
+    assert capsys.readouterr().out == "Locked 'busy' in deep/predictions.json: 18.3 %.\n"
+    assert predictions("deep")["busy"]["answer"] == 18.3
+
+
+def test_in_code_a_quantity_brings_its_unit(capsys):
+    predict("rate", Q_("20000 img/s"))
+    predict("share", Q_("18 %"))
+    predict("plain", Q_(3, ""))
+    stored = predictions()
+    assert [(stored[key]["answer"], stored[key]["unit"]) for key in ("rate", "share", "plain")] == [
+        (20000, "img/s"),
+        (18, "%"),
+        (3, None),
+    ]
+
+
+def test_in_code_a_second_answer_is_refused_in_words(capsys):
+    predict("cpu-wall", "CPU")
+    predict("cpu-wall", "CPU")
+    predict("cpu-wall", "storage")
+    _, same, other = capsys.readouterr().out.splitlines()
+    assert same.startswith("'cpu-wall' was locked on ")
+    assert same.endswith(": CPU.")
+    assert other.endswith("A prediction is locked once; storage does not replace it.")
+    assert predictions()["cpu-wall"]["answer"] == "CPU"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"answer": "GPU", "choices": CHOICES}, "must be one of CPU, storage, got 'GPU'"),
+        ({"answer": "much", "unit": "ms"}, "must be a number, got 'much'"),
+        ({"answer": "CPU", "choices": CHOICES, "confidence": 70}, "confidence must lie from 0.5 to 1"),
+    ],
+)
+def test_in_code_a_bad_prediction_raises_and_locks_nothing(arguments, said):
+    with pytest.raises(InputError) as refused:
+        predict("cpu-wall", **arguments)
+    assert said in str(refused.value)
+    assert predictions() == {}
+
+
+@pytest.mark.parametrize(
+    ("choices", "lowest"), [(["a", "b"], "50 %"), (["a", "b", "c"], "33 %"), (["a", "b", "c", "d"], "25 %")]
+)
+def test_confidence_runs_from_guessing_to_certain(choices, lowest):
+    slider = predict("k", choices=choices).confidence
+    labels = [label for label, _ in slider.options]
+    assert (labels[0], labels[-1]) == (lowest, "100 %")
+    assert slider.value == pytest.approx(1 / len(choices))
+    assert slider.description == "How sure are you?"
+
+
+def test_confidence_in_a_number_runs_from_none_to_certain():
+    slider = a_number(confidence=0.8).confidence
+    labels = [label for label, _ in slider.options]
+    assert (labels[0], labels[-1]) == ("0 %", "100 %")
+    assert slider.value == 0.8
+    assert slider.description == "How sure are you to be within 25 %?"
+
+
+def test_a_corrupt_file_is_explained_in_the_widget_and_set_aside_by_the_lock(folder):
+    (folder / "predictions.json").write_text("{")
+    box = a_choice()
+    assert "predictions.json must be JSON, and it is not" in box.message.value
+    box.answer.value = "CPU"
+    box.button.click()
+    assert box.locked
+    assert "It was moved to predictions.json.bad-1" in box.message.value
+
+
+def test_a_folder_that_cannot_be_written_is_explained_in_the_widget_and_the_prediction_counts(folder):
+    nowhere = folder / "missing"
+    box = a_choice(folder=nowhere)
+    box.answer.value = "CPU"
+    box.button.click()
+    assert box.locked
+    assert "It counts until the kernel stops." in box.message.value
+    assert predictions(nowhere)["cpu-wall"]["answer"] == "CPU"
+
+
+def test_in_code_a_folder_that_cannot_be_written_is_explained_on_the_same_line(folder, capsys):
+    predict("cpu-wall", "CPU", folder=folder / "missing")
+    said = capsys.readouterr().out
+    assert said.startswith("Locked 'cpu-wall' in memory: CPU. A prediction is kept in ")
+    assert said.count("\n") == 1
+
+
+def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkeypatch):
+    predict("cpu-wall", "CPU", choices=CHOICES)
+    monkeypatch.setattr(storing, "_unsaved", {})
+    assert a_choice().locked
+
+
+def test_a_prediction_without_confidence_shows_no_slider():
+    predict("cpu-wall", "CPU", choices=CHOICES)
+    assert a_choice().confidence.layout.display == "none"
+
+
+def test_a_question_is_shown_as_text_with_its_few_marks_and_nothing_else():
+    box = predict("k", question="Is `x` < **3**?\n\nThink.", unit="ms")
+    shown = box.children[0].value
+    assert "Is <code>x</code> &lt; <strong>3</strong>?</p>" in shown
+    assert shown.count("<p ") == 2
+    assert repr(box) == "[Is x < 3? Think.]"
+
+
+def test_a_prediction_is_one_box_that_ends_in_the_keyboard_script():
+    box = a_choice()
+    assert isinstance(box, ipywidgets.VBox)
+    assert "starvelab-box" in box._dom_classes
+    hidden = box.children[-1]
+    assert hidden.layout.display == "none"
+    assert hidden.children[0].name == "What binds?"
+
+
+def test_the_file_in_the_folder_is_json_for_whoever_grades(folder):
+    predict("cpu-wall", "CPU", confidence=0.6)
+    assert json.loads((folder / "predictions.json").read_text())["cpu-wall"]["confidence"] == 0.6

@@ -1,0 +1,129 @@
+"""What may be asked and answered: every refusal says the rule, what came, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from starvelab import Q_, InputError
+from starvelab.widgets.question import Question
+
+CHOICE = Question.ask("cpu-wall", choices=["CPU", "storage", "accelerator"])
+NUMBER = Question.ask("busy", unit="%")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"key": ""}, "A prediction is kept under a name, got ''. Pass a text such as \"cpu-wall\"."),
+        ({"key": 3}, "A prediction is kept under a name, got 3."),
+        ({"key": "k", "choices": ["a", "b"], "unit": "ms"}, "'k' has choices and a unit. Pass one of them."),
+        ({"key": "k", "choices": "CPU"}, "choices must be a list of texts, got 'CPU'."),
+        ({"key": "k", "choices": [1, 2]}, "choices must be a list of texts, got [1, 2]."),
+        ({"key": "k", "choices": ["CPU"]}, "choices must be two or more different texts, got ['CPU']."),
+        ({"key": "k", "choices": ["CPU", " cpu"]}, "choices must be two or more different texts"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(arguments, said):
+    with pytest.raises(InputError) as refused:
+        Question.ask(arguments.pop("key"), **arguments)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("answer", ["CPU", "cpu", "  Cpu "])
+def test_a_choice_is_stored_as_its_author_spelt_it(answer):
+    assert CHOICE.check_answer(answer) == "CPU"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "said"),
+    [
+        (CHOICE, "GPU", "must be one of CPU, storage, accelerator, got 'GPU'. Choose one of them."),
+        (NUMBER, True, "The prediction 'busy' must be a finite number, got True. Pass for example 18.3."),
+        (NUMBER, float("nan"), "must be a finite number, got nan"),
+        (NUMBER, np.inf, "must be a finite number, got inf"),
+        (NUMBER, [1], "must be a finite number, got [1]"),
+        (NUMBER, Q_("3 GB"), "The prediction 'busy' must be convertible to %, got 3 GB."),
+        (
+            NUMBER,
+            "much",
+            "The prediction must be a number, got 'much'. Type digits only. The unit, %, is there",
+        ),
+        (Question.ask("n"), Q_("3 GB"), "The prediction 'n' has no unit, got 3 GB. Pass unit="),
+        (Question.ask("n"), "  ", "The prediction 'n' must say something, got an empty text."),
+    ],
+)
+def test_what_is_no_answer_is_refused(question, answer, said):
+    with pytest.raises(InputError) as refused:
+        question.check_answer(answer)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "stored"),
+    [
+        (NUMBER, 18, 18.0),
+        (NUMBER, np.float32(0.5), 0.5),
+        (NUMBER, "18.3 %", 18.3),
+        (NUMBER, Q_(0.25, ""), 25.0),
+        (Question.ask("t", unit="ms"), Q_("2 s"), 2000.0),
+        (Question.ask("n"), "22", 22.0),
+        (Question.ask("n"), "twenty", "twenty"),
+        (Question.ask("n"), "nan", "nan"),
+        (Question.ask("n"), Q_("5 img") / Q_("1 img"), 5.0),
+    ],
+)
+def test_an_answer_becomes_a_text_or_a_number_in_the_unit(question, answer, stored):
+    assert question.check_answer(answer) == stored
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"), [("18.3", 18.3), (" 18.3 % ", 18.3), ("21 800", 21800), ("1e3", 1000), ("-2", -2)]
+)
+def test_a_typed_number_is_read_with_or_without_its_unit(typed, number):
+    assert NUMBER.read_number(typed) == number
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("", "Type a number first."),
+        ("  ", "Type a number first."),
+        ("a lot", "must be a number, got 'a lot'. Type digits only. The unit, %, is there already."),
+        ("1,5", "A number is written with a point and no commas, got '1,5'. Type for example 1234.5."),
+        ("inf", "must be a finite number, got inf"),
+    ],
+)
+def test_what_was_typed_and_is_no_number_is_refused(typed, said):
+    with pytest.raises(InputError) as refused:
+        NUMBER.read_number(typed)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "confidence", "said"),
+    [
+        (
+            CHOICE,
+            70,
+            "must lie from 0.33 to 1: among 3 choices guessing is right that often, got 70. Write 0.7",
+        ),
+        (CHOICE, 0.2, "must lie from 0.33 to 1"),
+        (NUMBER, -0.1, "confidence must lie from 0 to 1, got -0.1. Write 0.7 for 70 %."),
+        (NUMBER, float("nan"), "confidence must lie from 0 to 1, got nan"),
+        (NUMBER, "70 %", "confidence must be a number from 0 to 1, got '70 %'. Write 0.7 for 70 %."),
+        (NUMBER, True, "confidence must be a number from 0 to 1, got True"),
+    ],
+)
+def test_a_confidence_out_of_range_is_refused(question, confidence, said):
+    with pytest.raises(InputError) as refused:
+        question.check_confidence(confidence)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "confidence"),
+    [(CHOICE, 0.33), (CHOICE, 1), (NUMBER, 0), (NUMBER, None), (NUMBER, np.float64(1))],
+)
+def test_a_confidence_from_guessing_to_certain_is_kept(question, confidence):
+    assert question.check_confidence(confidence) == confidence

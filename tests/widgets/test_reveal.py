@@ -1,0 +1,183 @@
+"""The truth is shown to whoever has predicted, judged once, and hidden from everybody else."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import Q_, InputError
+from starvelab.widgets import predict, predictions, reveal
+from starvelab.widgets.reveal import _is_hit
+from starvelab.widgets.store import Record
+
+
+def never():
+    raise AssertionError("this must not be called")
+
+
+def test_without_a_prediction_nothing_of_the_truth_is_shown_and_nothing_raised(shown):
+    reveal("cpu-wall", "the secret", then=never)
+    assert shown == ["Please note. Lock your prediction above first, then run this cell again."]
+    assert predictions() == {}
+
+
+def test_without_a_prediction_a_corrupt_file_is_explained(shown, folder):
+    (folder / "predictions.json").write_text("{")
+    reveal("cpu-wall", "the secret", then=never)
+    assert shown[0].startswith("Please note. Lock your prediction above first")
+    assert "predictions.json must be JSON" in shown[0]
+
+
+@pytest.mark.parametrize(("answer", "word"), [("CPU", "Hit"), ("storage", "Miss")])
+def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
+    predict("cpu-wall", answer, choices=["CPU", "storage"], confidence=0.7)
+    reveal("cpu-wall", "cpu")
+    assert shown[0].startswith(f"{word}. You predicted {answer}, 70 % sure, on ")
+    assert shown[0].endswith("The answer: cpu.")
+    stored = predictions()["cpu-wall"]
+    assert (stored["truth"], stored["hit"]) == ("cpu", word == "Hit")
+    assert stored["revealed_at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    ("answer", "word", "off"),
+    [
+        (20, "Hit", ""),
+        (25, "Hit", ""),
+        (15, "Hit", ""),
+        (25.2, "Miss", " You were 26 % above it."),
+        (10, "Miss", " You were 50 % below it."),
+    ],
+)
+def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
+    predict("busy", answer, unit="%")
+    reveal("busy", 20)
+    assert shown[0].startswith(f"{word}. You predicted {answer} %, on ")
+    assert shown[0].endswith(f"The answer: 20 %.{off}")
+    assert predictions()["busy"]["hit"] is (word == "Hit")
+
+
+def test_how_near_is_near_may_be_said(shown):
+    predict("busy", 20.5, unit="%")
+    reveal("busy", 20, within=0.01)
+    assert shown[0].startswith("Miss.")
+
+
+@pytest.mark.parametrize(
+    ("unit", "truth", "stored"),
+    [
+        ("%", Q_(0.183, ""), 18.3),
+        ("ms", Q_("0.064 s"), 64.0),
+        ("img/s", Q_("21.8 img/ms"), 21800.0),
+        ("%", np.float64(18.3), 18.3),
+        (None, Q_(23, ""), 23.0),
+    ],
+)
+def test_a_quantity_is_converted_to_the_unit_of_the_prediction(shown, unit, truth, stored):
+    predict("k", stored, unit=unit)
+    reveal("k", truth)
+    assert predictions()["k"]["truth"] == pytest.approx(stored)
+    assert shown[0].startswith("Hit.")
+
+
+def test_the_answer_is_shown_to_four_digits(shown):
+    predict("rate", 20000, unit="img/s")
+    reveal("rate", Q_(21799.84, "img/s"))
+    assert shown[0].endswith("The answer: 21800 img/s.")
+
+
+def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
+    predict("busy", 18, unit="%")
+    reveal("busy", 18)
+    reveal("busy", 50)
+    assert shown[1].startswith("Hit.")
+    assert shown[1].endswith("The cell now gives 50 %; the score card keeps the answer that was shown first.")
+    assert predictions()["busy"]["truth"] == 18
+
+
+def test_then_is_called_after_the_truth_and_what_it_returns_is_displayed(shown, capsys):
+    predict("cpu-wall", "CPU")
+    capsys.readouterr()
+    reveal("cpu-wall", "CPU", then=lambda: shown.append("called") or print("printed") or "returned")
+    assert shown[0].startswith("Hit.")
+    assert shown[1:] == ["called", "returned"]
+    assert capsys.readouterr().out == "printed\n"
+
+
+def test_then_may_return_nothing(shown):
+    predict("cpu-wall", "CPU")
+    reveal("cpu-wall", "CPU", then=lambda: None)
+    assert len(shown) == 1
+
+
+def test_an_error_in_then_is_the_cells_own_error(shown):
+    predict("cpu-wall", "CPU")
+    with pytest.raises(ZeroDivisionError):
+        reveal("cpu-wall", "CPU", then=lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "truth", "said"),
+    [
+        ({"answer": "CPU", "choices": ["CPU", "storage"]}, "GPU", "must be one of CPU, storage, got 'GPU'."),
+        ({"answer": "CPU", "choices": ["CPU", "storage"]}, 3, "must be one of CPU, storage, got 3."),
+        ({"answer": 3, "unit": "ms"}, "CPU", "must be a finite number, got 'CPU'."),
+        ({"answer": 3, "unit": "ms"}, float("nan"), "must be a finite number, got nan."),
+        ({"answer": 3, "unit": "ms"}, Q_("3 GB"), "The truth of 'k' must be convertible to ms, got 3 GB."),
+    ],
+)
+def test_a_truth_that_does_not_fit_the_question_is_shown_as_the_notebooks_fault(
+    shown, prediction, truth, said
+):
+    predict("k", **prediction)
+    reveal("k", truth, then=lambda: "the story goes on")
+    assert shown[0].startswith("Problem. The truth of 'k' must be ")
+    assert said in shown[0]
+    assert shown[1:] == ["the story goes on"]
+    assert predictions()["k"]["hit"] is None
+
+
+@pytest.mark.parametrize(("answer", "truth"), [("lots", 23), (3, "The GPU"), ("lots", Q_("18 %"))])
+def test_an_answer_locked_in_code_that_is_of_another_kind_is_a_miss(shown, answer, truth):
+    predict("k", answer)
+    reveal("k", truth)
+    assert shown[0].startswith("Miss.")
+    assert predictions()["k"]["hit"] is False
+
+
+def test_what_cannot_be_written_is_said_and_the_truth_still_shown(shown, folder):
+    predict("cpu-wall", "CPU", folder=folder / "missing")
+    reveal("cpu-wall", "CPU", folder=folder / "missing")
+    assert shown[0].startswith("Hit.")
+    assert "It counts until the kernel stops." in shown[1]
+
+
+def test_a_key_that_is_no_name_is_refused():
+    with pytest.raises(InputError, match="A prediction is kept under a name, got None"):
+        reveal(None, "CPU")
+
+
+def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        sys.modules["starvelab.widgets.reveal"], "display", lambda data, **_: sent.append(data)
+    )
+    predict("k", "<b>")
+    reveal("k", "<b>")
+    assert "<strong>Hit.</strong> You predicted &lt;b&gt;" in sent[0]["text/html"]
+
+
+@given(
+    truth=st.floats(-1e6, 1e6).filter(lambda x: abs(x) > 1e-6),
+    share=st.floats(0, 2),
+    within=st.floats(0.01, 1),
+)
+def test_a_number_hits_exactly_when_it_is_within_the_share(truth, share, within):
+    if abs(share - within) < 1e-6:
+        return
+    record = Record(key="k", answer=truth * (1 + share), locked_at="")
+    assert _is_hit(record, truth, within) is (share < within)

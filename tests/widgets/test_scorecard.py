@@ -1,0 +1,139 @@
+"""The score card: hits, calibration and Brier score, each worked out by hand here."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab.widgets import predict, reveal, scorecard
+from starvelab.widgets.scorecard import ScoreCard
+from starvelab.widgets.store import Record
+
+
+def revealed(*pairs) -> ScoreCard:
+    """A score card of (confidence, hit) pairs."""
+    return ScoreCard(
+        tuple(
+            Record(
+                key=f"k{i}", answer="a", locked_at="t", confidence=sure, truth="a", hit=hit, revealed_at="t"
+            )
+            for i, (sure, hit) in enumerate(pairs)
+        )
+    )
+
+
+def test_with_nothing_locked_it_says_how_to_begin():
+    said = "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
+    assert repr(scorecard()) == said
+    assert scorecard()._repr_html_() == f"<p>{said}</p>"
+
+
+def test_with_nothing_revealed_it_says_where_the_answers_are():
+    predict("cpu-wall", "CPU", confidence=0.7)
+    card = scorecard()
+    assert card.rows() == [["cpu-wall", "CPU", "70 %", "", "not revealed"]]
+    assert card.sentences() == [
+        "1 prediction locked, none revealed yet. Run the cells that show the answers."
+    ]
+    assert (card.brier, card.mean_confidence, card.hit_rate) == (None, None, None)
+
+
+def test_a_card_of_a_walk_through_the_notebooks(shown):
+    predict("cpu-wall", "CPU", question="What `binds`?", choices=["CPU", "storage"], confidence=0.9)
+    predict("rate", 4000, unit="img/s", confidence=0.5)
+    predict("last", "no idea")
+    reveal("cpu-wall", "CPU")
+    reveal("rate", 21799.84)
+    card = scorecard()
+    assert card.rows() == [
+        ["What binds?", "CPU", "90 %", "CPU", "hit"],
+        ["rate", "4000 img/s", "50 %", "21800 img/s", "miss"],
+        ["last", "no idea", "", "", "not revealed"],
+    ]
+    # By hand: mean confidence (0.9 + 0.5) / 2; Brier ((0.9 - 1)^2 + (0.5 - 0)^2) / 2 = 0.13.
+    assert card.mean_confidence == pytest.approx(0.7)
+    assert card.brier == pytest.approx(0.13)
+    assert card.sentences() == [
+        "1 of 2 revealed predictions came true.",
+        "You were 70 % sure on average and right 50 % of the time: overconfident. "
+        "From 2 predictions this is only a hint.",
+        "Your Brier score is 0.13: the mean squared distance between how sure you were and what came true. "
+        "0 is perfect, 0.25 is what saying 50 % every time earns, lower is better.",
+    ]
+    assert "What binds?" in repr(card)
+    assert card.sentences()[0] in repr(card)
+    assert "<td" in card._repr_html_()
+    assert "came true" in card._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "brier"),
+    [
+        ([(1.0, True), (1.0, True)], 0.0),
+        ([(1.0, False)], 1.0),
+        ([(0.5, True), (0.5, False)], 0.25),
+        ([(0.8, True), (0.8, False), (0.8, True), (0.8, False)], 0.34),
+    ],
+)
+def test_the_brier_score_is_the_mean_squared_distance(pairs, brier):
+    assert revealed(*pairs).brier == pytest.approx(brier)
+
+
+@pytest.mark.parametrize(
+    ("sure", "hits", "verdict"),
+    [
+        (0.8, 5, "You were 80 % sure on average and right 50 % of the time: overconfident."),
+        (0.6, 9, "You were 60 % sure on average and right 90 % of the time: underconfident."),
+        (0.8, 7, "You were 80 % sure on average and right 70 % of the time: well matched."),
+        (0.7, 7, "You were 70 % sure on average and right 70 % of the time: well matched."),
+    ],
+)
+def test_confidence_is_held_against_the_rate_of_hits(sure, hits, verdict):
+    card = revealed(*((sure, i < hits) for i in range(10)))
+    assert card.sentences()[1] == verdict
+
+
+def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
+    card = revealed((0.9, True), (None, True), (None, False))
+    assert card.hits == 2
+    assert card.mean_confidence == 0.9
+    assert card.sentences()[1].startswith("Where you said how sure, you were 90 % sure on average")
+
+
+def test_what_cannot_be_read_is_said(folder):
+    (folder / "predictions.json").write_text("{")
+    assert "predictions.json must be JSON" in repr(scorecard())
+    assert "predictions.json must be JSON" in scorecard()._repr_html_()
+
+
+def test_predictions_stand_in_the_order_they_were_locked(folder):
+    (folder / "predictions.json").write_text(
+        '{"b": {"answer": "x", "locked_at": "2026-01-02T00:00:00+00:00"},'
+        ' "a": {"answer": "x", "locked_at": "2026-01-01T00:00:00+00:00"}}'
+    )
+    assert [row[0] for row in scorecard().rows()] == ["a", "b"]
+
+
+def test_a_long_question_is_shortened_and_markup_is_text():
+    predict("k", "<i>", question="Why " + "so long " * 30)
+    card = scorecard()
+    assert len(card.rows()[0][0]) <= 80
+    assert card.rows()[0][0].endswith(" ...")
+    assert "&lt;i&gt;" in card._repr_html_()
+
+
+def test_another_folder_has_a_card_of_its_own(folder):
+    (folder / "other").mkdir()
+    predict("there", "CPU", folder="other")
+    assert scorecard().records == ()
+    assert [record.key for record in scorecard("other").records] == ["there"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=20))
+def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
+    card = revealed(*pairs)
+    assert 0 <= card.brier <= 1
+    assert card.hits == sum(hit for _, hit in pairs)
+    certain = revealed(*((1.0, hit) for _, hit in pairs))
+    assert certain.brier == pytest.approx(1 - certain.hit_rate)

@@ -1,0 +1,262 @@
+"""The file of predictions: locked once, written whole, shared by several notebooks, and never destroyed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from starvelab.widgets import predictions, store
+from starvelab.widgets.store import PredictionStore, Record, now
+
+NAME = "predictions.json"
+
+
+def a_record(key="cpu-wall", answer="CPU", **fields) -> Record:
+    return Record(key=key, answer=answer, locked_at=now(), **fields)
+
+
+def test_a_locked_prediction_is_read_back_by_another_store(folder):
+    record = a_record(confidence=0.7, choices=("CPU", "storage"), question="Which?")
+    outcome = PredictionStore(folder).lock(record)
+    assert (outcome.record, outcome.is_new, outcome.problem) == (record, True, None)
+    assert PredictionStore().get("cpu-wall") == record
+
+
+def test_the_file_is_plain_json_by_key(folder):
+    PredictionStore().lock(a_record(answer=18.3, unit="%", confidence=0.5))
+    data = json.loads((folder / NAME).read_text())
+    assert data["cpu-wall"]["answer"] == 18.3
+    assert data["cpu-wall"]["unit"] == "%"
+    assert data["cpu-wall"]["locked_at"].endswith("+00:00")
+    assert predictions() == data
+
+
+def test_nothing_locked_is_no_prediction_and_no_problem(folder):
+    assert PredictionStore().read() == store.Contents({}, None)
+    assert predictions() == {}
+    assert list(folder.iterdir()) == []
+
+
+def test_a_prediction_is_locked_once(folder):
+    first = a_record(answer="CPU")
+    PredictionStore().lock(first)
+    outcome = PredictionStore().lock(a_record(answer="storage"))
+    assert (outcome.record, outcome.is_new) == (first, False)
+    assert predictions()["cpu-wall"]["answer"] == "CPU"
+
+
+def test_locking_again_leaves_the_file_untouched(folder):
+    PredictionStore().lock(a_record())
+    before = (folder / NAME).read_bytes()
+    stamp = os.stat(folder / NAME).st_mtime_ns
+    PredictionStore().lock(a_record(answer="storage"))
+    assert (folder / NAME).read_bytes() == before
+    assert os.stat(folder / NAME).st_mtime_ns == stamp
+
+
+def test_the_first_reveal_stays():
+    made = PredictionStore()
+    made.lock(a_record(answer=18.0, unit="%"))
+    first = made.reveal("cpu-wall", truth=18.3, hit=True)
+    second = made.reveal("cpu-wall", truth=99.0, hit=False)
+    assert (first.is_new, second.is_new) == (True, False)
+    assert second.record == first.record
+    assert predictions()["cpu-wall"]["truth"] == 18.3
+
+
+def test_revealing_what_is_not_locked_is_a_programming_error():
+    with pytest.raises(KeyError):
+        PredictionStore().reveal("cpu-wall", truth="CPU", hit=True)
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file_whole(folder, monkeypatch):
+    PredictionStore().lock(a_record())
+    before = (folder / NAME).read_bytes()
+
+    def half(_data, file, **_options):
+        file.write('{"cpu-wall": {"ans')
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store.json, "dump", half)
+    with pytest.raises(KeyboardInterrupt):
+        PredictionStore().lock(a_record(key="other"))
+    assert (folder / NAME).read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def test_two_notebooks_do_not_lose_each_others_predictions(folder):
+    one, other = PredictionStore(), PredictionStore()
+    one.read(), other.read()
+    one.lock(a_record(key="one"))
+    other.lock(a_record(key="other"))
+    assert set(predictions()) == {"one", "other"}
+
+
+def test_many_kernels_writing_at_once_lose_nothing_and_one_of_them_is_first(folder):
+    program = """
+import sys
+from starvelab.widgets.store import PredictionStore, Record, now
+me, store, firsts = sys.argv[1], PredictionStore(), 0
+for i in range(15):
+    store.lock(Record(key=f"{me}-{i}", answer=me, locked_at=now()))
+    firsts += store.lock(Record(key=f"shared-{i}", answer=me, locked_at=now())).is_new
+print(firsts)
+"""
+    importing = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[2])}
+    kernels = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, name], stdout=subprocess.PIPE, text=True, env=importing
+        )
+        for name in ("a", "b", "c")
+    ]
+    firsts = [int(kernel.communicate(timeout=120)[0]) for kernel in kernels]
+    assert sum(firsts) == 15
+    assert len(predictions()) == 4 * 15
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def test_a_lock_left_by_a_kernel_that_died_is_taken_over(folder):
+    lock = folder / f"{NAME}.lock"
+    lock.write_text("half")
+    long_ago = time.time() - 10 * store.STALE_SECONDS
+    os.utime(lock, (long_ago, long_ago))
+    assert PredictionStore().lock(a_record()).problem is None
+    assert set(predictions()) == {"cpu-wall"}
+
+
+def test_a_lock_that_is_held_is_respected_and_said(folder, monkeypatch):
+    monkeypatch.setattr(store, "PATIENCE_SECONDS", 0.05)
+    (folder / f"{NAME}.lock").touch()
+    outcome = PredictionStore().lock(a_record())
+    assert outcome.is_new
+    assert "predictions.json.lock is held by another notebook" in outcome.problem
+    assert not (folder / NAME).exists()
+
+
+def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_stops(folder):
+    (folder / "file").touch()
+    nowhere = folder / "file" / "below"  # no folder: every write fails, for root too
+    outcome = PredictionStore(nowhere).lock(a_record(answer="CPU"))
+    assert outcome.is_new
+    assert outcome.problem.startswith("A prediction is kept in ")
+    assert "could not be written (Not a directory). It counts until the kernel stops." in outcome.problem
+    assert "Make the folder writable, then run this cell again." in outcome.problem
+    again = PredictionStore(nowhere).lock(a_record(answer="storage"))
+    assert (again.record.answer, again.is_new) == ("CPU", False)
+    revealed = PredictionStore(nowhere).reveal("cpu-wall", truth="CPU", hit=True)
+    assert revealed.record.hit
+    assert predictions(nowhere)["cpu-wall"]["truth"] == "CPU"
+
+
+def test_a_prediction_that_could_not_be_written_is_written_with_the_next(folder, monkeypatch):
+    late = folder / "late"
+    PredictionStore(late).lock(a_record(key="first"))
+    late.mkdir()
+    PredictionStore(late).lock(a_record(key="second"))
+    assert set(json.loads((late / NAME).read_text())) == {"first", "second"}
+
+
+CORRUPT = {
+    b"{": "must be JSON, and it is not",
+    b"": "must be JSON, and it is not",
+    b"\xff\xfe": "must be text in UTF-8, and it is not",
+    b"[1, 2]": "must hold one table of predictions, and it holds a list",
+    b'{"a": 3}': "must hold whole predictions, and not all are ('a': it is no table of fields)",
+    b'{"a": {"answer": "x"}}': "('a': locked_at is missing)",
+    b'{"a": {"answer": true, "locked_at": "t"}}': "('a': answer is not what a prediction holds)",
+    b'{"a": {"answer": NaN, "locked_at": "t"}}': "('a': answer is not what a prediction holds)",
+}
+
+
+@pytest.mark.parametrize(("content", "said"), CORRUPT.items())
+def test_a_corrupt_file_is_explained_left_alone_by_reading_and_set_aside_by_locking(folder, content, said):
+    (folder / NAME).write_bytes(content)
+    contents = PredictionStore().read()
+    assert said in contents.problem
+    assert "The next prediction you lock sets it aside" in contents.problem
+    assert (folder / NAME).read_bytes() == content
+
+    outcome = PredictionStore().lock(a_record())
+    assert outcome.is_new
+    assert "It was moved to predictions.json.bad-1; nothing in it was changed." in outcome.problem
+    assert (folder / f"{NAME}.bad-1").read_bytes() == content
+    assert PredictionStore().read().problem is None
+
+
+def test_a_second_corrupt_file_does_not_replace_the_first(folder):
+    for number in (1, 2):
+        (folder / NAME).write_text(f"broken {number}")
+        PredictionStore().lock(a_record(key=f"key-{number}"))
+    assert (folder / f"{NAME}.bad-1").read_text() == "broken 1"
+    assert (folder / f"{NAME}.bad-2").read_text() == "broken 2"
+
+
+def test_whole_predictions_beside_a_broken_one_are_kept(folder):
+    PredictionStore().lock(a_record(key="whole"))
+    data = json.loads((folder / NAME).read_text())
+    data["broken"] = {"answer": "x"}
+    (folder / NAME).write_text(json.dumps(data))
+    assert set(predictions()) == {"whole"}
+    PredictionStore().lock(a_record(key="next"))
+    assert set(predictions()) == {"whole", "next"}
+    assert "broken" in json.loads((folder / f"{NAME}.bad-1").read_text())
+
+
+def test_a_folder_in_place_of_the_file_is_explained(folder):
+    (folder / NAME).mkdir()
+    assert (
+        "predictions.json must be readable, and it is not (Is a directory)"
+        in PredictionStore().read().problem
+    )
+
+
+def test_fields_of_a_later_version_do_not_break_reading(folder):
+    (folder / NAME).write_text('{"a": {"answer": "x", "locked_at": "t", "mood": "good"}}')
+    assert PredictionStore().read().problem is None
+    assert predictions()["a"]["answer"] == "x"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(content=st.binary(max_size=60))
+@example(content=b'{"a": {"answer": 1, "locked_at": "t", "choices": 5}}')
+@example(content=b"[" * 3000)
+def test_no_content_whatever_is_destroyed(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / NAME).write_bytes(content)
+    contents = PredictionStore(folder).read()
+    assert PredictionStore(folder).lock(a_record()).is_new
+    kept = (folder / f"{NAME}.bad-1").read_bytes() if contents.problem else content
+    assert kept == content
+    assert "cpu-wall" in PredictionStore(folder).read().records
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(
+    key=st.text(min_size=1, max_size=20),
+    answer=st.text(max_size=20) | st.floats(allow_nan=False, allow_infinity=False),
+    confidence=st.none() | st.floats(0, 1),
+    question=st.none() | st.text(max_size=40),
+)
+def test_what_is_locked_is_what_is_read(tmp_path_factory, key, answer, confidence, question):
+    folder = tmp_path_factory.mktemp("any")
+    record = a_record(key=key, answer=answer, confidence=confidence, question=question)
+    PredictionStore(folder).lock(record)
+    assert PredictionStore(folder).get(key) == record
+
+
+def test_whoever_waits_for_a_key_is_called_once_when_it_is_locked(folder):
+    calls = []
+    PredictionStore().when_locked("cpu-wall", lambda: calls.append("locked"))
+    PredictionStore().lock(a_record(key="other"))
+    assert calls == []
+    PredictionStore().lock(a_record())
+    PredictionStore().lock(a_record())
+    assert calls == ["locked"]

@@ -1,0 +1,33 @@
+"""What is said: the same in HTML and in plain text, and never by colour alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import Q_
+from starvelab.widgets import words
+from starvelab.widgets.store import Record
+
+
+@pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
+def test_a_notice_says_in_a_word_what_its_colour_says(word):
+    assert f"<strong>{word}.</strong> the text" in words.notice("the text", word)
+
+
+def test_a_prediction_is_one_sentence():
+    record = Record(key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00")
+    assert words.prediction(record) == (
+        "You predicted 18.25 %, 70 % sure to be within 25 %, on 21 Nov 2026 at 10:05 UTC."
+    )
+
+
+def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
+    assert words.moment("some day") == "some day"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit"),
+    [(Q_("20 img/s"), "img/s"), (Q_("18 %"), "%"), (Q_("0 GB/s"), "GB/s"), (Q_("5 img") / Q_("1 img"), "")],
+)
+def test_a_unit_is_written_as_people_write_it(quantity, unit):
+    assert words.unit_of(quantity) == unit
