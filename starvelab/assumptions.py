@@ -98,9 +98,13 @@ class Assumptions:
         check_phase(self.phase)
         for name, known in (("link_figure", LINK_FIGURES), ("macs_figure", MACS_FIGURES)):
             if getattr(self, name) not in known:
-                raise InputError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
+                raise InputError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}. Pass one of these."
+                )
         if not isinstance(self.measured_rates, bool):
-            raise InputError(f"measured_rates must be True or False, got {self.measured_rates!r}.")
+            raise InputError(
+                f"measured_rates must be True or False, got {self.measured_rates!r}. Pass one of these."
+            )
         for name in ("flop_per_mac", "training_factor", "state_bytes"):
             check_magnitude(getattr(self, name), name)
         for name in ("activation_traffic", "coherency"):

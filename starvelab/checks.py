@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -42,8 +43,8 @@ def check(
     ----------
     answer : object
         What the learner's code returned.
-    expected : quantity, number, bool or str
-        The right answer; its kind and dimension are what is asked for.
+    expected : quantity, number, bool, str or None
+        The right answer; its kind and dimension are what is asked for. None where no answer exists.
     what : str
         How the message calls the answer.
     within : float
@@ -62,6 +63,10 @@ def check(
     Traceback (most recent call last):
     starvelab.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
     """
+    if expected is None:
+        if answer is None:
+            return
+        raise WrongAnswer(f"{what} is {_shown(answer)}, and there is no such value: return None.")
     if answer is None:
         raise WrongAnswer(
             f"{what} is missing: nothing was returned. Does your function end with `return ...`?"
@@ -79,7 +84,13 @@ def check(
 
 
 def hint(
-    answer: Any, *, like: Any, what: str = "the answer", mistakes: Mapping[str, Any], within: float = 1e-3
+    answer: Any,
+    *,
+    like: Any,
+    what: str = "the answer",
+    mistakes: Mapping[str, Any],
+    between: tuple[float, float] | None = None,
+    within: float = 1e-3,
 ) -> None:
     """Check the kind of an answer and name known mistakes, without knowing the right answer.
 
@@ -89,6 +100,8 @@ def hint(
     ----------
     like : quantity, number, bool or str
         Something of the kind and dimension that is asked for; its value does not matter.
+    between : pair of numbers, optional
+        The least and the most that a number can be, such as 0 and 1 for a share.
 
     Raises
     ------
@@ -96,7 +109,10 @@ def hint(
     """
     if answer is None or answer is Ellipsis:
         raise WrongAnswer(f"{what} is not filled in yet.")
-    _name_mistake(_same_kind(answer, like, what), mistakes, what, within)
+    answer = _same_kind(answer, like, what)
+    _name_mistake(answer, mistakes, what, within)
+    if between is not None and not between[0] <= answer <= between[1]:
+        raise WrongAnswer(f"{what} is {_shown(answer)} and must lie from {between[0]} to {between[1]}.")
 
 
 def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
@@ -149,7 +165,7 @@ def _same_kind(answer: Any, expected: Any, what: str) -> Any:
 def _number(value: Any, what: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise WrongAnswer(f"{what} must be a number, got {value!r:.80} ({type(value).__name__}).")
     try:
         number = float(value)

@@ -18,7 +18,7 @@
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
 from starvelab.catalogue import measured_rates
 from starvelab.checks import Credit, check
-from starvelab.show import info, roofline, svg, table
+from starvelab.show import info, roofline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, reveal
 
 # %% [markdown]
@@ -133,10 +133,10 @@ def step_time(batch_size):
 # %% role="test" id="step-time-test" points=5
 check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mistakes={
     "Only half of the peak is reached.": Q_("18.156 ms"),
-    "The fixed overhead is missing.": Q_("26.282 ms"),
+    "The fixed overhead is missing: it comes on top of the arithmetic.": Q_("26.282 ms"),
     "The dispatch of the step is missing.": Q_("31.282 ms"),
     "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
-    "Overhead comes on top of the arithmetic; the two do not overlap.": Q_("26.28205 ms"),
+    "That is the step of 256 images: use the batch size that is passed in.": Q_("11.743 ms"),
     "Check the prefix: milli, not full seconds.": Q_("31.297 s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -219,6 +219,7 @@ credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814), Q_("
     "That is the forward pass alone.": Q_("3.628 GFLOP"),
     "A multiply-accumulate is two operations.": Q_("5.442 GFLOP"),
     "That is the backward pass alone: training runs forward too.": Q_("7.256 GFLOP"),
+    "Two things are missing: a MAC is two operations, and training also runs backward.": Q_("1.814 GFLOP"),
 }))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP")))
@@ -253,7 +254,7 @@ for name, attempt in attempts.items():
     try:
         attempt()
     except (StarvelabError, ValueError, TypeError) as error:
-        print(f"{name}: {error}\n")
+        say(f"{name}: {error}")
 
 # %% [markdown]
 # ## Take away

@@ -14,7 +14,7 @@
 from starvelab import DataModel, Datasets, Hardware, MissingFigureError, Models, Pipeline, Q_
 from starvelab import SingleNodeModel, Storage, TransferModel
 from starvelab.checks import check
-from starvelab.show import info, stage_bars, table
+from starvelab.show import info, say, stage_bars, table
 from starvelab.widgets import explore, predict, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
@@ -69,7 +69,7 @@ reveal("storage-check", "The drive is too slow", then=show_check)
 try:
     DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.T4)
 except MissingFigureError as error:
-    print(error)
+    say(error)
 
 # %% [markdown]
 # ## Exercise 2.1: the demand (4 points)
@@ -118,6 +118,7 @@ def drives_needed(demand, drive_bandwidth):
 # %% role="test" id="drives-needed-test" points=4
 check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5, what="9 GB/s from drives of 2 GB/s", mistakes={
     "Half a drive cannot be bought: with that many the demand is not met.": 4,
+    "Check what is above and what is below the fraction bar.": 1,
 })
 check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3, what="6 GB/s from drives of 2 GB/s", mistakes={
     "A supply that equals the demand is enough.": 4,
@@ -127,6 +128,7 @@ check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2, what="1 GB/s from drives o
 })
 ### BEGIN HIDDEN TESTS
 check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="10.9 GB/s from drives of 7 GB/s")
+check(drives_needed(Q_("8.2 GB/s"), Q_("2 GB/s")), 5, what="8.2 GB/s from drives of 2 GB/s")
 check(drives_needed(Q_("10.9 GB/s"), Q_("180 MB/s")), 61, what="10.9 GB/s from hard disks of 180 MB/s")
 check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="100 MB/s from a drive of 7 GB/s")
 ### END HIDDEN TESTS

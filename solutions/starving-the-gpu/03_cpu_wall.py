@@ -151,10 +151,11 @@ check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilisation when the 
 })
 ### BEGIN HIDDEN TESTS
 check(utilization(Q_("64 ms"), Q_("11.743205 ms")), 0.183488, what="the walkthrough's utilisation")
-check(utilization(Q_("0.02 s"), Q_("20 ms")), 1.0, what="the utilisation of a tie")
-check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 35 and 20 ms", mistakes={
-    "You added the times, but the CPU and the GPU overlap.": 20 / 55,
+check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilisation of a tie")
+check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilisation at 0.04 s and 10 ms", mistakes={
+    "Convert both times to the same unit first.": 1.0,
 })
+check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 35 and 20 ms")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -176,11 +177,14 @@ check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 m
 })
 check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0, what="the slowdown when the GPU is the slower one", mistakes={
     "A fast CPU does not make the GPU faster than it is.": 0.5,
-    "You added the times, but the CPU and the GPU overlap.": 1.5,
+    "Divide by the GPU's own time, also where that is the longer one.": 2.0,
 })
 ### BEGIN HIDDEN TESTS
 check(slowdown(Q_("64 ms"), Q_("11.743205 ms")), 5.44996, what="the walkthrough's slowdown")
-check(slowdown(Q_("1 s"), Q_("1000 ms")), 1.0, what="the slowdown of a tie")
+check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
+check(slowdown(Q_("0.03 s"), Q_("12 ms")), 2.5, what="the slowdown at 0.03 s and 12 ms", mistakes={
+    "Convert both times to the same unit first.": 1.0,
+})
 ### END HIDDEN TESTS
 
 # %% [markdown]

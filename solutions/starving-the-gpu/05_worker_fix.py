@@ -17,7 +17,7 @@ from math import ceil
 from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab import explain, sensitivity, sweep, workers_needed
 from starvelab.checks import Credit, check
-from starvelab.show import over_workers, table
+from starvelab.show import over_workers, say, table
 from starvelab.widgets import explore, predict, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
@@ -93,8 +93,8 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
 credit = Credit(6)
 credit.part(3, "an easy case", lambda: check(how_many_workers(100, Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")), 14, mistakes={
     "With that many the GPU still waits a little: round up.": 13,
-    "Return the number of workers alone; did you leave out the batch?": 1,
-    "Check what is above and what is below the fraction bar.": 0,
+    "That is enough for one image: is the whole batch above the fraction bar?": 1,
+    "That is less than one worker: check what is above and what is below the fraction bar.": 0,
 }))
 ### BEGIN HIDDEN TESTS
 g = Q_(41 / 1560 * 256 + 5.015, "ms")
@@ -122,11 +122,11 @@ over_workers({"drive not modelled": pipe.but(batch_size=512), "one NVMe drive": 
 # uncovers the next; the question is always "what binds *now*?".
 
 # %%
-print(explain(with_drive.but(workers=32)))
+say(explain(with_drive.but(workers=32)))
 sensitivity(with_drive.but(workers=16))
 
 # %%
-explore(with_drive.but(batch_size=256, link=Hardware.Cloud.A100), after="worker-fix", workers=(1, 80),
+explore(with_drive.but(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud.A100), after="worker-fix", workers=(1, 80),
         batch_size=[32, 64, 128, 256, 512], storage=(Q_("1 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
@@ -146,13 +146,16 @@ check(busy_share(Q_("50 ms"), Q_("25 ms"), Q_("20 ms")), 0.4, what="the busy sha
     "The drive was forgotten: it is the slowest here.": 0.8,
     "Reading and preparing run on different resources: they overlap.": 20 / 75,
     "Nothing adds here: three resources, three times, the slowest counts.": 20 / 95,
+    "The slowest of them sets the step, not the fastest.": 1.0,
     "That is the slowdown.": 2.5,
 })
-check(busy_share(Q_("5 ms"), Q_("10 ms"), Q_("20 ms")), 1.0, what="the busy share when the GPU is the slowest")
+check(busy_share(Q_("5 ms"), Q_("10 ms"), Q_("20 ms")), 1.0, what="the busy share when the GPU is the slowest", mistakes={
+    "A GPU cannot be busy for longer than the step: the slowest of all three sets it.": 2.0,
+})
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560 * 512 + 5.015, "ms")
 check(busy_share(Q_(512 * 500 / 7e6, "s"), Q_("32 ms"), gpu), 0.50508, what="the busy share with 32 workers", mistakes={
-    "The drive was forgotten: it is the slowest here.": 0.577232,
+    "Convert all three times to the same unit first.": 0.577232,
 })
 check(busy_share(Q_("0.01 s"), Q_("40 ms"), Q_("10 ms")), 0.25, what="the busy share behind a slow CPU")
 ### END HIDDEN TESTS
@@ -192,17 +195,21 @@ def workers_for(target, speedups):
 
 # %% role="test" id="measured-workers-test" points=3
 curve = [1.0, 1.9, 2.7, 3.3, 3.7, 3.9, 3.9]
-check(workers_for(3.2, curve), 4, what="the workers for 3.2 times the rate", mistakes={
+check(workers_for(3.2, curve), 4, what="the number of workers for 3.2 times the rate", mistakes={
     "That is a position in the list, which counts from 0; one worker stands at position 0.": 3,
-    "That is the nearest one, and it does not reach the target.": 3,
     "Look for the first that reaches the target, not the last.": 7,
 })
-assert workers_for(3.9, curve) == 6, "3.9 is reached by six workers: reaching the target exactly is enough."
-assert workers_for(4.0, curve) is None, "No number of workers on this curve reaches 4.0; a straight line would."
+check(workers_for(2.8, curve), 4, what="the number of workers for 2.8 times the rate", mistakes={
+    "That is the nearest one, and it does not reach the target.": 3,
+})
+check(workers_for(1.9, curve), 2, what="the number of workers for 1.9 times the rate", mistakes={
+    "Reaching the target exactly is enough.": 3,
+})
+check(workers_for(4.0, curve), None, what="the number of workers for 4.0 times the rate")
 ### BEGIN HIDDEN TESTS
-assert workers_for(1.0, curve) == 1, "One worker reaches its own rate."
-assert workers_for(2.0, [1.0, 1.5, 1.4, 2.2, 2.1]) == 4, "Curves may dip: look for the first that reaches the target."
-assert workers_for(9, []) is None, "An empty curve reaches nothing."
+check(workers_for(1.0, curve), 1, what="the number of workers for the rate of one")
+check(workers_for(2.0, [1.0, 2.2, 1.4, 1.8, 2.1]), 2, what="the number of workers on a curve that dips")
+check(workers_for(9, []), None, what="the number of workers on an empty curve")
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -6,11 +6,11 @@ Only `plots` loads matplotlib, and only when a plot is asked for.
 from importlib import import_module
 from typing import Any
 
-from .text import info, table
+from .text import info, say, table
 
 _PLOTS = ("over_batch", "over_workers", "roofline", "stage_bars", "timeline")
 
-__all__ = ["info", "over_batch", "over_workers", "roofline", "stage_bars", "svg", "table", "timeline"]
+__all__ = ["info", "over_batch", "over_workers", "roofline", "say", "stage_bars", "svg", "table", "timeline"]
 
 
 def __getattr__(name: str) -> Any:

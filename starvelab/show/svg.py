@@ -93,12 +93,12 @@ def step_parts(result: Any) -> str:
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
     bars, y = _bars(times, PART_COLOURS, whole=whole, bold=result.cause, notes=notes)
     rule = (
-        "measured, so the parts of the formula need not fill it"
+        ", as measured; the parts are the formula's"
         if result.basis.startswith("measured")
-        else "the longer of compute and memory, plus overhead"
+        else ": the longer of compute and memory, plus overhead"
     )
     return frame(
-        f"{bars}{_small(y + 18, f'A step takes {length} (dashed line): {rule}.')}"
+        f"{bars}{_small(y + 18, f'A step takes {length} (dashed line){rule}.')}"
         f"{_small(y + 36, f'That makes {format_quantity(result.throughput)}.')}",
         height=y + 44,
         title=f"The largest part of the step is {result.cause}",

@@ -6,6 +6,7 @@ They print and return nothing, so that a cell shows them once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 from ..errors import InputError
@@ -55,3 +56,15 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
                 "Add what is missing, or None for an empty cell."
             )
     print(to_text(headers, rows))
+
+
+def say(text: Any) -> None:
+    """Print a paragraph, broken between words; a notebook would break it within them.
+
+    Examples
+    --------
+    >>> say("word " * 30)
+    word word word word word word word word word word word word word word word word word word word word
+    word word word word word word word word word word
+    """
+    print(fill(str(text), width=100))

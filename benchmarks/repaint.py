@@ -1,0 +1,130 @@
+"""From a moved slider to the repainted picture, in milliseconds, in a real JupyterLab and a real Chromium.
+
+It measures an explorer of the lab as learners use it. It asserts nothing: the figures depend on the machine.
+
+    python -m benchmarks.repaint
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from starvelab.show import info, table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
+
+from lab_in_browser import OpenNotebook, chromium, jupyterlab, open_notebook, write_notebook
+
+MOVES = 100
+WARM_UP = 10
+DRAG_MOVES = 60
+
+NOTEBOOK = """from starvelab import Hardware, Models, Pipeline
+from starvelab.widgets import explore
+explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8),
+        batch_size=(1, 1024), workers=(1, 64))"""
+
+# Runs in the page. The clock starts before the key that moves the slider, and stops in the first task after
+# the frame that shows the new picture: the mutation is seen, a frame is asked for, its paint has been sent.
+MOVE_AND_WAIT = """async ([moves, pause]) => {
+    const box = document.querySelector('.starvelab-box');
+    const handle = box.querySelector('[role=slider][aria-label="batch size"]');
+    const painted = () => new Promise(done => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = done;
+        channel.port2.postMessage(null);
+    }));
+    const changed = () => new Promise(done => {
+        const watcher = new MutationObserver(records => {
+            if (!records.some(record => [...record.addedNodes].some(node => node.nodeName === 'svg'))) return;
+            watcher.disconnect();
+            done();
+        });
+        watcher.observe(box, {childList: true, subtree: true});
+    });
+    handle.focus();
+    const times = [];
+    for (let move = 0; move < moves; move++) {
+        const key = move % 40 < 20 ? 'ArrowRight' : 'ArrowLeft';
+        const redrawn = changed();
+        const start = performance.now();
+        handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+        await redrawn;
+        await painted();
+        times.push(performance.now() - start);
+        await new Promise(done => setTimeout(done, pause));
+    }
+    return times;
+}"""
+
+# Keeps the time of every change of the picture, so that the last one can be compared with the last move.
+WATCH_THE_PICTURE = """() => {
+    window.pictureTimes = [];
+    new MutationObserver(records => {
+        if (records.some(record => [...record.addedNodes].some(node => node.nodeName === 'svg')))
+            window.pictureTimes.push(performance.now());
+    }).observe(document.querySelector('.starvelab-box'), {childList: true, subtree: true});
+}"""
+
+
+def repaint_times(notebook: OpenNotebook) -> np.ndarray:
+    """Milliseconds from each of `MOVES` single moves to the repaint it causes."""
+    notebook.page.evaluate(MOVE_AND_WAIT, [WARM_UP, 30])
+    return np.array(notebook.page.evaluate(MOVE_AND_WAIT, [MOVES, 30]))
+
+
+def lag_after_a_drag(notebook: OpenNotebook) -> tuple[float, int]:
+    """Milliseconds from the last move of a fast drag to the last picture, and how many pictures it drew."""
+    page = notebook.page
+    page.evaluate(WATCH_THE_PICTURE)
+    place = page.get_by_role("slider", name="batch size").bounding_box()
+    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for move in range(1, DRAG_MOVES + 1):
+        page.mouse.move(x + move, y)
+        page.wait_for_timeout(12)
+    last_move = page.evaluate("() => performance.now()")
+    page.mouse.up()
+    page.wait_for_timeout(1500)
+    pictures = page.evaluate("() => window.pictureTimes")
+    return max(0.0, pictures[-1] - last_move), len(pictures)
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_notebook(Path(folder) / "notebook.ipynb", NOTEBOOK)
+        with (
+            jupyterlab(Path(folder)) as server,
+            chromium() as browser,
+            open_notebook(browser, server, path) as notebook,
+        ):
+            notebook.run_all()
+            times = repaint_times(notebook)
+            lag, pictures = lag_after_a_drag(notebook)
+            engine = browser.version
+    info(
+        "Slider to repaint",
+        machine=f"{os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}",
+        software=f"Python {platform.python_version()}, JupyterLab {version('jupyterlab')}, "
+        f"ipywidgets {version('ipywidgets')}, Chromium {engine}",
+    )
+    table(
+        ["what", "p50 (ms)", "p95 (ms)", "longest (ms)"],
+        [[f"{MOVES} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],
+    )
+    print(
+        f"A drag of {DRAG_MOVES} moves drew {pictures} pictures; the last stood {lag:.0f} ms after the last move."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A figure in a notebook: alt text, a caption, and the same data as a table, in HTML and in text."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from html.parser import HTMLParser
+
+import pytest
+from matplotlib.figure import Figure
+
+from starvelab import Q_
+from starvelab.show.picture import Picture, picture
+
+AWKWARD = 'Time < 5 ms & "busy"'
+
+
+@pytest.fixture
+def drawn() -> Picture:
+    figure = Figure(figsize=(4, 2))
+    figure.add_subplot().plot([1, 2], [3, 4])
+    return picture(
+        figure, alt=AWKWARD, caption=AWKWARD, headers=["batch", "step"], rows=[[32, Q_("5.856 ms")]]
+    )
+
+
+class Page(HTMLParser):
+    """Collects what a browser and a screen reader would find."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.image: dict[str, str] = {}
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "img":
+            self.image = dict(attrs)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_image_is_a_png_with_alt_text(drawn):
+    page = Page(drawn._repr_html_())
+    assert page.image["alt"] == AWKWARD
+    kind, data = page.image["src"].split(",", 1)
+    assert kind == "data:image/png;base64"
+    assert base64.b64decode(data) == drawn.png
+    assert drawn.png.startswith(b"\x89PNG")
+
+
+def test_the_caption_and_the_table_stand_below_the_image(drawn):
+    page = Page(drawn._repr_html_())
+    tags = [tag for tag in page.tags if tag in ("figure", "img", "figcaption", "details", "table")]
+    assert tags == ["figure", "img", "figcaption", "details", "table"]
+    assert AWKWARD in page.text
+    assert {"The same as a table", "batch", "step", "32", "5.856 ms"} <= set(page.text)
+
+
+def test_where_there_is_no_html_the_caption_and_the_table_are_shown(drawn):
+    assert repr(drawn).splitlines() == [
+        AWKWARD,
+        "  batch      step",
+        "-------  --------",
+        "     32  5.856 ms",
+    ]
+
+
+def test_the_image_has_two_pixels_for_each_on_the_page(drawn):
+    width, height = struct.unpack(">II", drawn.png[16:24])
+    assert (width, height) == (2 * drawn.width, drawn.width)
+
+
+def test_a_page_that_is_narrower_than_the_image_shrinks_it(drawn):
+    assert "max-width:100%" in Page(drawn._repr_html_()).image["style"]
+
+
+def test_the_ground_is_white_whatever_the_theme(drawn):
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    corner = imread(BytesIO(drawn.png))[0, 0]
+    assert list(corner) == [1, 1, 1, 1]
+
+
+def test_a_picture_keeps_its_data(drawn):
+    assert (drawn.headers, drawn.rows) == (["batch", "step"], [[32, Q_("5.856 ms")]])

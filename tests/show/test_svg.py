@@ -1,0 +1,169 @@
+"""SVG for explorers: well formed, announced to screen readers, safe to put in a page, readable on any theme."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, SingleNodeModel, Storage
+from starvelab.show import svg
+
+NAME = "{http://www.w3.org/2000/svg}"
+PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
+
+
+def parts(batch_size=256, assumptions=None, **changes):
+    model = SingleNodeModel() if assumptions is None else SingleNodeModel(assumptions)
+    return model.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size, **changes)
+
+
+DRAWINGS = {
+    "step bars": lambda: svg.step_bars(PIPE.solve()),
+    "step bars of four resources": lambda: svg.step_bars(FULL.solve()),
+    "step bars without overlap": lambda: svg.step_bars(FULL.solve(overlap=False)),
+    "step parts": lambda: svg.step_parts(parts()),
+    "step parts of a measured step": lambda: svg.step_parts(parts(assumptions=PUBLISHED)),
+    "a frame": lambda: svg.frame("", height=10, title="A <title> & more", description='It\'s "so"'),
+}
+
+
+def words(drawing: str) -> list[str]:
+    return [text.text for text in ElementTree.fromstring(drawing).iter(f"{NAME}text")]
+
+
+def rects(drawing: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(drawing).iter(f"{NAME}rect"))
+
+
+def width(rect: ElementTree.Element) -> float:
+    return float(rect.get("width"))
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_each_drawing_is_well_formed_and_named(draw):
+    root = ElementTree.fromstring(draw())
+    assert root.tag == f"{NAME}svg"
+    assert root.get("role") == "img"
+    title, description = list(root)[:2]
+    assert (title.tag, description.tag) == (f"{NAME}title", f"{NAME}desc")
+    assert title.text
+    assert description.text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_title_and_description_are_escaped(text):
+    root = ElementTree.fromstring(svg.frame("", height=10, title=text, description=text))
+    assert [part.text for part in root] == [text, text]
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_text_and_lines_take_the_colour_of_the_page(draw):
+    root = ElementTree.fromstring(draw())
+    assert root.get("fill") == "currentColor"
+    assert all(text.get("fill") is None for text in root.iter(f"{NAME}text"))
+    assert all(line.get("stroke") == "currentColor" for line in root.iter(f"{NAME}line"))
+
+
+def reach_of(text: ElementTree.Element) -> float:
+    """Width in pixels in DejaVu Sans, one of the widest fonts a browser may take."""
+    font = FontProperties(family="DejaVu Sans", weight=text.get("font-weight", "normal"))
+    return TextPath((0, 0), text.text, size=float(text.get("font-size", 14)), prop=font).get_extents().width
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_everything_stands_inside_the_picture(draw):
+    root = ElementTree.fromstring(draw())
+    left, top, right, bottom = map(float, root.get("viewBox").split())
+    for shape in root.iter(f"{NAME}rect"):
+        assert left <= float(shape.get("x")) <= float(shape.get("x")) + width(shape) <= right
+        assert top <= float(shape.get("y")) <= float(shape.get("y")) + float(shape.get("height")) <= bottom
+    for text in root.iter(f"{NAME}text"):
+        start, reach = float(text.get("x")), reach_of(text)
+        low, high = (start - reach, start) if text.get("text-anchor") == "end" else (start, start + reach)
+        assert left <= low < high <= right
+        assert float(text.get("y")) < bottom
+
+
+def test_the_bars_are_as_long_as_their_times():
+    storage, cpu, link, accelerator, gauge, busy = map(width, rects(svg.step_bars(FULL.solve())))
+    assert storage / cpu == pytest.approx((256 * 0.5 / 7) / 64, abs=0.01)
+    assert link / cpu == pytest.approx(4 / 64, abs=0.01)
+    assert accelerator / cpu == pytest.approx(0.183488, abs=0.01)
+    assert busy / gauge == pytest.approx(0.183488, abs=0.01)
+
+
+def test_the_title_names_what_binds_and_the_description_has_every_time():
+    title, description = list(ElementTree.fromstring(svg.step_bars(FULL.solve())))[:2]
+    assert title.text == "The CPU binds; the accelerator is busy 18.3 %"
+    assert description.text == (
+        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4 ms, accelerator 11.74 ms. A step takes 64 ms."
+    )
+    by_storage = svg.step_bars(PIPE.solve(cpu_throughput="50 GB/s", storage=Storage.SATA_SSD))
+    assert ElementTree.fromstring(by_storage)[0].text.startswith("Storage binds;")
+
+
+def test_what_binds_is_bold_and_says_so():
+    root = ElementTree.fromstring(svg.step_bars(FULL.solve()))
+    bold = [text.text for text in root.iter(f"{NAME}text") if text.get("font-weight") == "bold"]
+    assert bold == ["CPU", "64 ms binds"]
+    assert "11.74 ms (18 %)" in words(svg.step_bars(FULL.solve()))
+
+
+def test_without_overlap_nothing_binds_and_the_step_is_the_sum():
+    step = FULL.solve(overlap=False)
+    drawing = svg.step_bars(step)
+    assert "binds" not in drawing
+    assert "A step takes 98.03 ms (dashed line): nothing overlaps, so it is their sum." in words(drawing)
+    whole = width(rects(drawing)[-2])
+    assert sum(map(width, rects(drawing)[:4])) == pytest.approx(whole, abs=0.5)
+
+
+def test_a_step_consists_of_compute_or_memory_and_overhead():
+    drawing = svg.step_parts(parts())
+    assert ElementTree.fromstring(drawing)[0].text == "The largest part of the step is compute"
+    assert {"6.728 ms (57.3 %)", "0.6668 ms (5.7 %)", "5.015 ms (42.7 %)"} <= set(words(drawing))
+    assert "That makes 21800 img/s." in words(drawing)
+    assert "largest part of the step is overhead" in svg.step_parts(parts(22))
+
+
+def test_a_measured_step_is_not_said_to_be_made_of_its_parts():
+    drawing = svg.step_parts(parts(assumptions=PUBLISHED))
+    assert any(", as measured; the parts are the formula's." in said for said in words(drawing))
+    assert not any("plus overhead" in said for said in words(drawing))
+
+
+def test_what_takes_no_time_has_no_bar_and_what_takes_little_has_one():
+    _, memory, overhead = rects(svg.step_parts(parts(assumptions=PUBLISHED)))
+    assert width(overhead) == 0
+    assert width(memory) >= 1
+
+
+def test_a_pipeline_that_is_not_solved_is_refused():
+    with pytest.raises(InputError) as caught:
+        svg.step_bars(PIPE)
+    assert str(caught.value) == "step_bars looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."
+
+
+def test_a_sweep_is_refused():
+    with pytest.raises(InputError) as caught:
+        svg.step_bars(PIPE.solve(batch_size=[8, 16]))
+    assert str(caught.value) == (
+        "step_bars looks at one point, got several values of batch_size. Pass one value of each."
+    )
+    with pytest.raises(InputError) as caught:
+        svg.step_parts(parts([8, 16]))
+    assert (
+        str(caught.value)
+        == "step_parts draws one result of SingleNodeModel, got a sweep. Solve one batch size."
+    )
+
+
+def test_parts_of_what_is_no_step_are_refused():
+    with pytest.raises(InputError, match="got Step"):
+        svg.step_parts(PIPE.solve())

@@ -1,0 +1,119 @@
+"""Printed tables and lists: the walkthrough's figures to four digits, aligned, and nothing returned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import Q_, Hardware, InputError, Models, SingleNodeModel
+from starvelab.show import info, table
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Q_(11.743205, "ms"), "11.74 ms"),
+        (Q_("64 ms"), "64 ms"),
+        (Q_("2 GB/s"), "2 GB/s"),
+        (Q_(21799.84, "img/s"), "21800 img/s"),
+        (Q_(10.899919, "GB/s"), "10.9 GB/s"),
+        (Q_(0.00262821, "s"), "0.002628 s"),
+        (Q_(38048780.5, "img/s"), "38050000 img/s"),
+        (18.348758, "18.35"),
+        (436, "436"),
+        (1_000_001, "1000001"),
+        (np.int64(7), "7"),
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        ("5.45x", "5.45x"),
+        (None, ""),
+    ],
+    ids=str,
+)
+def test_values_are_shown_as_people_write_them(value, shown, capsys):
+    info("It", value=value)
+    assert capsys.readouterr().out == f"It\n--\nvalue  {shown}\n"
+    table(["value"], [[value]])
+    assert capsys.readouterr().out.splitlines()[-1].strip() == shown
+
+
+def test_the_baseline_prints_the_tutorials_figures(capsys):
+    base = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+    info("Baseline", step_time=base.latency, throughput=base.throughput, bottleneck=base.bottleneck)
+    assert capsys.readouterr().out.splitlines() == [
+        "Baseline",
+        "--------",
+        "step time   11.74 ms",
+        "throughput  21800 img/s",
+        "bottleneck  Compute",
+    ]
+
+
+def test_underscores_in_the_name_of_a_field_become_spaces(capsys):
+    info("It", demand_at_the_ceiling=1)
+    assert "demand at the ceiling  1" in capsys.readouterr().out
+
+
+names = st.from_regex(r"[a-z]{1,9}(_[a-z]{1,9}){0,2}", fullmatch=True)
+
+
+@given(st.dictionaries(names, st.integers(0, 10**6), min_size=1))
+def test_the_values_of_a_list_stand_below_each_other(fields):
+    with pytest.MonkeyPatch.context() as patch:
+        printed = []
+        patch.setattr("builtins.print", printed.append)
+        info("It", **fields)
+    [text] = printed
+    lines = text.splitlines()[2:]
+    width = max(map(len, fields)) + 2
+    assert [line[:width].strip() for line in lines] == [name.replace("_", " ") for name in fields]
+    assert [line[width:] for line in lines] == [str(value) for value in fields.values()]
+
+
+def test_a_list_without_fields_is_its_title(capsys):
+    info("Nothing")
+    assert capsys.readouterr().out == "Nothing\n-------\n"
+
+
+def test_figures_stand_to_the_right_and_words_to_the_left(capsys):
+    table(["batch", "step", "binds"], [[32, Q_("5.856 ms"), "CPU"], [1024, Q_("31.93 ms"), "accelerator"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "  batch      step  binds",
+        "-------  --------  -----------",
+        "     32  5.856 ms  CPU",
+        "   1024  31.93 ms  accelerator",
+    ]
+
+
+def test_a_table_takes_rows_from_a_generator(capsys):
+    table(["n"], ([n] for n in (1, 2)))
+    assert capsys.readouterr().out.split() == ["n", "---", "1", "2"]
+
+
+def test_a_table_without_rows_shows_its_headers(capsys):
+    table(["batch", "step"], [])
+    assert capsys.readouterr().out.split() == ["batch", "step", "-------", "------"]
+
+
+def test_text_that_looks_like_a_number_is_left_as_it_is(capsys):
+    table(["what"], [["1e3"], ["007"]])
+    assert capsys.readouterr().out.split()[-2:] == ["1e3", "007"]
+
+
+@pytest.mark.parametrize("row", [[1], [1, 2, 3]])
+def test_a_row_of_the_wrong_length_is_refused(row, capsys):
+    with pytest.raises(InputError) as caught:
+        table(["batch", "step"], [row])
+    assert str(caught.value) == (
+        f"A row has one value for each of the 2 headers, got {len(row)}: {row}. "
+        "Add what is missing, or None for an empty cell."
+    )
+    assert capsys.readouterr().out == ""
+
+
+def test_printing_returns_nothing_so_that_a_cell_shows_it_once(capsys):
+    assert info("It", a=1) is None
+    assert table(["a"], [[1]]) is None
+    assert capsys.readouterr().out

@@ -1,0 +1,56 @@
+"""What hypothesis draws from: figures of a sensible size, and whole pipelines of every shape."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from starvelab import PUBLISHED, TUTORIAL, Hardware, Links, Models, Pipeline, Q_, Storage
+
+
+def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:
+    """Quantities between two figures of a unit, with at most six digits, as people give them."""
+    numbers = st.floats(low, high, allow_nan=False)
+    return numbers.map(lambda x: Q_(float(f"{x:.6g}"), unit))
+
+
+batch_sizes = st.integers(1, 4096)
+worker_counts = st.integers(1, 200)
+sample_sizes = quantities(1, 200_000, "KB")
+supply_rates = quantities(1, 1000, "MB/s") | quantities(1, 5000, "img/s")
+bandwidths = quantities(0.05, 64, "GB/s")
+
+# The T4 is left out: it lists no drive, which is a lesson of its own.
+accelerators = st.sampled_from([entry for entry in Hardware if entry.path != "Cloud.T4"])
+models = st.sampled_from(list(Models))
+drives = st.sampled_from(list(Storage)) | bandwidths
+links = st.sampled_from([entry for entry in Links if entry.get("bandwidth_pinned_sustained")]) | bandwidths
+
+shares = st.floats(0, 0.2).map(lambda x: round(x, 6))
+assumptions = st.sampled_from([TUTORIAL, PUBLISHED]) | st.builds(
+    lambda contention, coherency, in_flight: TUTORIAL.but(
+        contention=contention, coherency=coherency, requests_in_flight=in_flight
+    ),
+    shares,
+    shares.map(lambda x: x / 100),
+    st.integers(1, 64),
+)
+
+
+def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
+    """Pipelines of every kind; a field named here is drawn from what is given."""
+    fields = {
+        "model": models,
+        "hardware": accelerators,
+        "batch_size": batch_sizes,
+        "workers": worker_counts,
+        "sample_size": st.none() | sample_sizes,
+        "worker_rate": st.none() | supply_rates,
+        "cpu_throughput": st.none() | quantities(10, 60_000, "MB/s"),
+        "storage": st.none() | drives,
+        "link": st.none() | links,
+        "sent_size": st.none() | sample_sizes,
+        "device_input_time": st.none() | quantities(0, 1, "ms"),
+        "phase": st.sampled_from([None, "forward", "training"]),
+        "overlap": st.booleans(),
+        "assumptions": assumptions,
+    }
+    return st.builds(Pipeline, **{**fields, **fixed})

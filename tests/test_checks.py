@@ -1,0 +1,362 @@
+"""Checks: right answers pass in any honest form, wrong ones are named, the right one is never given away."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from starvelab import Q_, InputError
+from starvelab.checks import Credit, WrongAnswer, check, hint
+from starvelab.units import format_number, format_quantity
+
+EXPECTED = Q_("11.743205 ms")
+
+
+def refusal(answer, expected, **options) -> str:
+    with pytest.raises(WrongAnswer) as caught:
+        check(answer, expected, **options)
+    return str(caught.value)
+
+
+# --- right answers ---------------------------------------------------------------------------------
+
+magnitudes = st.floats(min_value=1e-6, max_value=1e9)
+UNITS = {
+    "ms": ["s", "us", "min", "ms"],
+    "GB/s": ["MB/s", "KB/ms", "Gbit/s", "GiB/s", "B/s"],
+    "img/s": ["img/ms", "img/min", "image/hour"],
+    "GFLOP": ["FLOP", "TFLOP"],
+}
+
+
+@given(st.data(), magnitudes, st.sampled_from(sorted(UNITS)))
+def test_a_right_answer_is_accepted_in_any_unit_of_its_dimension(data, magnitude, unit):
+    expected = Q_(magnitude, unit)
+    check(expected.to(data.draw(st.sampled_from(UNITS[unit]))), expected, within=1e-9)
+
+
+@given(magnitudes, st.floats(1e-6, 0.1), st.floats(-1, 1))
+def test_an_answer_within_the_tolerance_is_accepted(value, within, share):
+    check(value * (1 + 0.999 * share * within), value, within=within)
+
+
+@given(magnitudes, st.floats(1e-6, 0.1), st.floats(1.001, 1e6), st.sampled_from([-1, 1]))
+def test_an_answer_off_by_more_than_the_tolerance_never_is(value, within, times, sign):
+    answer = value * (1 + sign * times * within)
+    with pytest.raises(WrongAnswer):
+        check(answer, value, within=within)
+    with pytest.raises(WrongAnswer):
+        check(Q_(answer, "GB/s"), Q_(value, "GB/s"), within=within)
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-5, 5))
+def test_a_whole_number_must_be_met_exactly_whatever_the_tolerance(expected, off):
+    if off:
+        assert "is not right" in refusal(expected + off, expected, within=0.5)
+    else:
+        check(expected, expected)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        436,
+        436.0,
+        np.int64(436),
+        np.float32(436),
+        np.array(436),
+        Fraction(872, 2),
+        Decimal(436),
+        Q_(436, "ms/ms"),
+    ],
+    ids=repr,
+)
+def test_a_whole_number_may_be_any_kind_of_number(answer):
+    check(answer, 436)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [0.25, np.float64(0.25), np.float32(0.25), np.array(0.25), Fraction(1, 4), Q_("25 %"), Q_(250, "ms/s")],
+    ids=repr,
+)
+def test_a_share_may_be_any_kind_of_number(answer):
+    check(answer, 0.25)
+
+
+def test_a_quantity_may_hold_a_number_of_numpy():
+    check(Q_(np.float64(11.743205), "ms"), EXPECTED)
+    check(Q_(np.int64(2), "s"), Q_("2000 ms"))
+
+
+@pytest.mark.parametrize("answer", ["drive", "Drive", " DRIVE ", np.str_("drive")])
+def test_a_text_is_compared_without_case_and_outer_spaces(answer):
+    check(answer, "drive")
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_truth_may_be_that_of_numpy(truth):
+    check(truth, truth)
+    check(np.bool_(truth), truth)
+    check(truth, np.bool_(truth))
+
+
+# --- the ladder of named failures ------------------------------------------------------------------
+
+
+def test_nothing_returned_is_named():
+    assert refusal(None, 1, what="step_time(2)") == (
+        "step_time(2) is missing: nothing was returned. Does your function end with `return ...`?"
+    )
+
+
+def test_a_bare_number_where_a_quantity_is_asked_for_is_named():
+    assert refusal(11.743205, EXPECTED) == (
+        'the answer is the bare value 11.743205 and needs a unit. Write for example Q_(value, "ms").'
+    )
+    assert 'Q_(value, "img/s")' in refusal(3, Q_("3 img/s"))
+
+
+def test_a_wrong_dimension_is_named():
+    assert refusal(Q_("3 GB"), Q_("3 img/s"), what="the rate") == (
+        "the rate is 3 GB, which does not convert to img/s. Follow the units through your formula."
+    )
+
+
+def test_a_unit_where_a_plain_number_is_asked_for_is_named():
+    assert refusal(Q_("3 ms"), 0.5, what="the share") == (
+        "the share is 3 ms, and a plain number is asked for. Do the units cancel?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (True, "True (bool)"),
+        (np.bool_(True), "np.True_ (bool)"),
+        ("5", "'5' (str)"),
+        ([5], "[5] (list)"),
+        (5 + 0j, "(5+0j) (complex)"),
+        (np.array([5, 6]), "array([5, 6]) (ndarray)"),
+        (..., "Ellipsis (ellipsis)"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_number_is_named(answer, shown):
+    assert refusal(answer, 5) == f"the answer must be a number, got {shown}."
+
+
+def test_a_quantity_of_several_numbers_is_no_answer():
+    assert refusal(Q_([1, 2], "ms"), EXPECTED) == "the answer must be a number, got array([1, 2]) (ndarray)."
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, np.float32("nan")], ids=repr)
+def test_nan_and_infinity_are_named(value):
+    said = f"the answer is {float(value)}. Did something get divided by zero?"
+    assert refusal(value, 0.5) == said
+    assert refusal(Q_(float(value), "ms"), EXPECTED) == said
+
+
+def test_a_number_beyond_all_floats_is_named():
+    assert refusal(10**400, 5) == "the answer is larger than any number here can be. Check your formula."
+
+
+def test_a_fraction_where_a_count_is_asked_for_is_named():
+    assert refusal(43.59968, 44, what="the workers") == "the workers is 43.59968 and must be a whole number."
+
+
+@pytest.mark.parametrize("answer", [1, "True", 0.0, Q_("1 ms")], ids=repr)
+def test_truth_must_be_truth(answer):
+    assert refusal(answer, True) == f"the answer must be True or False, got {answer!r}."
+
+
+@pytest.mark.parametrize("answer", [1, ["CPU"], True], ids=repr)
+def test_a_text_must_be_a_text(answer):
+    assert refusal(answer, "CPU") == f"the answer must be a text in quotes, got {answer!r}."
+
+
+@pytest.mark.parametrize("expected", [5, 5.0, "five", True, EXPECTED], ids=repr)
+def test_a_huge_answer_does_not_fill_the_screen(expected):
+    assert len(refusal(list(range(10**5)), expected)) < 250
+
+
+def test_a_known_mistake_is_named_with_the_answer_as_given():
+    mistakes = {"You added stages that overlap.": 20 / 55, "That is the slowdown.": 35 / 20}
+    assert refusal(20 / 55, 20 / 35, what="gpu_busy", mistakes=mistakes) == (
+        "gpu_busy is 0.3636. You added stages that overlap."
+    )
+    assert refusal(1.75, 20 / 35, mistakes=mistakes) == "the answer is 1.75. That is the slowdown."
+
+
+def test_a_known_mistake_is_recognised_in_any_unit():
+    said = refusal(Q_("0.0784 s"), Q_("64 ms"), mistakes={"These overlap.": Q_("78.4 ms")})
+    assert said == "the answer is 78.4 ms. These overlap."
+
+
+def test_the_first_mistake_that_fits_is_named():
+    assert refusal(3, 4, mistakes={"first": 3, "second": 3}).endswith("first")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "answer", "expected"),
+    [("drive", "drive", "CPU"), (True, True, False), (False, np.bool_(False), True), (437, 437, 436)],
+)
+def test_mistakes_may_be_texts_truth_and_counts(mistake, answer, expected):
+    assert refusal(answer, expected, mistakes={"This one.": mistake}).endswith(". This one.")
+
+
+def test_a_mistake_of_another_kind_than_the_answer_does_not_fit():
+    mistakes = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
+    assert refusal(5, 9, mistakes=mistakes) == "the answer is 5, and that is not right: it is too small."
+
+
+def test_a_right_answer_is_right_even_if_a_mistake_comes_out_the_same():
+    check(4, 4, mistakes={"You multiplied.": 4})
+
+
+def test_the_direction_of_a_wrong_number_is_given():
+    assert refusal(0.9, 0.5) == "the answer is 0.9, and that is not right: it is too large."
+    assert refusal(Q_("9 us"), EXPECTED) == "the answer is 0.009 ms, and that is not right: it is too small."
+    assert refusal(435, 436) == "the answer is 435, and that is not right: it is too small."
+
+
+def test_a_text_and_truth_have_no_direction():
+    assert refusal("drive", "CPU") == "the answer is 'drive', and that is not right."
+    assert refusal(True, False) == "the answer is True, and that is not right."
+
+
+def test_a_rounded_answer_is_called_close_and_shown_with_more_digits():
+    assert refusal(Q_("11.745 ms"), EXPECTED, within=1e-5) == (
+        "the answer is 11.745 ms: close, but not right. Was something rounded on the way?"
+    )
+
+
+def test_a_wrong_count_is_shown_to_its_last_digit():
+    assert "is 436437," in refusal(436437, 436)
+
+
+numbers = st.floats(min_value=-1e6, max_value=1e6).filter(lambda x: abs(x) > 1e-3)
+
+
+@given(numbers, numbers, st.sampled_from([None, "ms", "GB/s"]))
+def test_no_message_about_a_wrong_value_contains_the_right_one(answer, expected, unit):
+    assume(abs(answer - expected) > 1e-3 * abs(expected))
+    right = format_number(expected)
+    assume(right not in format_number(answer) and right not in format_number(answer, 8))
+    if unit is not None:
+        answer, expected = Q_(answer, unit), Q_(expected, unit)
+    assert right not in re.findall(r"-?\d[\d.]*\d|-?\d", refusal(answer, expected))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, ..., 5, 0.3, 1e12, True, "text", [5], Q_("5 ms"), Q_("3 GB"), float("nan"), 10**400, 11.74],
+    ids=repr,
+)
+@pytest.mark.parametrize("expected", [EXPECTED, 0.183488, 436, "accelerator"], ids=repr)
+def test_no_rung_of_the_ladder_tells_the_answer(answer, expected):
+    said = refusal(answer, expected)
+    shown = format_quantity(expected).split()[0] if expected is EXPECTED else str(expected)
+    if shown != str(answer):
+        assert shown not in said
+
+
+def test_what_a_check_cannot_compare_is_the_authors_mistake():
+    with pytest.raises(InputError) as caught:
+        check([1], [1])
+    assert str(caught.value) == (
+        "check compares quantities, numbers, truth and text, got [1] to expect. Pass one of these."
+    )
+
+
+def test_in_a_notebook_a_refusal_is_one_line_without_a_traceback():
+    with pytest.raises(WrongAnswer) as caught:
+        check(1, 2)
+    assert caught.value._render_traceback_() == [
+        "Not yet: the answer is 1, and that is not right: it is too small."
+    ]
+
+
+# --- hints -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [None, ...], ids=repr)
+def test_a_hint_says_that_nothing_is_filled_in(answer):
+    with pytest.raises(WrongAnswer, match=r"^gpu_busy is not filled in yet\.$"):
+        hint(answer, like=0.5, what="gpu_busy", mistakes={})
+
+
+def test_a_hint_checks_the_kind():
+    with pytest.raises(WrongAnswer, match="must be a number, got 'half'"):
+        hint("half", like=0.5, mistakes={})
+    with pytest.raises(WrongAnswer, match=r"needs a unit. Write for example Q_\(value, \"GB/s\"\)"):
+        hint(5, like=Q_("1 GB/s"), mistakes={})
+
+
+def test_a_hint_names_a_known_mistake():
+    with pytest.raises(WrongAnswer, match=r"^the answer is 0\.3636\. You added the times\.$"):
+        hint(20 / 55, like=0.5, mistakes={"You added the times.": 20 / 55})
+
+
+@given(st.floats(0, 1))
+def test_a_hint_knows_no_right_answer_and_refuses_no_other(answer):
+    hint(answer, like=0.5, mistakes={"no": 7.0})
+
+
+# --- partial credit --------------------------------------------------------------------------------
+
+
+def fail():
+    raise WrongAnswer("n is 3, and that is not right.")
+
+
+def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
+    credit = Credit(3)
+    credit.part(2, "doubling", lambda: None)
+    assert credit.total() == 2.0
+    assert capsys.readouterr().out == "2 of 2: doubling\n"
+
+
+def test_a_part_that_fails_earns_nothing_and_says_why(capsys):
+    credit = Credit(3)
+    credit.part(2, "doubling", fail)
+    assert credit.total() == 0.0
+    assert capsys.readouterr().out == "0 of 2: doubling. n is 3, and that is not right.\n"
+
+
+def test_a_failing_part_does_not_stop_the_next(capsys):
+    credit = Credit(3)
+    credit.part(1, "first", fail)
+    credit.part(2, "second", lambda: None)
+    assert credit.total() == 2.0
+    assert "second" in capsys.readouterr().out
+
+
+def test_an_error_in_the_answer_is_named_with_its_kind(capsys):
+    Credit(1).part(1, "dividing", lambda: 1 / 0)
+    assert capsys.readouterr().out == "0 of 1: dividing. ZeroDivisionError: division by zero\n"
+
+
+def test_an_answer_that_is_not_written_says_so(capsys):
+    def unwritten():
+        raise NotImplementedError
+
+    Credit(1).part(1, "dividing", unwritten)
+    assert capsys.readouterr().out == "0 of 1: dividing. Not written yet.\n"
+
+
+@given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 9), st.booleans())))
+def test_the_total_is_a_plain_float_between_nothing_and_all_points(points, parts):
+    credit = Credit(points)
+    for worth, passes in parts:
+        credit.part(worth, "a part", (lambda: None) if passes else fail)
+    total = credit.total()
+    assert type(total) is float
+    assert 0.0 <= total <= points
+    assert total == min(points, sum(worth for worth, passes in parts if passes))

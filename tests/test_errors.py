@@ -1,0 +1,41 @@
+"""Every error is the lab's own and also the built-in one a Python programmer would expect."""
+
+from __future__ import annotations
+
+import pytest
+from starvelab import Hardware, InputError, MissingFigureError, Pipeline, Q_, StarvelabError, UnknownNameError
+
+
+@pytest.mark.parametrize(
+    ("error", "builtins"),
+    [
+        (InputError, [ValueError]),
+        (MissingFigureError, [LookupError]),
+        (UnknownNameError, [LookupError, AttributeError]),
+    ],
+)
+def test_an_error_is_the_labs_own_and_the_builtin_one(error, builtins):
+    assert issubclass(error, StarvelabError)
+    for builtin in builtins:
+        assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: Q_("5 Gb"),
+        lambda: Hardware.Cloud.T4.storage_bandwidth,
+        lambda: Hardware.Cloud.A101,
+        lambda: Pipeline(model="ResNet50", hardware=Hardware.Cloud.A100),
+    ],
+)
+def test_one_base_class_catches_whatever_the_lab_refuses(mistake):
+    with pytest.raises(StarvelabError):
+        mistake()
+
+
+def test_a_missing_figure_is_not_taken_for_a_missing_attribute():
+    # Or hasattr would swallow the message that says what to do.
+    assert not issubclass(MissingFigureError, AttributeError)
+    with pytest.raises(MissingFigureError):
+        hasattr(Hardware.Cloud.T4, "storage_bandwidth")

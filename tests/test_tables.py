@@ -1,0 +1,74 @@
+"""Rows as people read them, in text and in HTML."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from starvelab import Q_
+from starvelab.tables import cell, percent, to_html, to_text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (Q_(11.743205, "ms"), "11.74 ms"),
+        (True, "yes"),
+        (np.False_, "no"),
+        (256, "256"),
+        (np.int64(25557032), "25557032"),
+        (0.41857, "0.4186"),
+        (np.float64(2.0), "2"),
+        ("CPU", "CPU"),
+    ],
+)
+def test_a_cell_shows_a_value_as_people_write_it(value, text):
+    assert cell(value) == text
+
+
+def test_a_share_is_shown_as_a_percentage():
+    assert percent(0.18349) == "18.3 %"
+    assert percent(0.18349, 3) == "18.349 %"
+
+
+def test_figures_align_to_the_right_and_words_to_the_left():
+    text = to_text(["batch", "binds", "gain"], [[8, "CPU", "+12.5 %"], [256, "accelerator", "-3.0 %"]])
+    assert [line.rstrip() for line in text.splitlines()] == [
+        "  batch  binds           gain",
+        "-------  -----------  -------",
+        "      8  CPU          +12.5 %",
+        "    256  accelerator   -3.0 %",
+    ]
+
+
+def test_a_gap_or_dots_do_not_turn_figures_into_words():
+    text = to_text(["time"], [[Q_("8 ms")], [None], ["..."], [Q_("16.5 ms")]])
+    assert [line.rstrip() for line in text.splitlines()[2:]] == ["   8 ms", "", "    ...", "16.5 ms"]
+
+
+def test_a_table_without_rows_is_its_headers():
+    assert to_text(["a", "b"], []).splitlines()[0].split() == ["a", "b"]
+    assert "<tbody></tbody>" in to_html(["a", "b"], [])
+
+
+def test_html_names_its_columns_for_screen_readers_and_has_a_caption():
+    html = to_html(["time"], [[Q_("8 ms")]], caption="A step")
+    assert '<caption>A step</caption><thead><tr><th scope="col">time</th></tr></thead>' in html
+    assert "<td>8 ms</td>" in html
+
+
+def test_html_aligns_words_to_the_left_and_leaves_figures_to_the_notebook():
+    html = to_html(["binds", "time"], [["CPU", 8]])
+    assert '<td style="text-align:left">CPU</td><td>8</td>' in html
+
+
+def test_html_escapes_what_a_user_may_have_typed():
+    html = to_html(["<b>"], [["<script>"]], caption="<i>")
+    assert "<b>" not in html
+    assert "<script>" not in html
+    assert "<i>" not in html
+
+
+def test_rows_may_come_from_a_generator():
+    assert "<td>2</td>" in to_html(["n"], ([n] for n in (1, 2)))
+    assert "2" in to_text(["n"], ([n] for n in (1, 2)))

@@ -1,0 +1,291 @@
+"""One registry with the lab's own dimensions, and the gate that every figure passes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pint
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starvelab import InputError, Q_
+from starvelab.units import (
+    Quantity,
+    convert,
+    exact,
+    format_number,
+    format_quantity,
+    has_dimension,
+    positive,
+    registry,
+    whole,
+)
+
+
+def message(call, *arguments, **named):
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **named)
+    return str(caught.value)
+
+
+# ---- The vocabulary -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "magnitude"),
+    [
+        ("1 KB", "B", 1000),
+        ("1 kB", "B", 1000),
+        ("1 MB", "B", 1e6),
+        ("1 GB", "B", 1e9),
+        ("1 TB", "B", 1e12),
+        ("1 KiB", "B", 1024),
+        ("1 MiB", "B", 1024**2),
+        ("1 GiB", "B", 1024**3),
+        ("8 bit", "B", 1),
+        ("10 Gbit/s", "GB/s", 1.25),
+        ("1 img", "sample", 1),
+        ("100 images/s", "img/s", 100),
+        ("1 TFLOP/s", "GFLOP/ms", 1),
+        ("1 GMAC", "MAC", 1e9),
+        ("1 us", "ms", 0.001),
+        ("1 min", "s", 60),
+        ("1 day", "h", 24),
+        ("2 GHz", "1/s", 2e9),
+        ("50 %", "", 0.5),
+        ("3 USD", "dollar", 3),
+    ],
+)
+def test_units_mean_what_the_labels_of_disks_and_datasheets_mean(text, unit, magnitude):
+    assert Q_(text).m_as(unit) == pytest.approx(magnitude, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("3 GB/s", "2 GHz"), ("3 img", "2 KB"), ("1 GMAC", "1 GFLOP"), ("1 img/s", "1 Hz"), ("1 USD", "1 img")],
+)
+def test_data_samples_arithmetic_and_money_do_not_add_up(left, right):
+    with pytest.raises(pint.DimensionalityError):
+        Q_(left) + Q_(right)
+
+
+def test_in_pints_own_registry_they_would_have():
+    ordinary = pint.UnitRegistry()
+    assert (ordinary("3 GB/s") + ordinary("2 GHz")).check("1/[time]")
+
+
+def test_making_a_quantity_takes_text_or_a_number_and_a_unit():
+    assert Q_("500 KB") == Q_(500, "KB") == Q_(0.5, "MB")
+    assert Q_([1, 2], "GB/s").tolist() == [Q_("1 GB/s"), Q_("2 GB/s")]
+    assert Q_(Fraction(1, 2), "KB").magnitude == Fraction(1, 2)
+
+
+def test_a_quantity_passes_through_and_is_converted_if_a_unit_is_named():
+    size = Q_("500 KB")
+    assert Q_(size) is size
+    assert Q_(size, "MB").magnitude == 0.5
+    assert message(Q_, size, "ms") == "the quantity must be convertible to ms, got 500 KB. Check what it counts."
+
+
+def test_making_a_quantity_keeps_the_shape_of_an_array():
+    assert Q_(np.ones((2, 3)), "ms").shape == (2, 3)
+
+
+# ---- What cannot be a quantity --------------------------------------------------------------------------------------
+
+EXAMPLE = 'Write for example Q_("500 KB").'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("5 Gb",), "A unit must be unambiguous, got '5 Gb': Gb could be bits or bytes. Write GB for bytes or Gbit for bits."),
+        (("5 Mb/s",), "A unit must be unambiguous, got '5 Mb/s': Mb could be bits or bytes. Write MB for bytes or Mbit for bits."),
+        ((5, "kb"), "A unit must be unambiguous, got (5, 'kb'): kb could be bits or bytes. Write kB for bytes or kbit for bits."),
+        (("5 b",), "A unit must be unambiguous, got '5 b': b could be bits or bytes. Write B for bytes or bit for bits."),
+        (
+            ("1 parsec",),
+            "A unit must be one that the lab knows, got '1 parsec': parsec is unknown. "
+            'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
+        ),
+        (
+            (5, "Mbps"),
+            "A unit must be one that the lab knows, got (5, 'Mbps'): Mbps is unknown. "
+            'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
+        ),
+        (("",), f"A quantity is a number and a unit, got ''. {EXAMPLE}"),
+        (("2 GB + 1 s",), f"A quantity is a number and a unit, got '2 GB + 1 s'. {EXAMPLE}"),
+        (("__import__('os')",), f'A quantity is a number and a unit, got "__import__(\'os\')". {EXAMPLE}'),
+        ((None,), f"A quantity is a number and a unit, got None. {EXAMPLE}"),
+        ((None, "ms"), f"A quantity is a number and a unit, got (None, 'ms'). {EXAMPLE}"),
+        ((True, "ms"), f"A quantity is a number and a unit, got (True, 'ms'). {EXAMPLE}"),
+        (([1, "a"], "ms"), f"A quantity is a number and a unit, got ([1, 'a'], 'ms'). {EXAMPLE}"),
+        (([1, [2, 3]], "ms"), f"A quantity is a number and a unit, got ([1, [2, 3]], 'ms'). {EXAMPLE}"),
+        ((5, 3), f"A quantity is a number and a unit, got (5, 3). {EXAMPLE}"),
+        (("500",), f"A quantity needs a unit, got '500'. {EXAMPLE}"),
+        ((500,), "A quantity needs a unit, got 500. Write for example Q_(500, \"ms\")."),
+        (("5 GB", "MB"), f"A quantity is a number and a unit, or one text with both, got ('5 GB', 'MB'). {EXAMPLE}"),
+    ],
+)
+def test_what_is_no_quantity_is_refused_with_the_reason(arguments, expected):
+    assert message(Q_, *arguments) == expected
+
+
+# ---- The gate -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figure", [-5.0, 0, float("nan"), float("inf"), -float("inf")])
+def test_a_figure_must_be_finite_and_positive_and_is_shown_as_it_came(figure):
+    expected = f"size must be finite and positive, got {figure:g} KB. Check the figure and its sign."
+    assert message(positive, Q_(figure, "KB"), "B", "size") == expected
+
+
+def test_a_single_bad_figure_in_an_array_is_found_and_shown():
+    expected = "size must be finite and positive, got -2 KB. Check the figure and its sign."
+    assert message(positive, Q_([1, -2, 3], "KB"), "B", "size") == expected
+
+
+def test_zero_passes_where_it_is_allowed_and_a_negative_figure_does_not():
+    assert positive(Q_("0 ms"), "s", "latency", zero=True) == 0
+    expected = "latency must be finite and not negative, got -1 ms. Check the figure and its sign."
+    assert message(positive, Q_("-1 ms"), "s", "latency", zero=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (500, 'size needs a unit, got the bare int 500. Write for example Q_(500, "KB").'),
+        (2.5, 'size needs a unit, got the bare float 2.5. Write for example Q_(2.5, "KB").'),
+        ([1, 2], 'size needs a unit, got the bare list [1, 2]. Write for example Q_(5, "KB").'),
+        (None, 'size needs a unit, got the bare NoneType None. Write for example Q_(5, "KB").'),
+        ("5 ms", "size must be convertible to KB, got 5 ms. Check what it counts."),
+        (Q_([1, 2], "ms"), "size must be convertible to KB, got [1, 2] ms. Check what it counts."),
+        ("5", f"A quantity needs a unit, got '5'. {EXAMPLE}"),
+    ],
+)
+def test_a_figure_needs_a_unit_of_the_right_dimension(value, expected):
+    assert message(positive, value, "B", "size") == expected
+    assert message(convert, value, "KB", "size") == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "came"), [("0.5", "'0.5'"), (True, "True"), (None, "None"), (Q_("5 ms"), repr(Q_("5 ms"))), (1j, "1j")]
+)
+def test_a_plain_number_is_a_number_and_nothing_that_looks_like_one(value, came):
+    expected = f"efficiency must be a number, got {came}. Pass a number or an array of numbers."
+    assert message(positive, value, None, "efficiency") == expected
+
+
+def test_a_long_value_does_not_fill_the_screen_with_its_error():
+    assert len(message(positive, list(range(10_000)), "B", "size")) < 200
+    assert len(message(positive, Q_(np.ones(10_000), "ms"), "B", "size")) < 200
+
+
+def test_the_gate_gives_floats_and_float_arrays_of_the_same_shape():
+    assert positive("500 KB", "B", "size") == 500_000.0
+    assert type(positive(Q_(np.int64(5), "KB"), "B", "size")) is float
+    array = positive(Q_(np.array([[1, 2]]), "KB"), "B", "size")
+    assert (array.dtype, array.tolist()) == (np.float64, [[1000.0, 2000.0]])
+
+
+@pytest.mark.parametrize("value", [256, 256.0, np.int32(256), np.float64(256)])
+def test_a_whole_number_of_any_type_is_an_int(value):
+    assert whole(value, "batch_size") == 256
+    assert type(whole(value, "batch_size")) is int
+
+
+@pytest.mark.parametrize("values", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), np.array([1.0, 2.0])])
+def test_whole_numbers_in_a_row_are_an_integer_array(values):
+    found = whole(values, "batch_size")
+    assert (found.dtype, found.tolist()) == (np.int64, [1, 2])
+
+
+@pytest.mark.parametrize("value", [True, np.True_, [True, False], "256", None, Q_("256 img"), {256}, Decimal(256)])
+def test_what_only_looks_like_a_whole_number_is_refused(value):
+    assert message(whole, value, "batch_size").startswith("batch_size must be a whole number, got ")
+    assert message(whole, value, "batch_size").endswith("Pass an int such as 256.")
+
+
+def test_an_exact_figure_is_the_decimal_number_that_was_meant():
+    assert exact(Q_("0.1 ms"), "s", "overhead") == Fraction(1, 10_000)
+    assert exact(Q_("114.66 KB"), "B", "size") == 114_660
+    assert exact("0 ms", "s", "latency", zero=True) == 0
+
+
+def test_an_exact_figure_is_one_figure():
+    assert message(exact, Q_([1, 2], "ms"), "s", "overhead") == (
+        "overhead must be one figure for an exact answer, got an array. Ask for one point at a time."
+    )
+
+
+@given(st.floats(1e-6, 1e6), st.sampled_from(["B", "KB", "MB", "GB", "KiB", "MiB", "bit"]))
+def test_the_unit_of_a_figure_does_not_change_what_the_gate_lets_through(number, unit):
+    size = Q_(number, "KB")
+    assert positive(size.to(unit), "B", "size") == pytest.approx(positive(size, "B", "size"))
+
+
+def test_having_a_dimension_is_a_question_that_anything_may_be_asked():
+    assert has_dimension(Q_("5 KB"), "GB")
+    assert not has_dimension(Q_("5 KB"), "GB/s")
+    assert not has_dimension(5, "GB")
+    assert not has_dimension("5 KB", "GB")
+
+
+# ---- Showing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Q_(11.743205, "ms"), "11.74 ms"),
+        (Q_(64.0, "ms"), "64 ms"),
+        (Q_(2, "GB/s"), "2 GB/s"),
+        (Q_(21799.84, "img/s"), "21800 img/s"),
+        (Q_(312, "TFLOP/s"), "312 TFLOP/s"),
+        (Q_(0.1835, "percent"), "0.1835 %"),
+        (Q_(0.000012346, "s"), "0.00001235 s"),
+        (Q_(1e-9, "s"), "1e-09 s"),
+        (Q_(0, "ms"), "0 ms"),
+        (Q_(float("nan"), "ms"), "nan ms"),
+        (Q_(-3, "GB"), "-3 GB"),
+        (Q_([1, 2.55555], "ms"), "[1, 2.556] ms"),
+        (Q_(list(range(20)), "ms"), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...] ms"),
+        (Q_(3, "GB * img / s"), "3 GB·img/s"),
+        (Q_(3, "s ** 2"), "3 s^2"),
+    ],
+)
+def test_quantities_are_shown_with_four_digits_and_short_units(value, text):
+    assert format_quantity(value) == text
+
+
+@given(st.floats(1e-5, 1e12))
+def test_a_shown_number_is_within_half_of_its_fourth_digit(value):
+    assert float(format_number(value)) == pytest.approx(value, rel=5.1e-4)
+
+
+# ---- Copies ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [Q_("500 KB"), Q_(2.5, "GB/s"), Q_([1, 2], "img/s"), Q_(5, "percent")])
+@pytest.mark.parametrize("roundtrip", [lambda q: pickle.loads(pickle.dumps(q)), copy.deepcopy, copy.copy])
+def test_quantities_survive_copies_and_pickles_with_their_dimension(value, roundtrip):
+    again = roundtrip(value)
+    assert np.array_equal(again.magnitude, value.magnitude)
+    assert again.units == value.units
+    assert isinstance(again, Quantity)
+
+
+def test_a_pickled_quantity_keeps_its_dimension_in_a_process_that_never_saw_the_lab():
+    code = "import pickle, sys; q = pickle.loads(sys.stdin.buffer.read()); print(q.dimensionality, q + q)"
+    found = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(Q_("5 KB")), capture_output=True, check=True)
+    assert found.stdout.decode().strip() == "[data] 10 kilobyte"
+
+
+def test_the_registry_of_other_users_of_pint_is_left_alone():
+    assert pint.get_application_registry().get() is not registry
