@@ -20,7 +20,7 @@ from starvelab import (
     UnknownNameError,
 )
 from starvelab.catalogue import FIELDS, KINDS, Entry, Fact, Group, measured_rate, measured_rates, read_group
-from starvelab.units import Quantity, positive
+from starvelab.units import Quantity, format_quantity, positive
 
 GROUPS = {"Hardware": Hardware, "Storage": Storage, "Links": Links, "Models": Models, "Datasets": Datasets}
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
@@ -104,7 +104,7 @@ def test_nothing_copies_faster_than_its_link_peaks():
 
 
 def test_figures_keep_the_unit_of_their_source():
-    assert f"{Storage.EBS_gp3.bandwidth_sustained:~}" == "125 MiB/s"
+    assert format_quantity(Storage.EBS_gp3.bandwidth_sustained) == "125 MiB/s"
 
 
 # ---- Loading --------------------------------------------------------------------------------------------------------

@@ -267,6 +267,13 @@ def test_no_rung_of_the_ladder_tells_the_answer(answer, expected):
         assert shown not in said
 
 
+def test_where_there_is_no_answer_none_is_the_answer():
+    check(None, None)
+    assert refusal(7, None, what="the workers") == (
+        "the workers is 7, and there is no such value: return None."
+    )
+
+
 def test_what_a_check_cannot_compare_is_the_authors_mistake():
     with pytest.raises(InputError) as caught:
         check([1], [1])
@@ -304,9 +311,15 @@ def test_a_hint_names_a_known_mistake():
         hint(20 / 55, like=0.5, mistakes={"You added the times.": 20 / 55})
 
 
+@pytest.mark.parametrize("answer", [-0.25, 1.75])
+def test_a_hint_refuses_what_cannot_be(answer):
+    with pytest.raises(WrongAnswer, match=rf"^the share is {answer} and must lie from 0 to 1\.$"):
+        hint(answer, like=0.5, between=(0, 1), what="the share", mistakes={})
+
+
 @given(st.floats(0, 1))
 def test_a_hint_knows_no_right_answer_and_refuses_no_other(answer):
-    hint(answer, like=0.5, mistakes={"no": 7.0})
+    hint(answer, like=0.5, between=(0, 1), mistakes={"no": 7.0})
 
 
 # --- partial credit --------------------------------------------------------------------------------

@@ -149,6 +149,12 @@ for batch in (2, 64, 256, 4096):
 # ## Exercise 1.2: throughput (3 points)
 #
 # From a step time to images per second. `Q_("1 img")` is one image.
+#
+# <details><summary>Hint</summary>
+#
+# A whole batch is done in one step, so divide the images of a batch by the time of a step.
+#
+# </details>
 
 # %% role="answer" id="throughput"
 def throughput(batch_size, step):
@@ -205,6 +211,18 @@ reveal("baseline", baseline.throughput, then=show_published)
 # ## Exercise 1.3: the real work of a training step (4 points)
 #
 # Papers list multiply-accumulates (MACs). Turn them into the floating-point operations of one image's *training* step.
+#
+# <details><summary>Hint 1</summary>
+#
+# Two factors are missing: from MACs to FLOPs, and from the forward pass to a whole training step.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A multiply-accumulate is two operations. The backward pass costs about twice the forward pass, and training needs both.
+#
+# </details>
 
 # %% role="answer" id="training-work"
 def training_work(forward_macs):
@@ -215,15 +233,15 @@ def training_work(forward_macs):
 
 # %% role="test" id="training-work-test" points=4
 credit = Credit(4)
-credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814), Q_("10.884 GFLOP"), mistakes={
+credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814), Q_("10.884 GFLOP"), what="The work", mistakes={
     "That is the forward pass alone.": Q_("3.628 GFLOP"),
     "A multiply-accumulate is two operations.": Q_("5.442 GFLOP"),
     "That is the backward pass alone: training runs forward too.": Q_("7.256 GFLOP"),
     "Two things are missing: a MAC is two operations, and training also runs backward.": Q_("1.814 GFLOP"),
 }))
 ### BEGIN HIDDEN TESTS
-credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP")))
-credit.part(1, "doubling", lambda: check(training_work(20.0), Q_("120 GFLOP")))
+credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP"), what="The work"))
+credit.part(1, "20 GMAC", lambda: check(training_work(20.0), Q_("120 GFLOP"), what="The work"))
 ### END HIDDEN TESTS
 credit.total()
 
@@ -255,6 +273,14 @@ for name, attempt in attempts.items():
         attempt()
     except (StarvelabError, ValueError, TypeError) as error:
         say(f"{name}: {error}")
+
+# %% [markdown]
+# ## In your own words
+#
+# What would you say to somebody who quotes 21,800 images a second for one A100? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+
+# %% [markdown]
+# *Double-click here and write.*
 
 # %% [markdown]
 # ## Take away

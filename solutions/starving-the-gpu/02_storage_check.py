@@ -90,7 +90,7 @@ def data_demand(throughput, sample_size):
 # </details>
 
 # %% role="test" id="data-demand-test" points=4
-check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"), what="3000 img/s of 200 KB", mistakes={
+check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"), what="the demand of 3000 img/s of 200 KB", mistakes={
     "That counts bits: a byte has eight.": Q_("4.8 GB/s"),
     "You divided by eight, but these are bytes already.": Q_("0.075 GB/s"),
     "Check the prefix: kilo, not mega.": Q_("600 GB/s"),
@@ -98,13 +98,25 @@ check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"), what="3000 im
 })
 ### BEGIN HIDDEN TESTS
 check(data_demand(Q_("21799.84 img/s"), Q_("500 KB")), Q_("10.8999 GB/s"), what="the demand at the ceiling")
-check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="2 img/s of 1 MiB")
+check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the demand of 2 img/s of 1 MiB")
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Exercise 2.2: how many drives? (4 points)
 #
 # Drives can be put side by side. How many does a demand need? A demand that equals the supply is met.
+#
+# <details><summary>Hint 1</summary>
+#
+# Divide the demand by what one drive gives. If that is not a whole number, which way must you round?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `math.ceil` rounds it up.
+#
+# </details>
 
 # %% role="answer" id="drives-needed"
 def drives_needed(demand, drive_bandwidth):
@@ -116,21 +128,21 @@ def drives_needed(demand, drive_bandwidth):
     ### END SOLUTION
 
 # %% role="test" id="drives-needed-test" points=4
-check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5, what="9 GB/s from drives of 2 GB/s", mistakes={
+check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5, what="the number of drives of 2 GB/s for 9 GB/s", mistakes={
     "Half a drive cannot be bought: with that many the demand is not met.": 4,
     "Check what is above and what is below the fraction bar.": 1,
 })
-check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3, what="6 GB/s from drives of 2 GB/s", mistakes={
+check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3, what="the number of drives of 2 GB/s for 6 GB/s", mistakes={
     "A supply that equals the demand is enough.": 4,
 })
-check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2, what="1 GB/s from drives of 500 MB/s", mistakes={
+check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2, what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
     "Convert both figures to the same unit first.": 1,
 })
 ### BEGIN HIDDEN TESTS
-check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="10.9 GB/s from drives of 7 GB/s")
-check(drives_needed(Q_("8.2 GB/s"), Q_("2 GB/s")), 5, what="8.2 GB/s from drives of 2 GB/s")
-check(drives_needed(Q_("10.9 GB/s"), Q_("180 MB/s")), 61, what="10.9 GB/s from hard disks of 180 MB/s")
-check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="100 MB/s from a drive of 7 GB/s")
+check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="the number of drives of 7 GB/s for 10.9 GB/s")
+check(drives_needed(Q_("8.2 GB/s"), Q_("2 GB/s")), 5, what="the number of drives of 2 GB/s for 8.2 GB/s")
+check(drives_needed(Q_("10.9 GB/s"), Q_("180 MB/s")), 61, what="the number of hard disks of 180 MB/s for 10.9 GB/s")
+check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives of 7 GB/s for 100 MB/s")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -191,6 +203,12 @@ table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
 # ## Exercise 2.3: what is really read (4 points)
 #
 # A pipeline can use no more than the GPU asks for, than the CPU workers can prepare, and than the drive can supply.
+#
+# <details><summary>Hint</summary>
+#
+# Think of three pipes joined end to end. What flows through the narrowest?
+#
+# </details>
 
 # %% role="answer" id="really-read"
 def really_read(gpu_demand, cpu_supply, drive_supply):
@@ -200,16 +218,16 @@ def really_read(gpu_demand, cpu_supply, drive_supply):
     ### END SOLUTION
 
 # %% role="test" id="really-read-test" points=4
-check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"), what="the bytes really read", mistakes={
+check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"), what="the rate really read", mistakes={
     "That is the demand at the ceiling, which nobody can serve here.": Q_("9 GB/s"),
     "That is what the drive could do; nobody asks it to.": Q_("7 GB/s"),
     "These flows are in series: the same bytes pass all three, so rates do not add.": Q_("19 GB/s"),
     "A mean hides the narrowest place.": Q_("6.3333 GB/s"),
 })
 ### BEGIN HIDDEN TESTS
-check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="behind eight workers")
-check(really_read(Q_("10.9 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("7 GB/s"), what="behind one drive")
-check(really_read(Q_("1.5 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("1.5 GB/s"), what="with a small demand")
+check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="the rate behind eight workers")
+check(really_read(Q_("10.9 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("7 GB/s"), what="the rate behind one drive")
+check(really_read(Q_("1.5 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("1.5 GB/s"), what="the rate with a small demand")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -225,7 +243,16 @@ info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size, dem
 # %% [markdown]
 # 114.66 KB instead of 500 KB: one drive is enough after all, even at a ceiling that is itself too high. An assumption of
 # a factor of four decided the answer. Always ask for the mean size of *your* samples.
+
+# %% [markdown]
+# ## In your own words
 #
+# A drive is 30 % busy. Why does that not prove that it is fast enough? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+
+# %% [markdown]
+# *Double-click here and write.*
+
+# %% [markdown]
 # ## Take away
 #
 # - Demand = images per second x bytes per image. Write the units, and keep bits and bytes apart.

@@ -95,6 +95,12 @@ explore(pipe, after="cpu-wall", workers=(1, 64), batch_size=[8, 16, 22, 23, 32, 
 
 # %% [markdown]
 # ## Exercise 3.1: time to prepare a batch (4 points)
+#
+# <details><summary>Hint</summary>
+#
+# How many bytes are in the batch? How many bytes a second do all workers prepare together?
+#
+# </details>
 
 # %% role="answer" id="cpu-time"
 def cpu_time(batch_size, sample_size, workers, worker_rate):
@@ -111,8 +117,8 @@ check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"), what="cpu_ti
     "Bits and bytes are mixed up: a byte has eight bits.": Q_("800 ms"),
 })
 ### BEGIN HIDDEN TESTS
-check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="the walkthrough's batch")
-check(cpu_time(7, Q_("5 MB"), 3, Q_("0.25 GB/s")), Q_("46.6667 ms"), what="7 images of 5 MB")
+check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="cpu_time of the walkthrough's batch")
+check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_time of 7 images of 5 MB")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -151,10 +157,10 @@ check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilisation when the 
 })
 ### BEGIN HIDDEN TESTS
 check(utilization(Q_("64 ms"), Q_("11.743205 ms")), 0.183488, what="the walkthrough's utilisation")
-check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilisation of a tie")
 check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilisation at 0.04 s and 10 ms", mistakes={
     "Convert both times to the same unit first.": 1.0,
 })
+check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilisation of a tie")
 check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 35 and 20 ms")
 ### END HIDDEN TESTS
 
@@ -162,6 +168,12 @@ check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 3
 # ## Exercise 3.3: slowdown (3 points)
 #
 # How many times longer does a step take than the GPU alone would need? A GPU that never waits has a slowdown of 1.
+#
+# <details><summary>Hint</summary>
+#
+# Which of the two times is the step? Compare that with what the GPU would need alone.
+#
+# </details>
 
 # %% role="answer" id="slowdown"
 def slowdown(cpu_time, gpu_time):
@@ -181,10 +193,10 @@ check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0, what="the slowdown when the GPU is
 })
 ### BEGIN HIDDEN TESTS
 check(slowdown(Q_("64 ms"), Q_("11.743205 ms")), 5.44996, what="the walkthrough's slowdown")
-check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
 check(slowdown(Q_("0.03 s"), Q_("12 ms")), 2.5, what="the slowdown at 0.03 s and 12 ms", mistakes={
     "Convert both times to the same unit first.": 1.0,
 })
+check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
 ### END HIDDEN TESTS
 
 # %% [markdown]

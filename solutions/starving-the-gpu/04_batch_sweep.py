@@ -165,6 +165,14 @@ check(utilization_limit(Q_("300 us"), Q_("0.3 ms")), 1.0, what="the limit of a t
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## In your own words
+#
+# Why does a larger batch help the GPU and not the CPU wall? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+
+# %% [markdown]
+# *Double-click here and write.*
+
+# %% [markdown]
 # ## Take away
 #
 # - Preparing grows in proportion to the batch; using has a fixed start. Below the crossing the GPU binds, above it the CPU.

@@ -78,6 +78,18 @@ reveal("worker-fix", enough.workers, then=show_enough)
 # large batches the number settles.
 #
 # ## Exercise 5.1: workers needed (6 points, in parts)
+#
+# <details><summary>Hint 1</summary>
+#
+# How many seconds of one worker's time does a batch take? How many workers bring that down to one GPU step?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The formula above, with `math.ceil` at the very end; `.to("").magnitude` makes a plain number of a ratio.
+#
+# </details>
 
 # %% role="answer" id="workers-needed"
 def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
@@ -91,15 +103,19 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
 
 # %% role="test" id="workers-needed-test" points=6
 credit = Credit(6)
-credit.part(3, "an easy case", lambda: check(how_many_workers(100, Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")), 14, mistakes={
+easy = Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")
+credit.part(3, "an easy case", lambda: check(how_many_workers(100, *easy), 14, what="The number of workers", mistakes={
     "With that many the GPU still waits a little: round up.": 13,
     "That is enough for one image: is the whole batch above the fraction bar?": 1,
     "That is less than one worker: check what is above and what is below the fraction bar.": 0,
+    "Bits and bytes are mixed up: a byte has eight bits.": 107,
 }))
 ### BEGIN HIDDEN TESTS
-g = Q_(41 / 1560 * 256 + 5.015, "ms")
-credit.part(2, "500 KB at a batch of 256", lambda: check(how_many_workers(256, Q_("500 KB"), Q_("250 MB/s"), g), 44))
-credit.part(1, "5 MB at a batch of 256", lambda: check(how_many_workers(256, Q_("5 MB"), Q_("250 MB/s"), g), 436, mistakes={
+same = Q_("250 MB/s"), Q_(41 / 1560 * 256 + 5.015, "ms")
+credit.part(2, "500 KB at a batch of 256", lambda: check(
+    how_many_workers(256, Q_("500 KB"), *same), 44, what="The number of workers"))
+credit.part(1, "5 MB at a batch of 256", lambda: check(
+    how_many_workers(256, Q_("5 MB"), *same), 436, what="The number of workers", mistakes={
     "Somewhere a rounded step time was used: round once, at the end.": 437,
 }))
 ### END HIDDEN TESTS
@@ -133,6 +149,12 @@ explore(with_drive.but(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud
 # ## Exercise 5.2: three resources (5 points)
 #
 # Utilisation when the drive is modelled as well. Reading, preparing and computing run on three different resources.
+#
+# <details><summary>Hint</summary>
+#
+# It is exercise 3.2 with one more resource. Nothing adds, since no two stages share a resource.
+#
+# </details>
 
 # %% role="answer" id="next-wall"
 def busy_share(read_time, cpu_time, gpu_time):
@@ -182,6 +204,12 @@ print("More than", PUBLISHED.peak_workers, "workers would slow each other down."
 #
 # You measured how many times faster the loader gets: `speedups[0]` with one worker, `speedups[1]` with two, and so on.
 # Which is the smallest number of workers that reaches a target? If none does, say so with `None`.
+#
+# <details><summary>Hint</summary>
+#
+# Go through the list with `enumerate(speedups, start=1)` and return at the first value that is large enough.
+#
+# </details>
 
 # %% role="answer" id="measured-workers"
 def workers_for(target, speedups):
@@ -230,6 +258,14 @@ table(["assumptions", "GPU step", "workers at 256"], [
         "published measurements": pipe.but(assumptions=PUBLISHED),
     }.items()
 ])
+
+# %% [markdown]
+# ## In your own words
+#
+# Your group wants to set `num_workers=64`. What do you ask before agreeing? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+
+# %% [markdown]
+# *Double-click here and write.*
 
 # %% [markdown]
 # ## Take away

@@ -50,6 +50,18 @@ reveal("batch-64", "The GPU", then=show_flip)
 #
 # Arithmetic: 4.1 GFLOP an image in the forward pass, at half of 312 TFLOP/s. Overhead: 50 layers of 0.1 ms in the forward
 # pass. Both triple. The dispatch of 0.015 ms is paid once for the whole step.
+#
+# <details><summary>Hint 1</summary>
+#
+# Three terms: arithmetic, overhead of the layers, dispatch. Which of them triple?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Start from exercise 1.1 and multiply two of its three terms by three.
+#
+# </details>
 
 # %% role="answer" id="training-step"
 def training_step(batch_size):
@@ -66,6 +78,7 @@ check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e
     "The overhead of the layers triples as well.": Q_("12.8996 ms"),
     "The arithmetic triples as well.": Q_("17.6432 ms"),
     "That is the backward pass alone; training runs forward too.": Q_("15.2714 ms"),
+    "Take the 4.1 GFLOP as they are given: only the factor of three is asked for.": Q_("30.7842 ms"),
 })
 ### BEGIN HIDDEN TESTS
 for batch in (8, 64, 512):
@@ -77,6 +90,12 @@ for batch in (8, 64, 512):
 # ### Exercise 6.2: what binds? (3 points)
 #
 # Return `"CPU"` or `"GPU"`. Nobody waits in a tie, so a tie is not the CPU's fault.
+#
+# <details><summary>Hint</summary>
+#
+# Which comparison is right when both are equal: `>` or `>=`?
+#
+# </details>
 
 # %% role="answer" id="what-binds"
 def what_binds(cpu_time, gpu_time):
@@ -121,6 +140,18 @@ reveal("medical", crossover(medical).starves_from, then=show_medical)
 #
 # Give the exact batch size, not rounded, at which preparing takes as long as using. The GPU's step is
 # 41/1560 ms for each image and 5.015 ms of overhead.
+#
+# <details><summary>Hint 1</summary>
+#
+# The workers need `sample_size / cpu_throughput` for each image. Convert it to milliseconds.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Write both times as lines in the batch size b and set them equal. Solve for b; the slopes are subtracted.
+#
+# </details>
 
 # %% role="answer" id="crossing"
 def crossing(sample_size, cpu_throughput):
@@ -149,6 +180,18 @@ check(crossing(Q_("5 MB"), Q_("50 GB/s")), 68.0296, what="the crossing of 5 MB i
 #
 # How many workers of 250 MB/s does it take until the GPU never waits? Work out the GPU's step inside, with the figures
 # from above, and beware of rounding it.
+#
+# <details><summary>Hint 1</summary>
+#
+# First the GPU's step for this batch, unrounded: 41/1560 ms for each image and 5.015 ms.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Then the formula of notebook 5, rounded up once at the end.
+#
+# </details>
 
 # %% role="answer" id="medical-workers"
 def medical_workers(batch_size, sample_size):
@@ -188,6 +231,12 @@ say(workers_needed(medical, batch_size=256))
 #
 # `rates` says how many images per second each resource could handle alone, for example `{"drive": 1400, "CPU": 4000}`.
 # Return the name of the one that limits the pipeline.
+#
+# <details><summary>Hint</summary>
+#
+# `min` takes a `key=`; over a dictionary it looks at the names.
+#
+# </details>
 
 # %% role="answer" id="narrowest"
 def narrowest(rates):
@@ -230,6 +279,18 @@ stage_bars(kits.solve())
 # ### Exercise 6.6: how many GPUs can share a drive? (3 points)
 #
 # Each GPU takes `batch_size` volumes in a step of `step_time`. How many of them can one drive keep at full speed?
+#
+# <details><summary>Hint 1</summary>
+#
+# What does one GPU read in a second? Bytes of a batch over the time of a step.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed.
+#
+# </details>
 
 # %% role="answer" id="gpus-per-drive"
 def gpus_per_drive(drive_bandwidth, volume_size, batch_size, step_time):
@@ -303,6 +364,18 @@ explore(on_gpu.but(storage=Q_("7 GB/s")), after="dali", phase=["forward", "train
 # ### Exercise 6.7: the share that trains (4 points)
 #
 # Decoding runs on the GPU, and reading on the drive overlaps with it. Which share of a step does the GPU spend *training*?
+#
+# <details><summary>Hint 1</summary>
+#
+# Which stages share a resource? Those add. Which do not? Those overlap.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The step is the longer of reading and of decoding plus model. Only the model's time is training.
+#
+# </details>
 
 # %% role="answer" id="training-share"
 def training_share(read_time, decode_time, model_time):

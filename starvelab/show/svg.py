@@ -95,7 +95,7 @@ def step_parts(result: Any) -> str:
     rule = (
         ", as measured; the parts are the formula's"
         if result.basis.startswith("measured")
-        else ": the longer of compute and memory, plus overhead"
+        else ": max(compute, memory) + overhead"
     )
     return frame(
         f"{bars}{_small(y + 18, f'A step takes {length} (dashed line){rule}.')}"

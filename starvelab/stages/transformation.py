@@ -97,6 +97,8 @@ class TransformationModel(Stage):
         (16.0, 0.5, True)
         """
         batch = whole(batch_size, "batch_size")
+        if sample_size_bytes is not None:
+            positive(sample_size_bytes, "B", "sample_size_bytes")
         cost = self.cost(
             sample_size=sample_size_bytes,
             cpu_throughput=cpu_throughput,

@@ -1,4 +1,4 @@
-"""The first batches in time: in order, one at a time on each resource, and in the long run as the pipeline says."""
+"""The first batches in time: in order, each resource at one, in the long run as the pipeline says."""
 
 from __future__ import annotations
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import struct
 from html.parser import HTMLParser
+from io import BytesIO
 
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
 from starvelab import Q_
 from starvelab.show.picture import Picture, picture
@@ -79,10 +81,6 @@ def test_a_page_that_is_narrower_than_the_image_shrinks_it(drawn):
 
 
 def test_the_ground_is_white_whatever_the_theme(drawn):
-    from io import BytesIO
-
-    from matplotlib.image import imread
-
     corner = imread(BytesIO(drawn.png))[0, 0]
     assert list(corner) == [1, 1, 1, 1]
 

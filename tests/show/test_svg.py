@@ -1,4 +1,4 @@
-"""SVG for explorers: well formed, announced to screen readers, safe to put in a page, readable on any theme."""
+"""SVG for explorers: well formed, announced to screen readers, escaped, readable on any theme."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def test_the_title_names_what_binds_and_the_description_has_every_time():
     title, description = list(ElementTree.fromstring(svg.step_bars(FULL.solve())))[:2]
     assert title.text == "The CPU binds; the accelerator is busy 18.3 %"
     assert description.text == (
-        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4 ms, accelerator 11.74 ms. A step takes 64 ms."
+        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4 ms, accelerator 11.74 ms. "
+        "A step takes 64 ms."
     )
     by_storage = svg.step_bars(PIPE.solve(cpu_throughput="50 GB/s", storage=Storage.SATA_SSD))
     assert ElementTree.fromstring(by_storage)[0].text.startswith("Storage binds;")
@@ -135,7 +136,7 @@ def test_a_step_consists_of_compute_or_memory_and_overhead():
 def test_a_measured_step_is_not_said_to_be_made_of_its_parts():
     drawing = svg.step_parts(parts(assumptions=PUBLISHED))
     assert any(", as measured; the parts are the formula's." in said for said in words(drawing))
-    assert not any("plus overhead" in said for said in words(drawing))
+    assert not any("+ overhead" in said for said in words(drawing))
 
 
 def test_what_takes_no_time_has_no_bar_and_what_takes_little_has_one():

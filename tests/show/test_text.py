@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, Hardware, InputError, Models, SingleNodeModel
-from starvelab.show import info, table
+from starvelab.show import info, say, table
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,22 @@ def test_a_row_of_the_wrong_length_is_refused(row, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_paragraph_is_broken_between_words(capsys):
+    text = "Storage binds: " + "reading takes long, " * 20
+    say(text)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 100 for line in lines)
+    assert " ".join(lines).split() == text.split()
+
+
+def test_what_is_no_text_is_said_as_one(capsys):
+    say(InputError("batch_size must be finite and positive, got -64."))
+    assert capsys.readouterr().out == "batch_size must be finite and positive, got -64.\n"
+
+
 def test_printing_returns_nothing_so_that_a_cell_shows_it_once(capsys):
     assert info("It", a=1) is None
     assert table(["a"], [[1]]) is None
+    assert say("It") is None
     assert capsys.readouterr().out

@@ -1,0 +1,218 @@
+"""Each exercise refuses plausible mistakes, names them, gives no answer away, and accepts what is right."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbgrader.utils import determine_grade
+
+from starvelab import checks
+from starvelab.units import Quantity, format_number, format_quantity
+
+sys.path.insert(0, str(Path(__file__).parent / "wrong_answers"))
+
+from exercises import REPOSITORY, Answer, Exercise, exercises, graded_cells
+
+ALL = exercises()
+WRONG = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.wrong]
+RIGHT = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.right]
+EACH = [pytest.param(one, id=one.name) for one in ALL]
+
+# Test cells that are meant to end in a number: the score, for partial credit.
+SCORED = {"training-work-test", "workers-needed-test", "predictions-test"}
+
+
+@pytest.fixture(autouse=True)
+def _predictions_stay_in_a_folder_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@cache
+def set_up(source: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(source, names)
+    return names
+
+
+def run_cell(source: str, names: dict[str, Any]) -> nbformat.NotebookNode:
+    """Run a code cell as a kernel would: what it prints, the error that ends it, the value of its last line."""
+    body = ast.parse(source).body
+    last = ast.Expression(body.pop().value) if body and isinstance(body[-1], ast.Expr) else None
+    outputs, printed, warned = [], io.StringIO(), io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(warned):
+        try:
+            exec(compile(ast.Module(body, []), "<cell>", "exec"), names)
+            value = None if last is None else eval(compile(last, "<cell>", "eval"), names)
+        except Exception as error:
+            outputs.append(
+                nbformat.v4.new_output("error", ename=type(error).__name__, evalue=str(error), traceback=[])
+            )
+            value = None
+    if value is not None:
+        outputs.append(nbformat.v4.new_output("execute_result", data={"text/plain": repr(value)}))
+    for name, stream in (("stderr", warned), ("stdout", printed)):
+        if stream.getvalue():
+            outputs.insert(0, nbformat.v4.new_output("stream", name=name, text=stream.getvalue()))
+    return nbformat.v4.new_code_cell(source, outputs=outputs)
+
+
+def check_answer(exercise: Exercise, answer: str, test: str, **patched: Callable) -> nbformat.NotebookNode:
+    """Run set-up, answer and test in a fresh namespace; returns the test cell with its outputs."""
+    names = dict(set_up(exercise.setup)) | patched
+    run_cell(answer, names)
+    return run_cell(test, names)
+
+
+def score(exercise: Exercise, cell: nbformat.NotebookNode) -> float:
+    """The points that nbgrader gives for a test cell with these outputs."""
+    cell.metadata["nbgrader"] = {"grade": True, "solution": False, "points": exercise.points, "grade_id": "x"}
+    return determine_grade(cell)[0]
+
+
+def said(cell: nbformat.NotebookNode) -> str:
+    """What a learner reads below a test cell."""
+    return "\n".join(
+        output.text if output.output_type == "stream" else output.get("evalue", "") for output in cell.outputs
+    )
+
+
+def visible_credit(exercise: Exercise) -> float:
+    """Points that the test cell gives as released, where some parts of it are hidden."""
+    return score(exercise, check_answer(exercise, exercise.solution, exercise.visible))
+
+
+# --- the assignment ---------------------------------------------------------------------------------------
+
+
+def test_the_points_of_the_assignment_sum_to_a_hundred():
+    cells = [
+        cell
+        for path in sorted((REPOSITORY / "labs" / "starving-the-gpu").glob("*.ipynb"))
+        for cell in graded_cells(path).values()
+        if cell.metadata.nbgrader.grade
+    ]
+    assert sum(cell.metadata.nbgrader.points for cell in cells) == 100
+    assert len([cell for cell in cells if cell.cell_type == "code"]) == len(ALL) >= 14
+    assert len([cell for cell in cells if cell.cell_type == "markdown"]) >= 2
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_each_exercise_is_tried_with_three_wrong_answers_and_a_right_one(exercise):
+    assert len(exercise.wrong) >= 3
+    assert exercise.right
+    assert len({answer.source for answer in (*exercise.wrong, *exercise.right)}) == len(
+        exercise.wrong + exercise.right
+    )
+
+
+# --- what is right ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_the_solution_earns_every_point_and_nothing_goes_to_stderr(exercise):
+    cell = check_answer(exercise, exercise.solution, exercise.full)
+    assert score(exercise, cell) == exercise.points, said(cell)
+    assert not [output for output in cell.outputs if output.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
+def test_a_right_answer_in_an_odd_way_earns_every_point(exercise, answer):
+    cell = check_answer(exercise, answer.source, exercise.full)
+    assert score(exercise, cell) == exercise.points, said(cell)
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
+    for answer in (exercise.solution, exercise.stub):
+        for test in (exercise.visible, exercise.full):
+            cell = check_answer(exercise, answer, test)
+            ends = [output.data["text/plain"] for output in cell.outputs if "data" in output]
+            assert len(ends) == (exercise.test_id in SCORED)
+            assert all(str(float(end)) == end for end in ends), "nbgrader reads a plain float and nothing else"
+
+
+# --- what is not ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_an_untouched_stub_earns_nothing_and_is_told_so(exercise):
+    cell = check_answer(exercise, exercise.stub, exercise.full)
+    assert score(exercise, cell) == 0
+    assert re.search("not (answered|filled in|written) yet|0 of 8", said(cell), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("exercise", "answer"), WRONG)
+def test_a_wrong_answer_loses_its_points(exercise, answer):
+    cell = check_answer(exercise, answer.source, exercise.full)
+    assert score(exercise, cell) == answer.earns < exercise.points
+
+
+@pytest.mark.parametrize(("exercise", "answer"), WRONG)
+def test_the_visible_check_names_the_mistake(exercise, answer):
+    cell = check_answer(exercise, answer.source, exercise.visible)
+    if answer.named is None:
+        assert score(exercise, cell) == visible_credit(exercise), f"it can be named: {said(cell)}"
+    else:
+        assert answer.named in said(cell)
+        assert score(exercise, cell) < exercise.points
+
+
+@pytest.mark.parametrize(("exercise", "answer"), [one for one in WRONG if one.values[1].named_by_hidden])
+def test_the_hidden_check_names_the_mistake_that_only_it_sees(exercise, answer):
+    assert answer.named_by_hidden in said(check_answer(exercise, answer.source, exercise.full))
+
+
+@pytest.mark.parametrize(("exercise", "answer"), WRONG)
+def test_no_message_gives_the_right_answer_away(exercise, answer):
+    refused: list[tuple[str, Any]] = []
+
+    def listen(value: Any, right: Any, **options: Any) -> None:
+        try:
+            checks.check(value, right, **options)
+        except checks.WrongAnswer as error:
+            refused.append((str(error), right))
+            raise
+
+    check_answer(exercise, answer.source, exercise.full, check=listen)
+    for message, right in refused:
+        words = re.findall(r"'\w+'|\d[\d.]*(?<!\.)(?: [A-Za-z/]+)?", message)
+        assert not forms(right).intersection(words, (word.split()[0] for word in words)), message
+
+
+def forms(right: Any) -> set[str]:
+    """How a message would print this value. 0 and 1 bound every share, and are no secret."""
+    if isinstance(right, str):
+        return {repr(right)}
+    if isinstance(right, Quantity):
+        return {format_quantity(right)}
+    if right in (None, 0, 1):
+        return set()
+    return {format_number(right), format_number(right, 8)}
+
+
+@pytest.mark.parametrize("exercise", EACH)
+def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
+    """A message that no answer brings up hides behind another with the same value, or names nothing real."""
+    calls = [node for node in ast.walk(ast.parse(exercise.full)) if isinstance(node, ast.Call)]
+    messages = [
+        key.value
+        for call in calls
+        for keyword in call.keywords
+        if keyword.arg == "mistakes"
+        for key in keyword.value.keys
+    ]
+    heard = "\n".join(
+        said(check_answer(exercise, answer.source, exercise.full)) for answer in exercise.wrong
+    )
+    assert [message for message in messages if message not in heard] == []
+    assert all(message[0].isupper() and message[-1] in ".?!" for message in messages)

@@ -1,0 +1,166 @@
+"""The autograded exercises of an assignment, each with the answers that its checks must refuse or accept.
+
+It reads notebooks and TOML files; it runs nothing and knows nothing of nbgrader's course folder.
+
+A TOML file beside this one holds, under the id of an answer cell, any number of ``wrong`` and ``right`` answers:
+
+``mistake`` or ``way``
+    What the learner did, in words.
+``body`` or ``cell``
+    What replaces the two lines of the stub, or the whole cell.
+``named``
+    What the visible check says of a wrong answer, or a part of it.
+``caught = "hidden"``
+    Instead of ``named``: the visible check cannot see it. ``named_by_hidden`` is then what the hidden check says.
+``earns``
+    Points that a wrong answer keeps, where an exercise gives partial credit; 0 unless given.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from textwrap import indent
+
+import nbformat
+from nbformat import NotebookNode
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STUB = "raise NotImplementedError("
+KEYS = {"mistake", "way", "body", "cell", "named", "caught", "named_by_hidden", "earns"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a learner writes into an answer cell.
+
+    Attributes
+    ----------
+    what : str
+        The mistake, or the odd but right way.
+    source : str
+        The whole cell.
+    named : str or None
+        What the visible check says of it; None if it can say nothing.
+    named_by_hidden : str or None
+        What the hidden check says of it, where that is a mistake with a name.
+    earns : float
+        Points.
+    """
+
+    what: str
+    source: str
+    named: str | None = None
+    named_by_hidden: str | None = None
+    earns: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """An answer cell, the test cell after it, and what may be answered.
+
+    Attributes
+    ----------
+    notebook : str
+        File name without ending.
+    answer_id, test_id : str
+        The `grade_id` of the two cells.
+    setup : str
+        The set-up cell of the notebook.
+    stub, solution : str
+        The answer cell as released, and as the instructor wrote it.
+    visible, full : str
+        The test cell as released, and with its hidden tests.
+    points : float
+        The most that can be earned.
+    wrong, right : tuple of Answer
+        What the checks must refuse, and what they must accept.
+    """
+
+    notebook: str
+    answer_id: str
+    test_id: str
+    setup: str
+    stub: str
+    solution: str
+    visible: str
+    full: str
+    points: float
+    wrong: tuple[Answer, ...]
+    right: tuple[Answer, ...]
+
+    @property
+    def name(self) -> str:
+        """What tests call it."""
+        return f"{self.notebook[:2]} {self.answer_id}"
+
+
+def graded_cells(path: Path) -> dict[str, NotebookNode]:
+    """Cells of a notebook that nbgrader knows, by their `grade_id`."""
+    cells = nbformat.read(path, as_version=4).cells
+    return {cell.metadata.nbgrader.grade_id: cell for cell in cells if "nbgrader" in cell.metadata}
+
+
+@cache
+def exercises(assignment: str = "starving-the-gpu") -> tuple[Exercise, ...]:
+    """All autograded exercises, in the order in which a learner meets them."""
+    found: list[Exercise] = []
+    for path in sorted((REPOSITORY / "labs" / assignment).glob("*.ipynb")):
+        released = graded_cells(path)
+        authored = graded_cells(REPOSITORY / "solutions" / assignment / path.name)
+        toml = Path(__file__).parent / assignment / f"{path.stem}.toml"
+        answers = tomllib.loads(toml.read_text(encoding="utf-8"))
+        setup, answer_id = "", ""
+        for cell_id, cell in released.items():
+            if cell.cell_type != "code":
+                continue
+            if not cell.metadata.nbgrader.grade:
+                if cell.metadata.nbgrader.solution:
+                    answer_id = cell_id
+                else:
+                    setup += cell.source + "\n"
+                continue
+            given = answers.pop(answer_id, {})
+            points = float(cell.metadata.nbgrader.points)
+            stub = released[answer_id].source
+            found.append(
+                Exercise(
+                    notebook=path.stem,
+                    answer_id=answer_id,
+                    test_id=cell_id,
+                    setup=setup,
+                    stub=stub,
+                    solution=authored[answer_id].source,
+                    visible=cell.source,
+                    full=authored[cell_id].source,
+                    points=points,
+                    wrong=tuple(_answer(one, stub) for one in given.get("wrong", [])),
+                    right=tuple(_answer(one, stub, points) for one in given.get("right", [])),
+                )
+            )
+        if answers:
+            raise ValueError(f"{toml.name} answers {', '.join(answers)}, and {path.name} has no such cell.")
+    return tuple(found)
+
+
+def _answer(given: dict, stub: str, points: float = 0.0) -> Answer:
+    unknown = given.keys() - KEYS
+    if unknown or ("named" in given) == ("caught" in given) and "mistake" in given:
+        raise ValueError(f"An answer takes {', '.join(sorted(KEYS))}, and one of named and caught; got {given}.")
+    return Answer(
+        what=given.get("mistake") or given["way"],
+        source=given["cell"].strip() if "cell" in given else _fill(stub, given["body"].strip()),
+        named=given.get("named"),
+        named_by_hidden=given.get("named_by_hidden"),
+        earns=float(given.get("earns", points)),
+    )
+
+
+def _fill(stub: str, body: str) -> str:
+    """The answer cell with `body` in the place of the two lines that the student is asked to replace."""
+    lines = stub.splitlines()
+    last = next(n for n, line in enumerate(lines) if line.strip().startswith(STUB))
+    margin = lines[last][: len(lines[last]) - len(lines[last].lstrip())]
+    return "\n".join([*lines[: last - 1], indent(body, margin), *lines[last + 1 :]])
