@@ -8,9 +8,10 @@ import os
 import sys
 from pathlib import Path
 
+from nbconvert.filters import strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
-from nbgrader.preprocessors import ClearHiddenTests, GetGrades
+from nbgrader.preprocessors import ClearHiddenTests, GetGrades, NbGraderPreprocessor
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
@@ -59,9 +60,24 @@ c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stde
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
 
 # --- feedback -------------------------------------------------------------------------------------
-# The default pages show the hidden tests, and run scripts that a student wrote into a markdown cell. Figures
-# go with the scripts; their alternative text stays.
-c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, SanitizeHTML, CSSHTMLHeaderPreprocessor]
+# The default pages show the hidden tests, in the cell and in tracebacks, and run scripts that a student wrote
+# into a markdown cell. Figures go with the scripts; their alternative text stays.
+class ClearHiddenTracebacks(NbGraderPreprocessor):
+    """Takes the frames that show a hidden test out of tracebacks, and leaves those of the student's code."""
+
+    def preprocess_cell(self, cell, resources, cell_index):  # noqa: ARG002, D102 (as nbgrader calls it)
+        region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
+        hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
+        for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
+            error.traceback = [
+                frame for frame in error.traceback if not any(line in strip_ansi(frame) for line in hidden)
+            ]
+        return cell, resources
+
+
+c.GenerateFeedback.preprocessors = [
+    GetGrades, ClearHiddenTracebacks, ClearHiddenTests, SanitizeHTML, CSSHTMLHeaderPreprocessor,
+]  # fmt: skip
 c.SanitizeHTML.enabled = True
 c.SanitizeHTML.strip = True  # else what is not allowed is shown as source
 c.SanitizeHTML.tags = [

@@ -122,7 +122,7 @@ def main() -> None:
         [[f"{MOVES} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],
     )
     print(
-        f"A drag of {DRAG_MOVES} moves drew {pictures} pictures; the last stood {lag:.0f} ms after the last move."
+        f"A drag of {DRAG_MOVES} moves drew {pictures} pictures, the last {lag:.0f} ms after the last move."
     )
 
 

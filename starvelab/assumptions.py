@@ -99,7 +99,8 @@ class Assumptions:
         for name, known in (("link_figure", LINK_FIGURES), ("macs_figure", MACS_FIGURES)):
             if getattr(self, name) not in known:
                 raise InputError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}. Pass one of these."
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}. Pass one of "
+                    "these."
                 )
         if not isinstance(self.measured_rates, bool):
             raise InputError(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
-from starvelab import PUBLISHED, TUTORIAL, Hardware, Links, Models, Pipeline, Q_, Storage
+
+from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, Links, Models, Pipeline, Storage
+from starvelab.stages import Cost, Line
+
+# A busy machine is no reason to fail: nothing here asserts a time.
+settings.register_profile("lab", deadline=None)
+settings.load_profile("lab")
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:
@@ -33,6 +40,10 @@ assumptions = st.sampled_from([TUTORIAL, PUBLISHED]) | st.builds(
     shares.map(lambda x: x / 100),
     st.integers(1, 64),
 )
+
+
+lines = st.builds(Line, st.fractions(0, 20, max_denominator=6), st.fractions(0, 4, max_denominator=6))
+costs = st.lists(lines, min_size=1, max_size=3).map(lambda legs: Cost(tuple(legs)))
 
 
 def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starvelab import PUBLISHED, TUTORIAL, Hardware, InputError, Models, Q_, SingleNodeModel, UnknownNameError
-from starvelab.units import exact
 
+from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, InputError, Models, SingleNodeModel, UnknownNameError
+from starvelab.units import exact
 from tests.strategies import shares
 
 FIELDS = [f.name for f in dataclasses.fields(TUTORIAL) if f.name not in ("name", "facts")]
@@ -26,7 +26,7 @@ def message(**changes):
     return str(caught.value)
 
 
-# ---- The two sets ---------------------------------------------------------------------------------------------------
+# ---- The two sets ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
@@ -55,12 +55,16 @@ def test_the_tutorial_counts_a_forward_pass_of_4_1_gflop():
 
 
 def test_published_trains_an_a100_at_the_measured_2470_images_per_second():
-    found = SingleNodeModel(PUBLISHED).solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+    found = SingleNodeModel(PUBLISHED).solve(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256
+    )
     assert found.throughput.m_as("img/s") == pytest.approx(2470)
 
 
 def test_published_counts_24_5_gflop_for_an_image():
-    found = SingleNodeModel(PUBLISHED).solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+    found = SingleNodeModel(PUBLISHED).solve(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256
+    )
     assert found.work.m_as("GFLOP") == pytest.approx(24.5, abs=0.05)
 
 
@@ -77,9 +81,11 @@ def test_the_published_worker_curve_goes_through_the_points_of_lotus(workers, ra
     assert PUBLISHED.worker_rate.m_as("img/s") * PUBLISHED.speedup(workers) == pytest.approx(rate, rel=2e-3)
 
 
-# ---- How workers scale ----------------------------------------------------------------------------------------------
+# ---- How workers scale -------------------------------------------------------------------------------------
 
-curves = st.builds(lambda c, k: TUTORIAL.but(contention=c, coherency=k), shares, shares.map(lambda x: x / 100))
+curves = st.builds(
+    lambda c, k: TUTORIAL.but(contention=c, coherency=k), shares, shares.map(lambda x: x / 100)
+)
 
 
 @given(curves, st.integers(1, 500))
@@ -93,7 +99,7 @@ def test_n_workers_are_never_more_than_n_times_as_fast(assumed, n):
     assert assumed.speedup(n) <= n * (1 + 1e-12)
 
 
-@given(curves.filter(lambda a: 0 < a.coherency))
+@given(curves.filter(lambda a: a.coherency > 0))
 def test_the_peak_is_where_the_scalability_law_is_highest(assumed):
     def law(n):
         return n / (1 + assumed.contention * (n - 1) + assumed.coherency * n * (n - 1))
@@ -120,11 +126,14 @@ def test_speed_ups_of_an_array_keep_its_shape():
     assert found[1, 1] == PUBLISHED.speedup(PUBLISHED.peak_workers)
 
 
-# ---- Your own -------------------------------------------------------------------------------------------------------
+# ---- Your own ----------------------------------------------------------------------------------------------
 
 
 def test_a_changed_set_is_named_after_what_was_changed():
-    assert TUTORIAL.but(flop_per_mac=2, sample_size="5 MB").name == "TUTORIAL but flop_per_mac=2, sample_size=5 MB"
+    assert (
+        TUTORIAL.but(flop_per_mac=2, sample_size="5 MB").name
+        == "TUTORIAL but flop_per_mac=2, sample_size=5 MB"
+    )
     assert TUTORIAL.but(name="mine", flop_per_mac=2).name == "mine"
 
 
@@ -148,7 +157,7 @@ def test_assumptions_survive_copies_and_pickles(roundtrip):
     assert hash(roundtrip(PUBLISHED)) == hash(PUBLISHED)
 
 
-# ---- Bad input ------------------------------------------------------------------------------------------------------
+# ---- Bad input ---------------------------------------------------------------------------------------------
 
 SIGN = "Check the figure and its sign."
 
@@ -156,8 +165,14 @@ SIGN = "Check the figure and its sign."
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"phase": "train"}, "phase must be one of forward, training, got 'train'. Training is forward and backward."),
-        ({"link_figure": "peak"}, "link_figure must be one of each_way, pinned_sustained, got 'peak'. Pass one of these."),
+        (
+            {"phase": "train"},
+            "phase must be one of forward, training, got 'train'. Training is forward and backward.",
+        ),
+        (
+            {"link_figure": "peak"},
+            "link_figure must be one of each_way, pinned_sustained, got 'peak'. Pass one of these.",
+        ),
         (
             {"macs_figure": "flops"},
             "macs_figure must be one of macs_forward, macs_forward_rounded, got 'flops'. Pass one of these.",
@@ -165,7 +180,10 @@ SIGN = "Check the figure and its sign."
         ({"measured_rates": "no"}, "measured_rates must be True or False, got 'no'. Pass one of these."),
         ({"efficiency": 50}, "efficiency must be a share up to 1, got 50. Write 0.5 for 50 %."),
         ({"efficiency": 0}, f"efficiency must be finite and positive, got 0. {SIGN}"),
-        ({"efficiency": "0.5"}, "efficiency must be a number, got '0.5'. Pass a number or an array of numbers."),
+        (
+            {"efficiency": "0.5"},
+            "efficiency must be a number, got '0.5'. Pass a number or an array of numbers.",
+        ),
         ({"contention": 1.5}, "contention must be a share up to 1, got 1.5. Write 0.5 for 50 %."),
         ({"contention": -0.1}, f"contention must be finite and not negative, got -0.1. {SIGN}"),
         ({"coherency": float("nan")}, f"coherency must be finite and not negative, got nan. {SIGN}"),
@@ -174,18 +192,25 @@ SIGN = "Check the figure and its sign."
         ({"flop_per_mac": 0}, f"flop_per_mac must be finite and positive, got 0. {SIGN}"),
         ({"training_factor": inf}, f"training_factor must be finite and positive, got inf. {SIGN}"),
         ({"state_bytes": -16}, f"state_bytes must be finite and positive, got -16. {SIGN}"),
-        ({"requests_in_flight": 0.5}, "requests_in_flight must be 1 or more, got 0.5. Pass 1 for one by one."),
+        (
+            {"requests_in_flight": 0.5},
+            "requests_in_flight must be 1 or more, got 0.5. Pass 1 for one by one.",
+        ),
         ({"requests_in_flight": -1}, f"requests_in_flight must be finite and positive, got -1. {SIGN}"),
         (
             {"overhead_per_layer": 0.1},
             'overhead_per_layer needs a unit, got the bare float 0.1. Write for example Q_(0.1, "ms").',
         ),
-        ({"overhead_per_step": "-1 ms"}, f"overhead_per_step must be finite and not negative, got -1 ms. {SIGN}"),
+        (
+            {"overhead_per_step": "-1 ms"},
+            f"overhead_per_step must be finite and not negative, got -1 ms. {SIGN}",
+        ),
         ({"sample_size": "5 ms"}, "sample_size must be convertible to KB, got 5 ms. Check what it counts."),
         ({"sample_size": "0 KB"}, f"sample_size must be finite and positive, got 0 KB. {SIGN}"),
         (
             {"worker_rate": 250},
-            'worker_rate must be a rate in samples or in bytes, got 250. Write for example Q_("100 img/s") or Q_("250 MB/s").',
+            'worker_rate must be a rate in samples or in bytes, got 250. Write for example Q_("100 img/s") '
+            'or Q_("250 MB/s").',
         ),
         ({"worker_rate": "-250 MB/s"}, f"worker_rate must be finite and positive, got -250 MB/s. {SIGN}"),
     ],

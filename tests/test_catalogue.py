@@ -8,14 +8,15 @@ import tomllib
 from importlib.resources import files
 
 import pytest
+
 from starvelab import (
+    Q_,
     Datasets,
     Hardware,
     InputError,
     Links,
     MissingFigureError,
     Models,
-    Q_,
     Storage,
     UnknownNameError,
 )
@@ -24,13 +25,18 @@ from starvelab.units import Quantity, format_quantity, positive
 
 GROUPS = {"Hardware": Hardware, "Storage": Storage, "Links": Links, "Models": Models, "Datasets": Datasets}
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
-FACTS = [pytest.param(e, name, fact, id=f"{e.kind}.{e.path}.{name}") for e in ENTRIES for name, fact in e.facts.items()]
+FACTS = [
+    pytest.param(e, name, fact, id=f"{e.kind}.{e.path}.{name}")
+    for e in ENTRIES
+    for name, fact in e.facts.items()
+]
 A100 = Hardware.Cloud.A100
 
 # Names that learners and notebooks write. Taking one away breaks them; a new one is added here.
 NAMES = {
     "Hardware": (
-        "Cloud.A100 Cloud.A100_40GB Cloud.H100 Cloud.H100_PCIe Cloud.H200 Cloud.V100 Cloud.T4 Cloud.A10 Cloud.L4 "
+        "Cloud.A100 Cloud.A100_40GB Cloud.H100 Cloud.H100_PCIe Cloud.H200 Cloud.V100 Cloud.T4 Cloud.A10 "
+        "Cloud.L4 "
         "Workstation.RTX4090"
     ),
     "Storage": "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3_connection NFS_10GbE",
@@ -51,7 +57,7 @@ def hardware(figures):
     return read_group("Hardware", tomllib.loads(f'[Cloud.X]\nname = "X"\n{figures}'))["Cloud"].X
 
 
-# ---- What is in it --------------------------------------------------------------------------------------------------
+# ---- What is in it -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", GROUPS)
@@ -107,7 +113,7 @@ def test_figures_keep_the_unit_of_their_source():
     assert format_quantity(Storage.EBS_gp3.bandwidth_sustained) == "125 MiB/s"
 
 
-# ---- Loading --------------------------------------------------------------------------------------------------------
+# ---- Loading -----------------------------------------------------------------------------------------------
 
 
 def test_a_file_is_read_when_something_in_it_is_first_asked_for():
@@ -123,9 +129,9 @@ def test_a_fact_without_its_source_cannot_load():
         "Hardware.Cloud.X.memory_capacity: A fact needs its source, got none for 80 gigabyte. "
         "Name the document, and the table in it."
     )
-    assert message(InputError, lambda: hardware(line.format(kind="paper", rest=', note = "somewhere"'))).endswith(
-        "A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it."
-    )
+    assert message(
+        InputError, lambda: hardware(line.format(kind="paper", rest=', note = "somewhere"'))
+    ).endswith("A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it.")
     assert hardware(line.format(kind="paper", rest=', source = "the paper"')).memory_capacity == Q_("80 GB")
 
 
@@ -142,7 +148,8 @@ def test_an_assumption_without_a_note_cannot_load():
         (
             'host_cores = { value = 16, kind = "rumour", note = "n" }',
             InputError,
-            "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where it is from.",
+            "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where "
+            "it is from.",
         ),
         (
             'host_cores = { value = 16.5, kind = "assumption", note = "n" }',
@@ -152,7 +159,8 @@ def test_an_assumption_without_a_note_cannot_load():
         (
             'memory_capacity = { value = "80 Gb", kind = "assumption", note = "n" }',
             InputError,
-            "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or Gbit for bits.",
+            "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or "
+            "Gbit for bits.",
         ),
         (
             'memory_capacity = { value = "80 GB/s", kind = "assumption", note = "n" }',
@@ -193,11 +201,13 @@ def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
 
 
 def test_a_drive_may_answer_at_once():
-    table = {"D": {"name": "D", "request_latency": {"value": "0 ms", "kind": "assumption", "note": "an ideal"}}}
+    table = {
+        "D": {"name": "D", "request_latency": {"value": "0 ms", "kind": "assumption", "note": "an ideal"}}
+    }
     assert read_group("Storage", table)["D"].request_latency == Q_("0 ms")
 
 
-# ---- Asking ---------------------------------------------------------------------------------------------------------
+# ---- Asking ------------------------------------------------------------------------------------------------
 
 
 def test_figures_are_attributes_and_complete_with_tab():
@@ -213,7 +223,10 @@ def test_figures_are_attributes_and_complete_with_tab():
         (lambda: Hardware.Cloud.A101, "Hardware.Cloud has no 'A101'. Did you mean A10?"),
         (lambda: Hardware.Cloud.a100, "Hardware.Cloud has no 'a100'. Did you mean A100?"),
         (lambda: Hardware.A100, "Hardware has no 'A100'. Did you mean Hardware.Cloud.A100?"),
-        (lambda: Hardware.Cloud.RTX4090, "Hardware.Cloud has no 'RTX4090'. Did you mean Hardware.Workstation.RTX4090?"),
+        (
+            lambda: Hardware.Cloud.RTX4090,
+            "Hardware.Cloud has no 'RTX4090'. Did you mean Hardware.Workstation.RTX4090?",
+        ),
         (lambda: Models.Resnet50, "Models has no 'Resnet50'. Did you mean ResNet50?"),
         (
             lambda: Links.Thunderbolt,
@@ -245,7 +258,7 @@ def test_a_group_lists_its_entries():
     assert repr(Links) == "Links: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C"
 
 
-# ---- Changing -------------------------------------------------------------------------------------------------------
+# ---- Changing ----------------------------------------------------------------------------------------------
 
 
 def test_a_replaced_figure_is_an_assumption_and_leaves_the_entry_as_it_was():
@@ -259,7 +272,9 @@ def test_a_replaced_figure_is_an_assumption_and_leaves_the_entry_as_it_was():
 def test_a_measured_rate_is_not_taken_for_that_of_a_changed_accelerator_or_model():
     measured = {"precision": "fp16", "phase": "training"}
     assert measured_rate(hardware=A100.replace(storage_bandwidth="2 GB/s"), model=Models.ResNet50, **measured)
-    assert not measured_rate(hardware=A100.replace(peak_fp16_dense="100 TFLOP/s"), model=Models.ResNet50, **measured)
+    assert not measured_rate(
+        hardware=A100.replace(peak_fp16_dense="100 TFLOP/s"), model=Models.ResNet50, **measured
+    )
     assert not measured_rate(hardware=A100, model=Models.ResNet50.replace(layers=101), **measured)
 
 
@@ -276,7 +291,11 @@ def test_a_measured_rate_is_not_taken_for_that_of_a_changed_accelerator_or_model
             InputError,
             "storage_bandwidth must be finite and positive, got -2 GB/s. Check the figure and its sign.",
         ),
-        ({"storage_bandwith": "2 GB/s"}, UnknownNameError, "A Hardware entry has no 'storage_bandwith'. Did you mean storage_bandwidth?"),
+        (
+            {"storage_bandwith": "2 GB/s"},
+            UnknownNameError,
+            "A Hardware entry has no 'storage_bandwith'. Did you mean storage_bandwidth?",
+        ),
     ],
 )
 def test_a_replacement_passes_the_same_gate_as_a_line_of_the_file(figures, error, expected):
@@ -287,7 +306,9 @@ def test_an_entry_cannot_be_changed_in_place():
     def change():
         A100.memory_capacity = Q_("160 GB")
 
-    assert message(InputError, change).startswith("A catalogue entry cannot be changed, got NVIDIA A100 80GB SXM.memory_capacity = ")
+    assert message(InputError, change).startswith(
+        "A catalogue entry cannot be changed, got NVIDIA A100 80GB SXM.memory_capacity = "
+    )
     with pytest.raises(TypeError):
         A100.facts["memory_capacity"] = None
 
@@ -302,14 +323,16 @@ def test_entries_survive_copies_and_pickles_with_their_sources(roundtrip):
 
 
 def test_entries_with_other_figures_are_not_equal():
-    assert A100 != A100.replace(host_cores=32)
+    assert A100.replace(host_cores=32) != A100
     assert A100 != Hardware.Cloud.H100
 
 
-# ---- Measured rates -------------------------------------------------------------------------------------------------
+# ---- Measured rates ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", measured_rates(), ids=lambda r: f"{r.hardware}-{r.model}-{r.framework}-{r.precision}")
+@pytest.mark.parametrize(
+    "rate", measured_rates(), ids=lambda r: f"{r.hardware}-{r.model}-{r.framework}-{r.precision}"
+)
 def test_every_measured_rate_belongs_to_an_accelerator_and_a_model_that_exist_and_has_a_source(rate):
     assert rate.hardware in NAMES["Hardware"].split()
     assert rate.model in NAMES["Models"].split()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from starvelab import Hardware, InputError, MissingFigureError, Pipeline, Q_, StarvelabError, UnknownNameError
+
+from starvelab import Q_, Hardware, InputError, MissingFigureError, Pipeline, StarvelabError, UnknownNameError
 
 
 @pytest.mark.parametrize(

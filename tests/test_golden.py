@@ -8,13 +8,14 @@ from math import isclose
 from pathlib import Path
 
 import pytest
+
 from starvelab import (
+    Q_,
     TUTORIAL,
     DataModel,
     Hardware,
     Models,
     Pipeline,
-    Q_,
     SingleNodeModel,
     TransferModel,
     TransformationModel,
@@ -80,6 +81,11 @@ def limit(resource):
     return pipeline().resource_costs(exact)[resource].limit
 
 
+def overhead_over_compute():
+    base = baseline(batch_size=1)
+    return (base.overhead_time / base.compute_time).m_as("")
+
+
 def overhead_percent(*, batch_size):
     base = baseline(batch_size=batch_size)
     return 100 * (base.overhead_time / base.latency).m_as("")
@@ -107,22 +113,25 @@ COMPUTE = {
     "workers_needed": lambda batch_size, **at: workers_needed(pipeline(**at), batch_size=batch_size).workers,
     "workers_before_rounding": lambda **at: workers_needed(pipeline(**at)).exact,
     "binding": lambda **at: pipeline(**at).solve().binding,
-    "training_step_ms": lambda **at: pipeline(phase="training", **at).solve().resource_times["accelerator"].m_as("ms"),
+    "training_step_ms": lambda **at: (
+        pipeline(phase="training", **at).solve().resource_times["accelerator"].m_as("ms")
+    ),
     "self_check_percent": self_check,
     "read_ms": lambda **at: pipeline(**at).solve().stage_times["read"].m_as("ms"),
-    "utilization_behind_storage_percent": lambda **at: 100 * pipeline(storage="7 GB/s", **at).solve().utilization,
-    "utilization_without_overlap_percent": lambda **at: 100 * pipeline(overlap=False, **at).solve().utilization,
+    "utilization_behind_storage_percent": lambda **at: (
+        100 * pipeline(storage="7 GB/s", **at).solve().utilization
+    ),
+    "utilization_without_overlap_percent": lambda **at: (
+        100 * pipeline(overlap=False, **at).solve().utilization
+    ),
     "copy_ms": copy_ms,
-    "overhead_exceeds_compute_below": lambda: overhead_over_compute(),
+    "overhead_exceeds_compute_below": overhead_over_compute,
     "overhead_percent": overhead_percent,
-    "other_releases_step_ms": lambda **changes: other_release(**changes).solve().stage_times["model"].m_as("ms"),
+    "other_releases_step_ms": lambda **changes: (
+        other_release(**changes).solve().stage_times["model"].m_as("ms")
+    ),
     "other_releases_workers": lambda **changes: workers_needed(other_release(**changes)).workers,
 }
-
-
-def overhead_over_compute():
-    base = baseline(batch_size=1)
-    return (base.overhead_time / base.compute_time).m_as("")
 
 
 def as_written(value, expected):
@@ -140,7 +149,9 @@ def as_written(value, expected):
 
 
 ROWS = [
-    pytest.param(name, row, id=f"{name}-{i}") for name, table in GOLDEN.items() for i, row in enumerate(table["rows"])
+    pytest.param(name, row, id=f"{name}-{i}")
+    for name, table in GOLDEN.items()
+    for i, row in enumerate(table["rows"])
 ]
 
 
@@ -174,7 +185,9 @@ def test_exercise_3_is_5_12_against_18_471_ms():
 
 def test_28_workers_tie_with_one_nvme_drive():
     step = pipeline(storage="7 GB/s", workers=28).solve()
-    assert step.resource_times["CPU"].m_as("ms") == pytest.approx(step.resource_times["storage"].m_as("ms"), rel=1e-12)
+    assert step.resource_times["CPU"].m_as("ms") == pytest.approx(
+        step.resource_times["storage"].m_as("ms"), rel=1e-12
+    )
 
 
 def test_the_cpu_supply_that_never_binds_is_19_024_gb_per_second():
@@ -185,7 +198,11 @@ def test_the_cpu_supply_that_never_binds_is_19_024_gb_per_second():
 def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
     demand = baseline(batch_size=256).throughput * Q_("500 KB")
     check = DataModel().solve(workload_data_rate=demand, hardware=A100)
-    assert (format_quantity(check.supply_bw), percent(check.utilization), check.is_stalled) == ("7 GB/s", "155.7 %", True)
+    assert (format_quantity(check.supply_bw), percent(check.utilization), check.is_stalled) == (
+        "7 GB/s",
+        "155.7 %",
+        True,
+    )
 
 
 def test_436_workers_of_5_mb_need_109_gb_per_second_through_a_32_gb_per_second_link():

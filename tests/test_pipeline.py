@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from starvelab import (
     PUBLISHED,
+    Q_,
     TUTORIAL,
     Datasets,
     Hardware,
@@ -19,12 +21,10 @@ from starvelab import (
     MissingFigureError,
     Models,
     Pipeline,
-    Q_,
     Storage,
     UnknownNameError,
 )
 from starvelab.pipeline import RESOURCE_OF
-
 from tests.strategies import batch_sizes, pipelines, worker_counts
 
 WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -42,7 +42,7 @@ def refused(error, **fields):
     return str(caught.value)
 
 
-# ---- Invariants -----------------------------------------------------------------------------------------------------
+# ---- Invariants --------------------------------------------------------------------------------------------
 
 
 @given(pipelines())
@@ -118,7 +118,9 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
     step = pipe.solve()
     rate = pipe.assumptions.worker_rate if pipe.worker_rate is None else pipe.worker_rate
     faster = {
-        "CPU": {"worker_rate": rate * times} if pipe.cpu_throughput is None else {"cpu_throughput": pipe.cpu_throughput * times},
+        "CPU": {"worker_rate": rate * times}
+        if pipe.cpu_throughput is None
+        else {"cpu_throughput": pipe.cpu_throughput * times},
         "link": {"link": Q_(1000 * times, "GB/s")},
         "storage": {"storage": Q_(1000 * times, "GB/s")},
     }
@@ -150,7 +152,11 @@ def test_what_is_read_is_what_the_ceiling_would_read_times_the_utilization(pipe)
     assert step.actual_demand.m_as("GB/s") == pytest.approx(ceiling * step.utilization)
 
 
-@given(pipelines(), st.lists(batch_sizes, min_size=1, max_size=4), st.lists(worker_counts, min_size=1, max_size=3))
+@given(
+    pipelines(),
+    st.lists(batch_sizes, min_size=1, max_size=4),
+    st.lists(worker_counts, min_size=1, max_size=3),
+)
 def test_an_array_of_points_is_solved_like_each_of_them(pipe, batches, workers):
     batch, count = np.array(batches)[:, None], np.array(workers)
     grid = pipe.solve(batch_size=batch, workers=count)
@@ -206,7 +212,7 @@ def test_a_single_point_gives_plain_numbers_and_words():
     assert {type(t.magnitude) for t in step.stage_times.values()} == {float}
 
 
-# ---- Stages and resources -------------------------------------------------------------------------------------------
+# ---- Stages and resources ----------------------------------------------------------------------------------
 
 
 def test_only_what_is_modelled_has_a_time():
@@ -266,7 +272,8 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_reason_and_solved_all_the
     step = WALL.solve(batch_size=4096, phase="training")
     assert not step.feasible
     assert step.infeasible_reason == (
-        "The step needs about 179.8 GB of memory, and NVIDIA A100 80GB SXM has 80 GB. Use a batch of at most 1817."
+        "The step needs about 179.8 GB of memory, and NVIDIA A100 80GB SXM has 80 GB. Use a batch of at "
+        "most 1817."
     )
     assert ms(step.step_time) > 0
 
@@ -300,7 +307,7 @@ def test_kits19_on_an_a100_takes_0_636_s_and_wants_1_6_gb_per_second():
     assert scans.solve(storage=Storage.EBS_gp3_max).binding == "storage"
 
 
-# ---- Fields ---------------------------------------------------------------------------------------------------------
+# ---- Fields ------------------------------------------------------------------------------------------------
 
 
 def test_texts_become_quantities_in_every_field_that_has_a_unit():
@@ -360,15 +367,24 @@ def test_equal_pipelines_are_equal_and_hash_alike():
     assert same != WALL.but(workers=9)
 
 
-# ---- Bad input ------------------------------------------------------------------------------------------------------
+# ---- Bad input ---------------------------------------------------------------------------------------------
 
-BARE = "{name} needs a unit, got the bare int 5. Write for example Q_(5, \"{unit}\")."
-RATE = '{name} must be a rate in samples or in bytes, got {came}. Write for example Q_("100 img/s") or Q_("250 MB/s").'
+BARE = '{name} needs a unit, got the bare int 5. Write for example Q_(5, "{unit}").'
+RATE = (
+    "{name} must be a rate in samples or in bytes, got {came}. "
+    'Write for example Q_("100 img/s") or Q_("250 MB/s").'
+)
 
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("sample_size", "KB"), ("sent_size", "KB"), ("device_input_time", "ms"), ("storage", "GB/s"), ("link", "GB/s")],
+    [
+        ("sample_size", "KB"),
+        ("sent_size", "KB"),
+        ("device_input_time", "ms"),
+        ("storage", "GB/s"),
+        ("link", "GB/s"),
+    ],
 )
 def test_a_bare_number_is_refused_and_not_given_a_unit(name, unit):
     assert refused(InputError, **{name: 5}) == BARE.format(name=name, unit=unit)
@@ -387,7 +403,10 @@ def test_a_rate_of_preparing_counts_samples_or_bytes_and_nothing_else(name):
         ({"sent_size": "5 GB/s"}, "sent_size must be convertible to KB, got 5 GB/s. Check what it counts."),
         ({"storage": "5 GB"}, "storage must be convertible to GB/s, got 5 GB. Check what it counts."),
         ({"link": "5 img/s"}, "link must be convertible to GB/s, got 5 img/s. Check what it counts."),
-        ({"device_input_time": "5 KB"}, "device_input_time must be convertible to ms, got 5 KB. Check what it counts."),
+        (
+            {"device_input_time": "5 KB"},
+            "device_input_time must be convertible to ms, got 5 KB. Check what it counts.",
+        ),
     ],
 )
 def test_a_figure_of_the_wrong_dimension_is_refused(fields, message):
@@ -415,7 +434,10 @@ def test_negative_zero_nan_and_infinite_figures_are_refused(name, unit, figure):
 def test_input_work_on_the_accelerator_may_be_nothing_but_not_less():
     assert WALL.solve(device_input_time="0 ms") is not None
     message = refused(InputError, device_input_time="-1 ms")
-    assert message == "device_input_time must be finite and not negative, got -1 ms. Check the figure and its sign."
+    assert (
+        message
+        == "device_input_time must be finite and not negative, got -1 ms. Check the figure and its sign."
+    )
 
 
 @pytest.mark.parametrize("name", ["batch_size", "workers"])
@@ -445,7 +467,8 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name, value,
         ),
         (
             {"hardware": Models.ResNet50},
-            "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example Hardware.Cloud.A100.",
+            "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example "
+            "Hardware.Cloud.A100.",
         ),
         (
             {"storage": Models.ResNet50},
@@ -459,15 +482,22 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name, value,
         ),
         (
             {"sample_size": Datasets.KiTS19},
-            "sample_size must be a quantity, got Datasets.KiTS19. Pass one of its figures: Datasets.KiTS19.<figure>.",
+            "sample_size must be a quantity, got Datasets.KiTS19. Pass one of its figures: "
+            "Datasets.KiTS19.<figure>.",
         ),
         (
             {"assumptions": "PUBLISHED"},
             "assumptions must be TUTORIAL, PUBLISHED or your own, got 'PUBLISHED'. "
             "Pass for example assumptions=PUBLISHED, without quotes.",
         ),
-        ({"phase": "backward"}, "phase must be one of forward, training, got 'backward'. Training is forward and backward."),
-        ({"precision": "fp8"}, "precision must be one of fp32, tf32, bf16, fp16, got 'fp8'. Pass one of these."),
+        (
+            {"phase": "backward"},
+            "phase must be one of forward, training, got 'backward'. Training is forward and backward.",
+        ),
+        (
+            {"precision": "fp8"},
+            "precision must be one of fp32, tf32, bf16, fp16, got 'fp8'. Pass one of these.",
+        ),
     ],
 )
 def test_a_field_that_is_not_what_it_should_be_says_what_to_pass(fields, message):
@@ -482,8 +512,13 @@ def test_shapes_that_do_not_go_together_are_refused_by_their_fields():
 
 
 def test_an_unknown_field_says_which_was_meant():
-    assert refused(UnknownNameError, batchsize=3) == "A pipeline has no field 'batchsize'. Did you mean batch_size?"
-    assert refused(UnknownNameError, zzz=3).startswith("A pipeline has no field 'zzz'. There is: model, hardware, ")
+    assert (
+        refused(UnknownNameError, batchsize=3)
+        == "A pipeline has no field 'batchsize'. Did you mean batch_size?"
+    )
+    assert refused(UnknownNameError, zzz=3).startswith(
+        "A pipeline has no field 'zzz'. There is: model, hardware, "
+    )
 
 
 def test_a_host_without_a_drive_is_refused_where_the_pipeline_is_made():

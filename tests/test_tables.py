@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from starvelab import Q_
 from starvelab.tables import cell, percent, to_html, to_text
 

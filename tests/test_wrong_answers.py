@@ -21,7 +21,7 @@ from starvelab.units import Quantity, format_number, format_quantity
 
 sys.path.insert(0, str(Path(__file__).parent / "wrong_answers"))
 
-from exercises import REPOSITORY, Answer, Exercise, exercises, graded_cells
+from exercises import REPOSITORY, Exercise, exercises, graded_cells
 
 ALL = exercises()
 WRONG = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.wrong]
@@ -45,7 +45,7 @@ def set_up(source: str) -> dict[str, Any]:
 
 
 def run_cell(source: str, names: dict[str, Any]) -> nbformat.NotebookNode:
-    """Run a code cell as a kernel would: what it prints, the error that ends it, the value of its last line."""
+    """Run a code cell as a kernel does: what it prints, the error that ends it, the value at its end."""
     body = ast.parse(source).body
     last = ast.Expression(body.pop().value) if body and isinstance(body[-1], ast.Expr) else None
     outputs, printed, warned = [], io.StringIO(), io.StringIO()
@@ -138,7 +138,7 @@ def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
             cell = check_answer(exercise, answer, test)
             ends = [output.data["text/plain"] for output in cell.outputs if "data" in output]
             assert len(ends) == (exercise.test_id in SCORED)
-            assert all(str(float(end)) == end for end in ends), "nbgrader reads a plain float and nothing else"
+            assert all(str(float(end)) == end for end in ends), "nbgrader reads nothing but a plain float"
 
 
 # --- what is not ------------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ def test_no_message_gives_the_right_answer_away(exercise, answer):
 
     check_answer(exercise, answer.source, exercise.full, check=listen)
     for message, right in refused:
-        words = re.findall(r"'\w+'|\d[\d.]*(?<!\.)(?: [A-Za-z/]+)?", message)
-        assert not forms(right).intersection(words, (word.split()[0] for word in words)), message
+        found = re.findall(r"'\w+'|\d[\d.]*(?<!\.)(?: [A-Za-z/]+)?", message)
+        assert forms(right).isdisjoint([*found, *(text.split()[0] for text in found)]), message
 
 
 def forms(right: Any) -> set[str]:
@@ -211,8 +211,6 @@ def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
         if keyword.arg == "mistakes"
         for key in keyword.value.keys
     ]
-    heard = "\n".join(
-        said(check_answer(exercise, answer.source, exercise.full)) for answer in exercise.wrong
-    )
+    heard = "\n".join(said(check_answer(exercise, answer.source, exercise.full)) for answer in exercise.wrong)
     assert [message for message in messages if message not in heard] == []
     assert all(message[0].isupper() and message[-1] in ".?!" for message in messages)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..pipeline import CALLED
-from ..stages import TransformationModel
 from ..stages.cost import longer
 from ..stages.data import storage_bandwidth
 from ..stages.transfer import link_bandwidth
@@ -111,12 +110,9 @@ def _more_workers(pipeline: Any, step: Any) -> tuple[str, float, str]:
         return _a_tenth_faster("CPU", step)
     n, following = pipeline.workers, step.next_binding
     more = pipeline.solve(workers=n + 1).resource_times["CPU"].m_as("ms")
-    a, batch = pipeline.assumptions, pipeline.batch_size
-    wanted = pipeline.resource_costs(exact)[following].at(batch)
-    one = TransformationModel(a).cost(
-        sample_size=pipeline.size, workers=1, worker_rate=pipeline.worker_rate, figure=exact
-    )
-    enough = fewest_workers(one.at(batch) / wanted, a)
+    costs = pipeline.but(workers=1).resource_costs(exact)
+    needed = costs["CPU"].at(pipeline.batch_size) / costs[following].at(pipeline.batch_size)
+    enough = fewest_workers(needed, pipeline.assumptions)
     if enough is None:
         limit = f"no number of workers is as fast as {CALLED[following]}"
     else:

@@ -131,7 +131,6 @@ def _values(name: str, given: Any) -> Any:
         )
     if isinstance(given[0], str | Quantity):
         first = Q_(given[0])
-        return Q_(
-            np.array([convert(value, f"{first.units}", name).magnitude for value in given]), f"{first.units}"
-        )
+        unit = f"{first.units:~C}"
+        return Q_(np.array([convert(value, unit, name).magnitude for value in given]), unit)
     return np.asarray(given)

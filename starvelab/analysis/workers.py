@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import Any
 
 from ..errors import InputError, MissingFigureError
-from ..stages import DataModel, TransferModel, TransformationModel
+from ..stages import DataModel, TransferModel
 from ..stages.cost import longer
 from ..units import Q_, exact, format_number, format_quantity, whole
 from .point import one_point, overlapping
@@ -83,22 +83,20 @@ def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> Wor
             "workers_needed counts workers, got a pipeline with cpu_throughput. "
             "Pass cpu_throughput=None, and worker_rate if need be."
         )
-    one_point(
-        pipeline, "workers_needed", whatever=("workers", *(() if batch_size is None else ("batch_size",)))
-    )
+    any_batch = isinstance(batch_size, str) and batch_size == "any"
+    if batch_size is not None and not any_batch:
+        pipeline = pipeline.but(batch_size=batch_size)
+    one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
     overlapping(pipeline, "workers_needed")
-    a = pipeline.assumptions
-    own = pipeline.resource_costs(exact)["accelerator"]
-    one = TransformationModel(a).cost(
-        sample_size=pipeline.size, workers=1, worker_rate=pipeline.worker_rate, figure=exact
-    )
-    if batch_size == "any":
+    costs = pipeline.but(workers=1).resource_costs(exact)
+    one, own = costs["CPU"], costs["accelerator"]
+    if any_batch:
         batch, seconds_per_sample = None, own.limit
     else:
-        batch = whole(pipeline.batch_size if batch_size is None else batch_size, "batch_size")
+        batch = whole(pipeline.batch_size, "batch_size")
         seconds_per_sample = Fraction(own.at(batch)) / batch
     ratio = Fraction(one.limit) / seconds_per_sample
-    workers = fewest_workers(ratio, a)
+    workers = fewest_workers(ratio, pipeline.assumptions)
     rate = float(1 / seconds_per_sample)
     demand = Q_(rate * pipeline.size.m_as("GB"), "GB/s")
     obstacles = _obstacles(pipeline, workers, ratio, rate)

@@ -161,7 +161,9 @@ class SingleNodeModel(Stage):
         check_entry(model, "Models", "model")
         check_entry(hardware, "Hardware", "hardware")
         if precision not in ELEMENT_BYTES:
-            raise InputError(f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}. Pass one of these.")
+            raise InputError(
+                f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}. Pass one of these."
+            )
         return check_phase(self.assumptions.phase if phase is None else phase)
 
     def _measured(self, model: Any, hardware: Any, precision: str, phase: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import ipywidgets
 
 from ..errors import InputError, StarvelabError
+from ..pipeline import Pipeline
 from . import words
 from .controls import NO_START, make_control
 from .drawing import Drawing
@@ -50,7 +51,7 @@ def explore(draw: Any, *, after: str | None = None, **controls: Any) -> Explorer
         raise InputError(
             "An explorer needs something to move, got no controls. Pass for example batch_size=(1, 512)."
         )
-    if hasattr(draw, "solve"):
+    if isinstance(draw, Pipeline):
         # A pipeline that names no sample size has that of its assumptions, and calls it `size`.
         starts = {
             name: getattr(draw, "size" if name == "sample_size" else name, NO_START) for name in controls
@@ -72,7 +73,7 @@ def _defaults(draw: Callable) -> dict[str, Any]:
     return {}
 
 
-def _draw_pipeline(pipeline: Any) -> Callable[..., Drawing]:
+def _draw_pipeline(pipeline: Pipeline) -> Callable[..., Drawing]:
     # Loaded on first use: most explorers draw with a function of their own.
     from ..analysis import explain
     from ..show import svg
@@ -151,23 +152,19 @@ class Explorer(Box):
         if values == self._drawn:
             return
         self._drawn = values
-        printed = io.StringIO()
+        printed, drawing, said = io.StringIO(), None, ""
         try:
             with contextlib.redirect_stdout(printed):
                 drawing = Drawing.of(self._draw(**values))
+        except StarvelabError as error:
+            said = words.notice(words.escape(error), "Problem")
         except Exception as error:
-            # An exception in a callback reaches no page, and an old picture would contradict the controls.
-            drawing, problem = (
-                None,
-                str(error) if isinstance(error, StarvelabError) else f"{type(error).__name__}: {error}",
-            )
-            said = words.notice(words.escape(problem), "Problem")
-        else:
-            said = ""
+            said = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
         if printed.getvalue():
             said += f"<pre>{words.escape(printed.getvalue())}</pre>"
-        with self.hold_sync():
-            self.message.value = said
-            self.picture.value = drawing.svg if drawing else ""
-            self.sentence.value = words.paragraphs(drawing.sentence) if drawing else ""
-            self.figures.value = drawing.table() if drawing else ""
+        # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
+        # old picture would contradict the controls, so it goes.
+        self.message.value = said
+        self.picture.value = drawing.svg if drawing else ""
+        self.sentence.value = words.paragraphs(drawing.sentence) if drawing else ""
+        self.figures.value = drawing.table() if drawing else ""

@@ -101,16 +101,27 @@ def _is_hit(record: Record, truth: str | float, within: float) -> bool:
 
 def _show_outcome(record: Record, *, now: str | float) -> None:
     lines = [words.prediction(record), f"The answer: {words.truth(record)}."]
-    both_numbers = not isinstance(record.answer, str) and not isinstance(record.truth, str)
-    if not record.hit and both_numbers and record.truth:
-        off = (record.answer - record.truth) / abs(record.truth)
-        lines.append(f"You were {words.percent(abs(off))} {'above' if off > 0 else 'below'} it.")
+    if not record.hit and not isinstance(record.answer, str) and not isinstance(record.truth, str):
+        lines.append(_distance(record.answer, record.truth))
     if now != record.truth:
         lines.append(
             f"The cell now gives {words.truth(replace(record, truth=now))}; "
             "the score card keeps the answer that was shown first."
         )
-    _show(" ".join(lines), "Hit" if record.hit else "Miss")
+    _show(" ".join(filter(None, lines)), "Hit" if record.hit else "Miss")
+
+
+def _distance(answer: float, truth: float) -> str:
+    """How far off a number was: in percent when it was near, as a factor when it was not."""
+    ratio = answer / truth if truth else 0.0
+    if ratio >= 2:
+        return f"That is {ratio:.3g} times as much."
+    if 0 < ratio <= 0.5:
+        return f"The answer is {1 / ratio:.3g} times as much."
+    if not truth:
+        return ""
+    off = (answer - truth) / abs(truth)
+    return f"You were {words.percent(abs(off))} {'above' if off > 0 else 'below'} it."
 
 
 def _show(text: str, word: str) -> None:

@@ -120,6 +120,8 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
             "--IdentityProvider.token=", "--PasswordIdentityProvider.hashed_password=",
             # Its `window.jupyterapp` is how the harness asks for a command, a theme or the state of a kernel.
             "--LabApp.expose_app_in_browser=True",
+            # Should whoever started it be killed, it does not stay behind.
+            "--MappingKernelManager.cull_idle_timeout=600", "--ServerApp.shutdown_no_activity_timeout=900",
         ]  # fmt: skip
         log = home / "jupyterlab.log"
         with log.open("w") as output:
@@ -140,7 +142,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
 
 
 def _stop(process: subprocess.Popen) -> None:
-    """End the server and the kernels it started: they share its process group."""
+    """Ask the server to end, which ends its kernels; then make sure that nothing of it is left."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=15)

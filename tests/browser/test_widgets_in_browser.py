@@ -64,7 +64,8 @@ def test_a_choice_can_be_predicted_by_keyboard_alone(opened):
     press(notebook, "Enter")
 
     expect(box).to_contain_text("You predicted CPU, 40 % sure")
-    # The button is disabled now; whoever locked goes on from where they were.
+    # The button is disabled now; the box has the focus, and whoever locked goes on from there.
+    notebook.page.wait_for_function("() => document.activeElement.matches('.starvelab-box')")
     press(notebook, "Tab", "Tab")
     assert focused(notebook) == "text: My number"
     record = stored(notebook)["cpu-wall"]
@@ -92,7 +93,8 @@ def test_a_key_pressed_in_a_widget_does_not_reach_the_notebook(shared_notebook, 
     notebook = shared_notebook
     before, place = sources(notebook), active_cell(notebook)
     for part in ("input[type=radio]", "[role=slider]", "button"):
-        notebook.cell(1).locator(part).first.focus()
+        # If a key before this one did reach the notebook, the cell may be gone: fail soon.
+        notebook.cell(1).locator(part).first.focus(timeout=5000)
         press(notebook, *([key] if key != "d" else ["d", "d"]))
     assert sources(notebook) == before
     assert active_cell(notebook) == place

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from starvelab.stages import Cost, Line
 from starvelab.stages.cost import largest, longer, plain
-
-fractions = st.fractions(0, 1000, max_denominator=50)
-costs = st.lists(st.builds(Line, fractions, fractions), min_size=1, max_size=3).map(lambda legs: Cost(tuple(legs)))
+from tests.strategies import costs
 
 
 def test_a_line_is_its_fixed_part_and_so_much_for_each_sample():

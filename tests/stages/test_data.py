@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from starvelab import (
     PUBLISHED,
+    Q_,
     TUTORIAL,
     DataModel,
     Hardware,
     InputError,
     MissingFigureError,
     Models,
-    Q_,
     Storage,
 )
 from starvelab.units import exact
-
 from tests.strategies import bandwidths, sample_sizes
 
 REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
@@ -56,14 +56,22 @@ def test_a_throughput_times_a_size_is_a_demand():
 
 
 @pytest.mark.parametrize(
-    "named", [{"hardware": Hardware.Cloud.A100}, {"storage": Storage.NVMe_Gen4}, {"storage": "7 GB/s"}, {"bandwidth": "7 GB/s"}]
+    "named",
+    [
+        {"hardware": Hardware.Cloud.A100},
+        {"storage": Storage.NVMe_Gen4},
+        {"storage": "7 GB/s"},
+        {"bandwidth": "7 GB/s"},
+    ],
 )
 def test_the_drive_may_be_named_in_four_ways(named):
     assert DataModel().solve(workload_data_rate="7 GB/s", **named).utilization == pytest.approx(1)
 
 
 def test_what_is_named_more_closely_goes_first():
-    check = DataModel().solve(workload_data_rate="1 GB/s", hardware=Hardware.Cloud.A100, storage="1 GB/s", bandwidth="2 GB/s")
+    check = DataModel().solve(
+        workload_data_rate="1 GB/s", hardware=Hardware.Cloud.A100, storage="1 GB/s", bandwidth="2 GB/s"
+    )
     assert check.supply_bw == Q_("2 GB/s")
 
 
@@ -90,7 +98,10 @@ def test_a_missing_drive_is_refused_with_what_to_pass():
             f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {REMEDY}",
         ),
         ({"storage": 7}, f"storage must be an entry of Storage or Hardware or a bandwidth, got 7. {REMEDY}"),
-        ({"bandwidth": "7 GB"}, "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts."),
+        (
+            {"bandwidth": "7 GB"},
+            "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts.",
+        ),
         (
             {"bandwidth": "0 GB/s"},
             "storage bandwidth must be finite and positive, got 0 GB/s. Check the figure and its sign.",
@@ -133,7 +144,11 @@ def test_small_files_read_one_by_one_get_a_twentieth_of_a_hard_disk():
 
 def test_a_bandwidth_and_a_hosts_drive_have_no_latency_to_hide():
     one = PUBLISHED.but(requests_in_flight=1)
-    assert seconds(8, "7 MB", "7 GB/s", one) == seconds(8, "7 MB", Hardware.Cloud.A100, one) == pytest.approx(8e-3)
+    assert (
+        seconds(8, "7 MB", "7 GB/s", one)
+        == seconds(8, "7 MB", Hardware.Cloud.A100, one)
+        == pytest.approx(8e-3)
+    )
 
 
 def test_exact_figures_give_an_exact_cost():

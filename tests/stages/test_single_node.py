@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+
 from starvelab import (
     PUBLISHED,
+    Q_,
     TUTORIAL,
     Hardware,
     InputError,
     MissingFigureError,
     Models,
-    Q_,
     SingleNodeModel,
     Storage,
 )
 from starvelab.units import exact
-
 from tests.strategies import accelerators, assumptions, batch_sizes, models
 
 A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
@@ -34,16 +34,20 @@ def message(error, **arguments):
     return str(caught.value)
 
 
-# ---- The three parts ------------------------------------------------------------------------------------------------
+# ---- The three parts ---------------------------------------------------------------------------------------
 
 
 @given(models, accelerators, batch_sizes, assumptions.filter(lambda a: not a.measured_rates))
 def test_a_step_is_the_larger_of_arithmetic_and_memory_traffic_plus_overhead(model, hardware, batch, assumed):
     found = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batch)
-    compute, memory, overhead = (t.m_as("ms") for t in (found.compute_time, found.memory_time, found.overhead_time))
+    compute, memory, overhead = (
+        t.m_as("ms") for t in (found.compute_time, found.memory_time, found.overhead_time)
+    )
     assert found.latency.m_as("ms") == pytest.approx(max(compute, memory) + overhead)
     assert found.bottleneck == ("Compute" if compute >= memory else "Memory")
-    assert {"compute": compute, "memory": memory, "overhead": overhead}[found.cause] == max(compute, memory, overhead)
+    assert {"compute": compute, "memory": memory, "overhead": overhead}[found.cause] == max(
+        compute, memory, overhead
+    )
 
 
 @given(models, accelerators, batch_sizes, assumptions)
@@ -98,7 +102,7 @@ def test_the_phase_is_that_of_the_assumptions_unless_given():
     assert step(trained).latency == step(phase="training").latency
 
 
-# ---- Measured rates -------------------------------------------------------------------------------------------------
+# ---- Measured rates ----------------------------------------------------------------------------------------
 
 
 def test_a_measured_rate_comes_before_peak_times_efficiency():
@@ -118,7 +122,7 @@ def test_published_efficiency_reproduces_the_rate_that_it_comes_from():
     assert computed.throughput.m_as("img/s") == pytest.approx(2470, rel=5e-3)
 
 
-# ---- Memory ---------------------------------------------------------------------------------------------------------
+# ---- Memory ------------------------------------------------------------------------------------------------
 
 
 def test_training_holds_the_parameters_with_their_state_and_every_activation():
@@ -129,7 +133,9 @@ def test_training_holds_the_parameters_with_their_state_and_every_activation():
 
 
 def test_the_forward_pass_holds_much_less():
-    assert step(phase="forward").memory_needed.m_as("GB") < 0.2 * step(phase="training").memory_needed.m_as("GB")
+    assert step(phase="forward").memory_needed.m_as("GB") < 0.2 * step(phase="training").memory_needed.m_as(
+        "GB"
+    )
 
 
 def test_a_batch_that_does_not_fit_is_flagged_with_the_largest_that_does():
@@ -157,7 +163,7 @@ def test_what_is_not_known_is_not_held_against_a_batch():
     assert (found.memory_needed, found.feasible, found.infeasible_reason) == (None, True, "")
 
 
-# ---- Arrays ---------------------------------------------------------------------------------------------------------
+# ---- Arrays ------------------------------------------------------------------------------------------------
 
 
 @given(models, accelerators, assumptions)
@@ -166,7 +172,14 @@ def test_batches_in_a_row_are_solved_like_each_of_them(model, hardware, assumed)
     many = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batches)
     for at, batch in np.ndenumerate(batches):
         one = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batch)
-        for name in ("latency", "throughput", "compute_time", "memory_time", "overhead_time", "memory_needed"):
+        for name in (
+            "latency",
+            "throughput",
+            "compute_time",
+            "memory_time",
+            "overhead_time",
+            "memory_needed",
+        ):
             assert getattr(many, name)[at] == getattr(one, name)
         for name in ("bottleneck", "cause", "mfu", "feasible"):
             assert getattr(many, name)[at] == getattr(one, name)
@@ -174,22 +187,33 @@ def test_batches_in_a_row_are_solved_like_each_of_them(model, hardware, assumed)
 
 def test_the_exact_cost_and_the_float_cost_are_the_same_number():
     at = {"model": RESNET50, "hardware": A100}
-    assert float(SingleNodeModel().cost(**at, figure=exact).at(256)) == pytest.approx(SingleNodeModel().cost(**at).at(256))
+    assert float(SingleNodeModel().cost(**at, figure=exact).at(256)) == pytest.approx(
+        SingleNodeModel().cost(**at).at(256)
+    )
 
 
-# ---- Bad input ------------------------------------------------------------------------------------------------------
+# ---- Bad input ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"model": "ResNet50"}, "model must be an entry of Models, got 'ResNet50'. Pass for example Models.ResNet50."),
+        (
+            {"model": "ResNet50"},
+            "model must be an entry of Models, got 'ResNet50'. Pass for example Models.ResNet50.",
+        ),
         (
             {"hardware": Storage.HDD},
             "hardware must be an entry of Hardware, got Storage.HDD. Pass for example Hardware.Cloud.A100.",
         ),
-        ({"precision": "int8"}, "precision must be one of fp32, tf32, bf16, fp16, got 'int8'. Pass one of these."),
-        ({"phase": "both"}, "phase must be one of forward, training, got 'both'. Training is forward and backward."),
+        (
+            {"precision": "int8"},
+            "precision must be one of fp32, tf32, bf16, fp16, got 'int8'. Pass one of these.",
+        ),
+        (
+            {"phase": "both"},
+            "phase must be one of forward, training, got 'both'. Training is forward and backward.",
+        ),
         ({"phase": ""}, "phase must be one of forward, training, got ''. Training is forward and backward."),
         ({"batch_size": 0}, "batch_size must be finite and positive, got 0. Check the figure and its sign."),
         ({"batch_size": 2.5}, "batch_size must be a whole number, got 2.5. Round it to the one you mean."),

@@ -8,7 +8,16 @@ import inspect
 import pickle
 
 import pytest
-from starvelab import PUBLISHED, TUTORIAL, DataModel, InputError, SingleNodeModel, TransferModel, TransformationModel
+
+from starvelab import (
+    PUBLISHED,
+    TUTORIAL,
+    DataModel,
+    InputError,
+    SingleNodeModel,
+    TransferModel,
+    TransformationModel,
+)
 
 MODELS = [DataModel, TransformationModel, TransferModel, SingleNodeModel]
 

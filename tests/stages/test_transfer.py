@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from starvelab import PUBLISHED, Hardware, InputError, Links, MissingFigureError, Q_, Storage, TransferModel
 
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Links, MissingFigureError, Storage, TransferModel
 from tests.strategies import bandwidths, batch_sizes, sample_sizes
 
 REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
@@ -51,7 +51,8 @@ def test_batches_in_a_row_give_times_in_a_row():
 
 def test_a_link_without_the_figure_is_refused_with_what_to_pass():
     assert message(MissingFigureError, link=Hardware.Cloud.A100, pinned=False) == (
-        f"TransferModel needs link_bandwidth_pageable_sustained, and NVIDIA A100 80GB SXM lists none. {REMEDY}"
+        "TransferModel needs link_bandwidth_pageable_sustained, and NVIDIA A100 80GB SXM lists none. "
+        f"{REMEDY}"
     )
     assert message(MissingFigureError, link=Links.NVLink_C2C, pinned=False) == (
         f"TransferModel needs bandwidth_pageable_sustained, and NVIDIA NVLink-C2C lists none. {REMEDY}"
@@ -61,15 +62,24 @@ def test_a_link_without_the_figure_is_refused_with_what_to_pass():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"link": Storage.HDD}, f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}"),
+        (
+            {"link": Storage.HDD},
+            f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}",
+        ),
         ({"link": 32}, f"link must be an entry of Links or Hardware or a bandwidth, got 32. {REMEDY}"),
         ({"link": "32 GB"}, "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
         (
             {"link": "-32 GB/s"},
             "link bandwidth must be finite and positive, got -32 GB/s. Check the figure and its sign.",
         ),
-        ({"sent_size": 602112}, 'sent_size needs a unit, got the bare int 602112. Write for example Q_(602112, "KB").'),
-        ({"sent_size": "0 B"}, "sent_size must be finite and positive, got 0 B. Check the figure and its sign."),
+        (
+            {"sent_size": 602112},
+            'sent_size needs a unit, got the bare int 602112. Write for example Q_(602112, "KB").',
+        ),
+        (
+            {"sent_size": "0 B"},
+            "sent_size must be finite and positive, got 0 B. Check the figure and its sign.",
+        ),
         ({"batch_size": 2.5}, "batch_size must be a whole number, got 2.5. Round it to the one you mean."),
     ],
 )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starvelab import PUBLISHED, InputError, Q_, TransformationModel
 
+from starvelab import PUBLISHED, Q_, InputError, TransformationModel
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
 STEP = Q_("10 ms")
@@ -41,7 +41,9 @@ def test_a_fast_cpu_is_none_and_the_accelerator_is_always_busy():
 @given(batch_sizes, sample_sizes, supply_rates)
 def test_a_tie_is_no_bottleneck(batch, size, rate):
     cost = TransformationModel().cost(sample_size=size, cpu_throughput=rate).at(batch)
-    found = wall(batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=Q_(cost, "s"))
+    found = wall(
+        batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=Q_(cost, "s")
+    )
     assert not found.is_bottleneck
     assert found.accelerator_utilization == pytest.approx(1)
 

@@ -50,7 +50,10 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
         (25, "Hit", ""),
         (15, "Hit", ""),
         (25.2, "Miss", " You were 26 % above it."),
-        (10, "Miss", " You were 50 % below it."),
+        (12, "Miss", " You were 40 % below it."),
+        (-20, "Miss", " You were 200 % below it."),
+        (60, "Miss", " That is 3 times as much."),
+        (8, "Miss", " The answer is 2.5 times as much."),
     ],
 )
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
@@ -59,6 +62,14 @@ def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, of
     assert shown[0].startswith(f"{word}. You predicted {answer} %, on ")
     assert shown[0].endswith(f"The answer: 20 %.{off}")
     assert predictions()["busy"]["hit"] is (word == "Hit")
+
+
+@pytest.mark.parametrize(("answer", "word"), [(0, "Hit"), (3, "Miss")])
+def test_nothing_but_zero_is_near_zero(shown, answer, word):
+    predict("busy", answer, unit="%")
+    reveal("busy", 0)
+    assert shown[0].startswith(f"{word}. You predicted {answer} %")
+    assert shown[0].endswith("The answer: 0 %.")
 
 
 def test_how_near_is_near_may_be_said(shown):

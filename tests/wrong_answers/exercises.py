@@ -2,7 +2,7 @@
 
 It reads notebooks and TOML files; it runs nothing and knows nothing of nbgrader's course folder.
 
-A TOML file beside this one holds, under the id of an answer cell, any number of ``wrong`` and ``right`` answers:
+A TOML file holds, under the id of an answer cell, any number of ``wrong`` and ``right`` answers:
 
 ``mistake`` or ``way``
     What the learner did, in words.
@@ -11,7 +11,7 @@ A TOML file beside this one holds, under the id of an answer cell, any number of
 ``named``
     What the visible check says of a wrong answer, or a part of it.
 ``caught = "hidden"``
-    Instead of ``named``: the visible check cannot see it. ``named_by_hidden`` is then what the hidden check says.
+    Instead of ``named``: the visible check cannot see it. ``named_by_hidden``: the hidden one names it so.
 ``earns``
     Points that a wrong answer keeps, where an exercise gives partial credit; 0 unless given.
 """
@@ -146,9 +146,9 @@ def exercises(assignment: str = "starving-the-gpu") -> tuple[Exercise, ...]:
 
 
 def _answer(given: dict, stub: str, points: float = 0.0) -> Answer:
-    unknown = given.keys() - KEYS
-    if unknown or ("named" in given) == ("caught" in given) and "mistake" in given:
-        raise ValueError(f"An answer takes {', '.join(sorted(KEYS))}, and one of named and caught; got {given}.")
+    if given.keys() - KEYS or ("mistake" in given and ("named" in given) == ("caught" in given)):
+        takes = ", ".join(sorted(KEYS))
+        raise ValueError(f"An answer takes {takes}; a wrong one either named or caught. Got {given}.")
     return Answer(
         what=given.get("mistake") or given["way"],
         source=given["cell"].strip() if "cell" in given else _fill(stub, given["body"].strip()),

@@ -1,0 +1,55 @@
+"""Seconds to run each solution notebook from its first cell to its last, with a kernel of its own.
+
+Each runs in a copy of its folder: what it writes there, such as predictions, never reaches the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .report import REPOSITORY, machine, options, spread
+
+
+def seconds(notebook: Path) -> float:
+    """Time to run a copy of a notebook, the start of its kernel included."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(shutil.copytree(notebook.parent, Path(scratch) / notebook.parent.name))
+        client = NotebookClient(
+            nbformat.read(folder / notebook.name, as_version=4),
+            timeout=300,
+            resources={"metadata": {"path": str(folder)}},
+        )
+        start = time.perf_counter()
+        client.execute(stderr=subprocess.DEVNULL)  # ipykernel warns of how it talks to us
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = options(__doc__, rounds=1)
+    parser.add_argument("assignments", nargs="*", help="folders of solutions/ (default: all)")
+    asked = parser.parse_args()
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    os.environ.setdefault("MPLBACKEND", "agg")
+    folders = sorted({path.parent for path in (REPOSITORY / "solutions").glob("*/*.ipynb")})
+    folders = [folder for folder in folders if not asked.assignments or folder.name in asked.assignments]
+    print(machine())
+    print("1 turn" if asked.rounds == 1 else f"{asked.rounds} turns, median (quartiles)")
+    for folder in folders:
+        notebooks = sorted(folder.glob("*.ipynb"))
+        found = {notebook.stem: [seconds(notebook) for _ in range(asked.rounds)] for notebook in notebooks}
+        for name, times in found.items():
+            print(f"  {name:<28} {spread(times)} s")
+        totals = [sum(turn) for turn in zip(*found.values(), strict=True)]
+        print(f"{folder.name}: {len(notebooks)} notebooks, {spread(totals)} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What the benchmarks share: notes on the machine, medians with their spread, the other side's interpreter.
+
+It measures nothing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+NOT_MEASURED = "mlsysim {} was not measured: name its interpreter with --mlsysim (see benchmarks/__init__.py)"
+
+
+def machine() -> str:
+    """The interpreter and the processors that the figures belong to."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    model = _processor()
+    return f"Python {platform.python_version()}, {platform.system()}, {count} CPUs ({model or 'unknown'})"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Median, and the quartiles around it."""
+    if len(values) < 2:
+        return f"{values[0]:.{digits}g}"
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{_plain(middle, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number without exponent: 1234567 stays readable as 1,230,000."""
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Theirs over ours, turn by turn."""
+    return [their / our for our, their in zip(ours, theirs, strict=True)]
+
+
+def options(description: str, *, variable: str | None = None, rounds: int) -> argparse.ArgumentParser:
+    """The options of a benchmark; `variable` is the environment variable of the other side's interpreter."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"turns of each side (default {rounds})")
+    if variable is not None:
+        parser.add_argument(
+            "--mlsysim",
+            metavar="PYTHON",
+            default=os.environ.get(variable),
+            help=f"interpreter of the environment with mlsysim (default: ${variable})",
+        )
+    return parser

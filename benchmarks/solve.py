@@ -1,0 +1,95 @@
+"""Single solves per second, and points per second of a sweep, beside mlsysim 0.1.1's solver called in a loop.
+
+Both sides run in one process, that of mlsysim's environment: the lab's model needs numpy and pint, which
+mlsysim brings. A point of the sweep is a whole pipeline for the lab, and the accelerator alone for mlsysim.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread
+
+SIDE = 1000  # of the sweep: batch sizes times workers
+
+
+def per_second(call: Callable[[], object], seconds: float = 0.3) -> float:
+    """How often a call can be made in a second."""
+    count, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        call()
+        count += 1
+    return count / elapsed
+
+
+def ours() -> dict[str, Callable[[], object]]:
+    """The lab's calls, by what they are."""
+    import numpy as np
+
+    from starvelab import Hardware, Models, Pipeline, SingleNodeModel, sweep
+
+    solver, model, hardware = SingleNodeModel(), Models.ResNet50, Hardware.Cloud.A100
+    pipeline = Pipeline(model=model, hardware=hardware)
+    values = np.arange(1, SIDE + 1)
+    return {
+        "single solve": lambda: solver.solve(model=model, hardware=hardware, batch_size=256),
+        "pipeline solve": lambda: pipeline.solve(batch_size=256),
+        "sweep": lambda: sweep(pipeline, batch_size=values, workers=values),
+    }
+
+
+def theirs() -> Callable[[], object] | None:
+    """Their solver's call, or None where it is not installed."""
+    if importlib.util.find_spec("mlsysim") is None:
+        return None
+    import mlsysim
+    from mlsysim.core.solver import SingleNodeModel
+
+    solver, model, hardware = SingleNodeModel(), mlsysim.Models.ResNet50, mlsysim.Hardware.Cloud.A100
+    return lambda: solver.solve(model=model, hardware=hardware, batch_size=256, precision="fp16")
+
+
+def run(rounds: int) -> None:
+    """Measure in this interpreter."""
+    calls, other = ours(), theirs()
+    if other is not None:
+        calls["mlsysim solve"] = other
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            found[name].append(per_second(call))
+    points = [SIDE**2 * rate for rate in found["sweep"]]
+    print(machine())
+    print(f"{rounds} turns, median (quartiles)")
+    print(f"single solve     {spread(found['single solve'])} per second")
+    print(f"pipeline solve   {spread(found['pipeline solve'])} per second")
+    print(f"sweep            {spread([1 / rate for rate in found['sweep']])} s for {SIDE**2:,} points,")
+    print(f"                 {spread(points)} points per second")
+    if other is None:
+        print(NOT_MEASURED.format("0.1.1"))
+        return
+    base = found["mlsysim solve"]
+    print(f"mlsysim solve    {spread(base)} per second")
+    print("rate of the lab over that of mlsysim:")
+    for name, rates in (*list(found.items())[:2], ("sweep", points)):
+        print(f"  {name:<14} {spread(ratios(base, rates))}")
+
+
+def main() -> None:
+    asked = options(__doc__, variable="STARVELAB_MLSYSIM_0_1", rounds=9).parse_args()
+    if not asked.mlsysim:
+        run(asked.rounds)
+        return
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "STARVELAB_MLSYSIM_0_1": ""}
+    command = [asked.mlsysim, "-m", "benchmarks.solve", "--rounds", str(asked.rounds)]
+    raise SystemExit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""How many workers: exactly enough, and whether the host could have them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Datasets,
+    Hardware,
+    InputError,
+    Links,
+    Models,
+    Pipeline,
+    Storage,
+    workers_needed,
+)
+from starvelab.analysis.workers import fewest_workers
+from starvelab.units import exact
+from tests.strategies import pipelines, shares
+
+WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+SCANS = WALL.but(sample_size="5 MB")
+CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
+
+
+def slack(pipe, workers, batch):
+    """Exact seconds that the accelerator takes longer than the CPU."""
+    costs = pipe.but(workers=workers).resource_costs(exact)
+    return costs["accelerator"].at(batch) - costs["CPU"].at(batch)
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()))
+def test_that_many_workers_are_enough_and_one_less_is_not(pipe):
+    needed = workers_needed(pipe)
+    if needed.workers is None:
+        most = min(pipe.assumptions.peak_workers, 10**6)
+        assert slack(pipe, most, pipe.batch_size) < 0
+        return
+    assert slack(pipe, needed.workers, pipe.batch_size) >= 0
+    if needed.workers > 1:
+        assert slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none(), storage=st.none(), link=st.none()))
+def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
+    needed = workers_needed(pipe)
+    assume(needed.workers)
+    assert pipe.solve(workers=needed.workers).binding == "accelerator"
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()), st.integers(1, 10**6))
+def test_enough_at_any_batch_is_enough_at_each(pipe, batch):
+    needed = workers_needed(pipe, batch_size="any")
+    assert needed.batch_size is None
+    if needed.workers is not None:
+        assert slack(pipe, needed.workers, batch) >= 0
+
+
+@given(st.fractions(1, 100, max_denominator=1000), shares, shares)
+def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
+    curve = TUTORIAL.but(contention=contention, coherency=coherency / 100)
+    found = fewest_workers(speedup, curve)
+    if found is None:
+        assert curve.speedup(min(curve.peak_workers, 10**9), exact) < speedup
+    else:
+        assert curve.speedup(found, exact) >= speedup
+        assert found == 1 or curve.speedup(found - 1, exact) < speedup
+
+
+@given(st.fractions(1, 1000, max_denominator=1000))
+def test_linear_workers_are_the_speed_up_rounded_up(speedup):
+    assert fewest_workers(speedup, TUTORIAL) == ceil(speedup)
+
+
+def test_workers_that_only_contend_never_reach_the_inverse_of_their_contention():
+    half = TUTORIAL.but(contention=0.5)
+    assert fewest_workers(Fraction(19, 10), half) == 19
+    assert fewest_workers(Fraction(2), half) is None
+    assert fewest_workers(Fraction(1), TUTORIAL.but(contention=1)) == 1
+
+
+def test_a_tie_needs_no_further_worker():
+    # 4 workers' worth of samples take exactly as long as the accelerator.
+    own = WALL.resource_costs(exact)["accelerator"].at(256)
+    rate = Fraction(256) / own / 4
+    pipe = WALL.but(worker_rate=Q_(float(f"{float(rate):.9g}"), "img/s"))
+    assert workers_needed(pipe).workers in (4, 5)
+    assert fewest_workers(Fraction(4), TUTORIAL) == 4
+
+
+def test_32_9973_workers_are_33_and_435_9968_are_436():
+    assert workers_needed(SCANS).exact == pytest.approx(435.99681, abs=5e-6)
+    assert workers_needed(SCANS).workers == 436
+    assert fewest_workers(Fraction("32.9973"), TUTORIAL) == 33
+
+
+def test_44_workers_at_batch_256_are_more_than_a_host_has_and_read_more_than_its_drive():
+    needed = workers_needed(WALL)
+    assert needed.workers == 44
+    assert not needed.feasible
+    assert needed.obstacles == (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")
+    assert str(needed) == f"44 workers are enough at batch 256. {' '.join(needed.obstacles)}"
+
+
+def test_436_workers_meet_the_cores_the_drive_and_the_link():
+    needed = workers_needed(SCANS)
+    assert needed.demand.m_as("GB/s") == pytest.approx(109, abs=0.05)
+    assert needed.obstacles == (
+        CORES,
+        "Reading would take 109 GB/s, and the drive gives 7 GB/s.",
+        "Copying would take 109 GB/s, and the link gives 32 GB/s.",
+    )
+
+
+def test_the_pipelines_own_drive_and_link_go_before_those_of_the_host():
+    rich = WALL.but(batch_size=64, storage="100 GB/s", link=Links.NVLink_C2C)
+    assert workers_needed(rich).obstacles == (CORES,)
+    poor = WALL.but(batch_size=22, workers=1, storage="1 GB/s", link="1 GB/s", sent_size="1 MB")
+    assert workers_needed(poor).obstacles == (
+        "Reading would take 1.967 GB/s, and the drive gives 1 GB/s.",
+        "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
+    )
+
+
+def test_latency_counts_against_a_drive_that_serves_one_request_at_a_time():
+    one = WALL.but(batch_size=22, storage=Storage.HDD, assumptions=TUTORIAL.but(requests_in_flight=1))
+    assert "and the drive gives 0.0323 GB/s." in workers_needed(one).obstacles[0]
+
+
+def test_what_the_catalogue_does_not_know_is_no_obstacle():
+    needed = workers_needed(SCANS.but(hardware=Hardware.Cloud.T4, batch_size=256))
+    assert not any("drive" in obstacle or "cores" in obstacle for obstacle in needed.obstacles)
+
+
+def test_few_workers_on_a_good_host_are_feasible():
+    kits = Pipeline(
+        model=Models.UNet3D,
+        hardware=Hardware.Cloud.A100,
+        batch_size=7,
+        sample_size=Datasets.KiTS19.sample_size,
+        worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
+        storage=Storage.NVMe_Gen4,
+        assumptions=PUBLISHED,
+    )
+    needed = workers_needed(kits)
+    assert (needed.workers, needed.feasible, needed.obstacles) == (3, True, ())
+    assert str(needed) == "3 workers are enough at batch 7."
+
+
+def test_where_no_number_of_workers_is_enough_the_reason_is_given():
+    slow = WALL.but(worker_rate="100 img/s", assumptions=PUBLISHED)
+    needed = workers_needed(slow)
+    assert (needed.workers, needed.feasible) == (None, False)
+    assert needed.obstacles[0] == (
+        "Workers get in each other's way: together they reach at most 17.8 times what one does, and it "
+        "would take 24.7 times."
+    )
+    assert str(needed).startswith(
+        "No number of workers is enough at batch 256. Workers get in each other's way"
+    )
+    contending = WALL.but(assumptions=TUTORIAL.but(contention=0.1))
+    assert "at most 10 times what one does" in workers_needed(contending).obstacles[0]
+
+
+def test_the_answer_for_any_batch_says_so():
+    assert str(workers_needed(WALL, batch_size="any")).startswith("77 workers are enough at any batch size.")
+
+
+def test_the_pipelines_number_of_workers_does_not_matter():
+    assert (
+        workers_needed(WALL.but(workers=3))
+        == workers_needed(WALL)
+        == workers_needed(WALL.but(workers=[1, 2]))
+    )
+
+
+def test_a_batch_size_that_is_asked_for_goes_before_the_pipelines():
+    assert workers_needed(WALL, batch_size=64).workers == 20
+    assert workers_needed(WALL.but(batch_size=[1, 2]), batch_size=64).workers == 20
+
+
+@pytest.mark.parametrize(
+    ("pipe", "asked", "expected"),
+    [
+        (
+            WALL.but(cpu_throughput="2 GB/s"),
+            {},
+            "workers_needed counts workers, got a pipeline with cpu_throughput. "
+            "Pass cpu_throughput=None, and worker_rate if need be.",
+        ),
+        (
+            WALL.but(overlap=False),
+            {},
+            "workers_needed looks at stages that overlap, got overlap=False: then the accelerator always "
+            "waits. "
+            "Pass overlap=True.",
+        ),
+        (
+            WALL.but(batch_size=[1, 2]),
+            {},
+            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+        (
+            WALL,
+            {"batch_size": 2.5},
+            "batch_size must be a whole number, got 2.5. Round it to the one you mean.",
+        ),
+        (
+            WALL,
+            {"batch_size": "all"},
+            "batch_size must be a whole number, got 'all'. Pass an int such as 256.",
+        ),
+        (
+            WALL,
+            {"batch_size": [1, 2]},
+            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+    ],
+)
+def test_a_question_without_one_answer_is_refused(pipe, asked, expected):
+    with pytest.raises(InputError) as caught:
+        workers_needed(pipe, **asked)
+    assert str(caught.value) == expected

@@ -1,0 +1,264 @@
+"""A round with stock nbgrader, as an instructor runs it, and the submissions that are handed in.
+
+It knows what each submission has to earn; whether it does is for the tests to say.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook
+
+from starvelab.widgets import predict
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "wrong_answers"))
+
+from exercises import REPOSITORY, Answer, Exercise, exercises, graded_cells
+
+ASSIGNMENT = "starving-the-gpu"
+ALL = exercises(ASSIGNMENT)
+MISTAKEN = [f"mistaken-{number}" for number in range(10)]
+
+PREDICTIONS = {
+    "baseline": 20000, "storage-check": "It is just enough", "cpu-wall": 36, "crossover": 32,
+    "worker-fix": 437, "batch-64": "The CPU", "medical": 30, "dali": "The drive",
+}  # fmt: skip
+
+# The manually graded cells, with their notebooks and what is handed in: words, and what must not stay live.
+ESSAYS = {
+    "explain-wall": (
+        "03_cpu_wall",
+        "The workers set the step. <script>alert('essay')</script> A faster GPU only waits longer.",
+    ),
+    "explain-audit": (
+        "06_your_turn",
+        'Who measured it? <a href="javascript:alert(1)">Here</a> or [there](javascript:alert(8))'
+        '<img src="x" onerror="alert(1)" alt="no">',
+    ),
+}
+MARKS = {"perfect": (6.0, 4.0), "honest-noise": (4.0, 1.5)}
+COMMENT = "Name the *resource*."
+
+# What people leave in their notebooks.
+SCRATCH = (
+    'import sys, warnings\nwarnings.warn("this will be removed")\nprint("careful", file=sys.stderr)\n2 + 2',
+    'from IPython.display import HTML, SVG, Javascript, display\ndisplay(Javascript("alert(2)"))\n'
+    'display(HTML("<script>alert(3)</script><b onclick=alert(4)>bold</b><iframe src=//a.org></iframe>"))\n'
+    "display(SVG(\"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(5)'><script>6</script></svg>\"))",
+    "1 / 0",
+)
+NOISE = 'import sys, warnings\nwarnings.warn("soon deprecated")\nprint("debug")\nprint("!", file=sys.stderr)'
+
+
+@dataclass
+class Round:
+    """Where a round takes place, what was run, and what is to be expected of it.
+
+    Attributes
+    ----------
+    repository, course : Path
+        A copy of the repository, and the course folder.
+    before : dict
+        The files of the repository before the round, by path.
+    expected : dict of dict
+        For each student the points of each test cell.
+    mistakes : dict of dict
+        For each student with mistakes, which answer went to which test cell.
+    printed : dict
+        What each command printed.
+    """
+
+    repository: Path
+    course: Path
+    before: dict[str, bytes] = field(default_factory=dict)
+    expected: dict[str, dict[str, float]] = field(default_factory=dict)
+    mistakes: dict[str, dict[str, Answer]] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, folder: Path) -> Round:
+        """Copy what an instructor has, so that nothing that is run here reaches the repository."""
+        it = cls(repository=folder / "repository", course=folder / "course")
+        for name in ("solutions", "labs"):
+            shutil.copytree(
+                REPOSITORY / name,
+                it.repository / name,
+                ignore=shutil.ignore_patterns("predictions.json*", "__pycache__", ".ipynb_checkpoints"),
+            )
+        shutil.copy(REPOSITORY / "nbgrader_config.py", it.repository)
+        it.before = it.files()
+        return it
+
+    def nbgrader(self, command: str, *arguments: str) -> None:
+        """Run a command of nbgrader, and keep what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "nbgrader", command, *arguments],
+            cwd=self.repository,
+            env={**os.environ, "STARVELAB_COURSE": str(self.course), "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+        )
+        self.printed[command] = done.stdout + done.stderr
+        assert done.returncode == 0, self.printed[command]
+
+    # --- handing in -----------------------------------------------------------------------------------
+
+    def hand_in(
+        self,
+        student: str,
+        expected: dict[str, float],
+        *,
+        cells: Mapping[str, str],
+        predictions: Mapping | None = None,
+    ) -> Path:
+        """Fill `cells` of the released notebooks and put them where an instructor collects them."""
+        folder = self._collect(student, "labs", expected, predictions)
+        for path in folder.glob("*.ipynb"):
+            notebook = nbformat.read(path, as_version=4)
+            for cell in notebook.cells:
+                cell.source = cells.get(cell.id, cell.source)
+            nbformat.write(notebook, path)
+        return folder
+
+    def hand_in_the_solution(self, student: str, predictions: Mapping | None = None) -> Path:
+        """Hand in the instructor's notebooks as they are."""
+        return self._collect(student, "solutions", {one.test_id: one.points for one in ALL}, predictions)
+
+    def _collect(self, student: str, origin: str, expected: dict, predictions: Mapping | None) -> Path:
+        self.expected[student] = expected
+        folder = self.course / "submitted" / student / ASSIGNMENT
+        shutil.copytree(self.repository / origin / ASSIGNMENT, folder, ignore=shutil.ignore_patterns("*.py"))
+        for key, answer in (predictions or {}).items():
+            predict(key, answer, folder=folder)
+        return folder
+
+    # --- what came of it ------------------------------------------------------------------------------
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the repository, by its path."""
+        return {
+            path.relative_to(self.repository).as_posix(): path.read_bytes()
+            for path in self.repository.rglob("*")
+            if path.is_file()
+        }
+
+    def gradebook(self) -> Gradebook:
+        """The gradebook, to be used in a `with`."""
+        return Gradebook(f"sqlite:///{self.course / 'gradebook.db'}")
+
+    def grades(self, student: str) -> dict[str, tuple[float | None, float | None, bool]]:
+        """Points by test and by hand, and whether the latter are due, by the id of the cell."""
+        with self.gradebook() as book:
+            return {
+                grade.name: (grade.auto_score, grade.manual_score, grade.needs_manual_grade)
+                for notebook in book.find_submission(ASSIGNMENT, student).notebooks
+                for grade in notebook.grades
+            }
+
+    def scores(self, student: str) -> dict[str, float | None]:
+        """Points by test, by the id of the test cell."""
+        grades = self.grades(student)
+        return {one.test_id: grades[one.test_id][0] for one in ALL}
+
+    def exported(self) -> dict[str, dict[str, str]]:
+        """Rows of the exported table, by student."""
+        with (self.course / "grades.csv").open(encoding="utf-8", newline="") as file:
+            return {row["student_id"]: row for row in csv.DictReader(file)}
+
+    def page(self, student: str, notebook: str) -> str:
+        """The feedback page for a notebook."""
+        folder = self.course / "feedback" / student / ASSIGNMENT
+        return (folder / f"{notebook}.html").read_text(encoding="utf-8")
+
+
+def hand_everything_in(it: Round) -> None:
+    """One submission of each kind, and one for each student with mistakes."""
+    it.hand_in_the_solution("perfect", predictions=PREDICTIONS)
+    it.hand_in_the_solution("perfect-without-predictions-file")
+    it.hand_in("blank", {one.test_id: 0.0 for one in ALL}, cells={})
+    half = [one for one in ALL[::2] if one.answer_id != "without-widgets"]
+    it.hand_in(
+        "half",
+        {one.test_id: one.points if one in half else 0.0 for one in ALL} | {"predictions-test": 1.5},
+        cells={one.answer_id: one.solution for one in half},
+        predictions=dict(list(PREDICTIONS.items())[:4]),
+    )
+    hand_in_the_mistakes(it)
+    hand_in_honest_noise(it)
+
+
+def hand_in_the_mistakes(it: Round) -> None:
+    """Deal out every wrong answer; where a student gets none, the answer is right in an odd way."""
+    it.mistakes = {student: {} for student in MISTAKEN}
+    hands = list(it.mistakes.values())
+    dealt = 0
+    for one in ALL:
+        assert len(one.wrong) < len(MISTAKEN), "somebody has to get it right"
+        for answer in one.wrong:
+            hands[dealt % len(hands)][one.test_id] = answer
+            dealt += 1
+    for number, (student, wrong) in enumerate(it.mistakes.items()):
+        given = {one: wrong.get(one.test_id, one.right[number % len(one.right)]) for one in ALL}
+        it.hand_in(
+            student,
+            {one.test_id: answer.earns for one, answer in given.items()},
+            cells={one.answer_id: answer.source for one, answer in given.items()},
+        )
+
+
+def hand_in_honest_noise(it: Round) -> None:
+    """Right answers in notebooks that look lived in: warnings, scratch and deleted cells, other files."""
+    folder = it.hand_in(
+        "honest-noise",
+        {one.test_id: one.points for one in ALL},
+        cells={one.answer_id: noisy(one) for one in ALL} | {name: text for name, (_, text) in ESSAYS.items()},
+        predictions=PREDICTIONS,
+    )
+    for path in folder.glob("*.ipynb"):
+        notebook = nbformat.read(path, as_version=4)
+        known = graded_cells(path)
+        unmarked = [cell.id for cell in notebook.cells if cell.cell_type == "code" and cell.id not in known]
+        # A test cell that was deleted by accident comes back; any other is nobody's business.
+        deleted = {"throughput-test", unmarked[-1]}
+        notebook.cells = [cell for cell in notebook.cells if cell.id not in deleted]
+        notebook.cells[3:3] = [nbformat.v4.new_code_cell(source) for source in SCRATCH]
+        notebook.cells.append(nbformat.v4.new_markdown_cell("<script>alert(7)</script> my notes: 2 > 1"))
+        nbformat.write(notebook, path)
+    for name, text in {
+        "notes.txt": "to do",
+        "data/timings.csv": "1,2",
+        "math.py": "raise SystemExit",
+        ".ipynb_checkpoints/01_compute_baseline-checkpoint.ipynb": "{}",
+        "scratch.ipynb": nbformat.writes(nbformat.v4.new_notebook()),
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def noisy(exercise: Exercise) -> str:
+    """The solution, printing and warning whenever it is called."""
+    lines = exercise.solution.splitlines()
+    start = next(number for number, line in enumerate(lines) if "BEGIN SOLUTION" in line)
+    margin = lines[start].removesuffix(lines[start].lstrip())
+    return "\n".join([*lines[:start], *(margin + line for line in NOISE.splitlines()), *lines[start:]])
+
+
+def mark_essays(it: Round) -> None:
+    """What an instructor does in formgrader: points and a comment for each essay that waits for them."""
+    with it.gradebook() as book:
+        for student, marks in MARKS.items():
+            for (cell, (notebook, _)), points in zip(ESSAYS.items(), marks, strict=True):
+                grade = book.find_grade(cell, notebook, ASSIGNMENT, student)
+                assert grade.needs_manual_grade, f"{cell} of {student} does not wait for a person"
+                grade.manual_score = points
+                grade.needs_manual_grade = False
+                book.find_comment(cell, notebook, ASSIGNMENT, student).manual_comment = COMMENT
+        book.db.commit()

@@ -1,0 +1,69 @@
+"""Imports point downward: the contract holds, it can be broken, and it is written the same in both places."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import starvelab
+
+
+def lint_imports(folder):
+    """Run import-linter there; its command has no module to run with ``python -m``."""
+    code = "import sys; sys.path.insert(0, ''); from importlinter.cli import lint_imports_command as c; c()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def contracts(repository):
+    pyproject = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    return pyproject["tool"]["importlinter"]["contracts"]
+
+
+def test_imports_point_downward(repository):
+    done = lint_imports(repository)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 kept, 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("units.py", "from . import pipeline", "Imports point downward BROKEN"),
+        ("stages/data.py", "import matplotlib", "The model draws nothing BROKEN"),
+        ("nowhere.py", "", "nowhere"),
+    ],
+)
+def test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place_is_noticed(
+    repository, tmp_path, module, line, broken
+):
+    shutil.copytree(
+        repository / "starvelab", tmp_path / "starvelab", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(repository / "pyproject.toml", tmp_path)
+    with (tmp_path / "starvelab" / module).open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    done = lint_imports(tmp_path)
+    assert done.returncode != 0
+    assert broken in done.stdout + done.stderr
+
+
+def test_the_layers_of_the_docstring_are_those_of_the_contract(contracts):
+    block = re.search(r"::\n\n(.*?)\n\n", starvelab.__doc__, flags=re.DOTALL).group(1)
+    written = [set(line.split("  ")[0].split(" | ")) for line in (row.strip() for row in block.splitlines())]
+    layers = next(contract for contract in contracts if contract["type"] == "layers")["layers"]
+    assert written == [set(re.split(r" [:|] ", layer)) for layer in layers]
+
+
+def test_every_module_of_the_model_is_kept_from_drawing(contracts):
+    layers = next(contract for contract in contracts if contract["type"] == "layers")["layers"]
+    names = {f"starvelab.{name}" for layer in layers for name in re.split(r" [:|] ", layer)}
+    forbidden = next(contract for contract in contracts if contract["type"] == "forbidden")
+    assert set(forbidden["source_modules"]) == names - {"starvelab.widgets", "starvelab.show"}

@@ -1,0 +1,199 @@
+"""Every number in the notebooks' prose is computed from the package, cited, or set by the exercise itself.
+
+`golden/prose.toml` holds the accounts; this file finds the numbers and settles them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from fractions import Fraction
+from functools import cache
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import pytest
+
+import starvelab
+from starvelab.catalogue import measured_rate
+
+TESTS = Path(__file__).parent
+WALKTHROUGH = TESTS.parent / "solutions" / "starving-the-gpu"
+NOTEBOOKS = sorted(path.stem for path in WALKTHROUGH.glob("*.py"))
+LEDGER = tomllib.loads((TESTS / "golden" / "prose.toml").read_text(encoding="utf-8"))
+WAYS = {"expr", "holds", "cited", "given"}
+
+# What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
+NO_PROSE = re.compile(
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|(?<=\])\([^)]*\)|<[^>]*>"
+    r"|\(\d+ points?\b[^)]*\)|- \d+ points?\b"
+    r"|\b(?:[Hh]int|[Nn]otebook|[Ee]xercise|Case) \d+(?:\.\d+)?"
+    r"|^#* ?\d+\. ",
+    re.DOTALL | re.MULTILINE,
+)
+QUESTION = re.compile(r'predict\([^)]*question="([^"]*)"')
+COUNTED = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen")
+WORDS = {word: str(n) for n, word in enumerate(COUNTED, start=6)}
+# Digits in a name (A100, ResNet-50) belong to the name.
+NUMBER = re.compile(rf"(?<![\w.-])\d+(?:,\d{{3}})*(?:\.\d+)?(?!\w)|\b(?i:{'|'.join(WORDS)})\b")
+
+
+@cache
+def prose(name: str) -> str:
+    """The markdown of a notebook and what its predictions ask, without what is no prose, on one line."""
+    cells = jupytext.read(WALKTHROUGH / f"{name}.py", fmt="py:percent").cells
+    read = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    asked = [text for cell in cells if cell.cell_type == "code" for text in QUESTION.findall(cell.source)]
+    text = "\n\n".join([*read, *asked])
+    return " ".join(NO_PROSE.sub(" ", text).replace("*", "").split())
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text as digits: "Eight of 2,470" has 8 and 2470."""
+    return [WORDS.get(word.lower(), word.replace(",", "")) for word in NUMBER.findall(text)]
+
+
+def places(phrase: str, text: str) -> list[range]:
+    """Where a phrase stands in a text with its numbers whole: "5 ms" does not stand in "15 ms"."""
+    found = (range(m.start(), m.end()) for m in re.finditer(re.escape(phrase), text))
+    edges = {edge for m in NUMBER.finditer(text) for edge in range(m.start() + 1, m.end())}
+    return [place for place in found if place.start not in edges and place.stop not in edges]
+
+
+ACCOUNTS = [(where, account) for where, accounts in LEDGER["accounts"].items() for account in accounts]
+
+
+@cache
+def names() -> dict[str, Any]:
+    """What an expression may use: the package, and the names the ledger gives."""
+    known = {name: getattr(starvelab, name) for name in starvelab.__all__}
+    known |= {"Fraction": Fraction, "isclose": isclose, "measured_rate": measured_rate}
+    for name, expression in LEDGER["names"].items():
+        known[name] = eval(expression, known)
+    return known
+
+
+def texts(where: str) -> list[str]:
+    """The prose an account is about: that of its notebook, or that of all of them."""
+    return [prose(name) for name in (NOTEBOOKS if where == "any" else [where])]
+
+
+each_account = pytest.mark.parametrize(
+    ("where", "account"), ACCOUNTS, ids=[f"{where[:2]}: {account['phrase']}" for where, account in ACCOUNTS]
+)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_number_is_accounted_for(name):
+    text = prose(name)
+    settled = {
+        position
+        for where, account in ACCOUNTS
+        if where in (name, "any")
+        for place in places(account["phrase"], text)
+        for position in place
+    }
+    open_ones = [
+        f"{m.group()!r} in '... {text[max(0, m.start() - 40) : m.end() + 40]} ...'"
+        for m in NUMBER.finditer(text)
+        if m.start() not in settled
+    ]
+    assert not open_ones, "say in tests/golden/prose.toml where these come from:\n" + "\n".join(open_ones)
+
+
+@each_account
+def test_each_account_is_of_a_phrase_that_is_still_written(where, account):
+    assert any(places(account["phrase"], text) for text in texts(where))
+
+
+@each_account
+def test_each_account_says_in_one_way_where_its_numbers_come_from(where, account):
+    assert len(WAYS & set(account)) == 1, f"one of {', '.join(sorted(WAYS))}"
+    assert set(account) <= WAYS | {"phrase", "format"}
+    assert "holds" in account or numbers(account["phrase"])
+
+
+@pytest.mark.parametrize(
+    "account", [one for _, one in ACCOUNTS if "expr" in one], ids=lambda account: account["phrase"]
+)
+def test_a_number_that_is_computed_is_what_the_package_gives(account):
+    value = eval(account["expr"], names())
+    values = value if isinstance(value, list | tuple) else [value]
+    assert numbers(account["phrase"]) == [format(one, account.get("format", "g")) for one in values]
+
+
+@pytest.mark.parametrize(
+    "account", [one for _, one in ACCOUNTS if "holds" in one], ids=lambda account: account["phrase"]
+)
+def test_what_is_said_in_words_holds(account):
+    assert eval(account["holds"], names()) is True
+
+
+@pytest.mark.parametrize(
+    ("where", "account"),
+    [(where, one) for where, one in ACCOUNTS if "cited" in one],
+    ids=lambda value: value["phrase"] if isinstance(value, dict) else value[:2],
+)
+def test_a_number_from_outside_is_cited_beside_it(where, account):
+    sides = [
+        text[max(0, place.start - 400) : place.stop + 200]
+        for text in texts(where)
+        for place in places(account["phrase"], text)
+    ]
+    assert all(account["cited"] in side for side in sides)
+
+
+# --- the reading itself ----------------------------------------------------------------------------
+
+
+def test_numbers_are_found_in_digits_and_in_words():
+    text = "Eight workers feed 2,470 img/s at 18.3 %, in 0.25 ms; half of 4.1 G, 224 x 224."
+    assert numbers(text) == ["8", "2470", "18.3", "0.25", "4.1", "224", "224"]
+
+
+def test_the_number_at_the_end_of_a_sentence_is_found():
+    assert numbers("a batch of 256, then 512.") == ["256", "512"]
+
+
+def test_digits_of_a_name_are_no_number():
+    assert numbers("An A100 runs ResNet-50 and a 3D U-Net on KiTS19 as uint8.") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "`step(64)`",
+        "```\n64\n```",
+        "$b = 64$",
+        "$$\nb = 64\n$$",
+        "[text](64.html)",
+        '<img width="64">',
+        "## 3. The wall",
+        "### Exercise 3.1: the wall (4 points)",
+        "(6 points, read by a person)",
+        "- 2 points: says so",
+        "1. First",
+        "<summary>Hint 1</summary>",
+        "[Notebook 4](04.ipynb)",
+        "## Case 1: medical",
+    ],
+)
+def test_code_formulas_links_and_numbering_are_no_prose(source):
+    assert numbers(NO_PROSE.sub(" ", source)) == []
+
+
+def test_what_stands_around_them_is():
+    assert numbers(NO_PROSE.sub(" ", "1. Of `b` 64 [a](5.html) 7\n## Case 1: 80 of $x$ 90")) == [
+        "64",
+        "7",
+        "80",
+        "90",
+    ]
+
+
+def test_a_phrase_is_found_with_its_numbers_whole():
+    assert places("5 ms", "15 ms") == []
+    assert places("5 ms", "5 ms and 0.5 ms") == [range(4)]
+    assert places("a batch of 25", "a batch of 256") == []
