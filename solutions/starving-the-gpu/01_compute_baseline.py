@@ -192,8 +192,9 @@ def show_published():
 reveal("baseline", baseline.throughput, then=show_published)
 
 # %% [markdown]
-# The computed baseline is about nine times the 2,470 img/s that NVIDIA publishes for PyTorch. Three mistakes are behind
-# that, and you will meet all of them in papers, blog posts and meetings:
+# The computed baseline is about nine times the 2,470 img/s that NVIDIA publishes for PyTorch. Two mistakes make a factor of
+# six of that; most of the rest is the assumed half of the peak, of which 19.4 % were reached in that measurement. A third
+# mistake hides the other two. You will meet all of them in papers, blog posts and meetings:
 #
 # 1. **It is called a training step, and it times the forward pass only.** Training also runs backward: gradients with
 #    respect to the inputs and with respect to the weights, about one forward pass of work each. Training costs about

@@ -55,9 +55,9 @@ def show_check():
 reveal("storage-check", "The drive is too slow", then=show_check)
 
 # %% [markdown]
-# Note how the units did the work: `img/s` times `KB/img` leaves bytes per second. Had you multiplied by a size in
-# kilo*bits*, or divided instead, the units would have said so. A factor of eight between `Gbit/s` (what network sellers
-# print) and `GB/s` (what drives print) is the most common slip in this whole subject.
+# Note how the units did the work: `img/s` times `KB/img` leaves bytes per second. Had you divided instead, the units would
+# have said so. They do not guard you against a wrong *size*: `Gbit/s` is what network sellers print and `GB/s` what drive
+# sellers print, and a factor of eight lies between them. That is why `Gb` alone is refused here.
 #
 # ### What the walkthrough printed here
 #
@@ -149,7 +149,8 @@ check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives
 # ## From a hard disk to NVMe
 #
 # Each of these figures has its source in the catalogue (`Storage.NVMe_Gen4` shows it). The last column is what the drive
-# could feed at most, in images of 500 KB.
+# could feed at most, in images of 500 KB read one after the other; a hard disk that has to seek for each image gives a
+# fraction of that.
 
 # %%
 drives = [Storage.HDD, Storage.SATA_SSD, Storage.NVMe_Gen3, Storage.NVMe_Gen4, Storage.NVMe_Gen5, Storage.EBS_gp3]
@@ -174,7 +175,7 @@ explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in dr
 #
 # **What the GPU would ask for is not what is read.** At the ceiling the demand is the figure above. But in the
 # walkthrough's pipeline eight CPU workers prepare 2 GB/s and no more, so behind them only 2 GB/s are ever read, and a
-# tool that watches the drive will show an idle one. Both numbers are right; they answer different questions. "The drive
+# tool that watches the drive will show a mostly idle one. Both numbers are right; they answer different questions. "The drive
 # is only 30 % busy" does not mean it would be fast enough once the CPU is fixed.
 
 # %%
@@ -198,7 +199,8 @@ table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
 ])
 
 # %% [markdown]
-# Here the copy is short and overlaps the computing, so it does not bind. It will, in notebook 6.
+# Here the copy is short and overlaps the computing, so it does not bind. Send more bytes for each image and it may: the
+# medical images of notebook 6 would not fit through this link.
 #
 # ## Exercise 2.3: what is really read (4 points)
 #

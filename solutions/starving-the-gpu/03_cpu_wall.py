@@ -204,7 +204,7 @@ check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
 #
 # Utilisation in this lab is the share of a step in which the GPU works on your model. `nvidia-smi` reports something
 # weaker: the share of a sampling period in which *some* kernel was running, however small. A GPU that runs one tiny kernel
-# after another shows 100 %. So a low figure there proves starvation, and a high one proves nothing.
+# after another shows 100 %. So a low figure there shows that the GPU waits for something, and a high one shows nothing.
 #
 # ## How fast is a worker, really?
 #
@@ -221,8 +221,8 @@ table(["one worker", "rate", "images per second"], [
 
 # %% [markdown]
 # Fifteen times fewer bytes, but only three and a half times fewer images. That is the catch in a rate of bytes: **decoding
-# costs pixels, not bytes.** A JPEG saved at higher quality has more bytes and hardly more work. When you can, measure
-# workers in images per second.
+# follows pixels more than bytes.** A JPEG of the same size in pixels, saved at higher quality, has many more bytes and
+# not nearly as much more work. When you can, measure workers in images per second.
 #
 # ## Exercise 3.4: explain it (6 points, read by a person)
 #
@@ -246,7 +246,7 @@ table(["one worker", "rate", "images per second"], [
 # ## Take away
 #
 # - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
-# - Adding the times is right only when nothing overlaps. It is the most common mistake in this subject.
+# - Adding the times is right only when nothing overlaps, and tempting at all other times.
 # - A tie is not a bottleneck.
 # - Utilisation here is not what `nvidia-smi` calls by that name.
 #

@@ -65,7 +65,7 @@ reveal("crossover", found.starves_from, then=lambda: over_batch(pipe))
 
 # %% [markdown]
 # Left of the crossing the GPU binds and is never idle. But look at *what* it does there: at a batch of 22 about 90 % of its
-# step is overhead, and its arithmetic units work about 5 % of the time. "100 % utilised" and "well used" are not
+# step is overhead, and it delivers about 5 % of its peak. "100 % utilised" and "well used" are not
 # the same thing.
 
 # %%
@@ -133,7 +133,7 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 # ## Exercise 4.2: where does it end? (4 points)
 #
 # To the right the curve flattens. What does the utilisation tend to when the batch grows without end, for *any* two
-# times per image? (The walkthrough's text says that it falls towards zero.)
+# times per image?
 #
 # <details><summary>Hint</summary>
 #

@@ -186,7 +186,7 @@ check(busy_share(Q_("0.01 s"), Q_("40 ms"), Q_("10 ms")), 0.25, what="the busy s
 # ## Workers do not scale in a straight line
 #
 # The third wall is the host itself. A DGX A100 has 128 cores for eight GPUs, so 16 for each. Past the physical cores, more
-# workers share the same hands. Even before that they get in each other's way: they share memory bandwidth and caches, and
+# workers share the same hands and add little. Even before that they get in each other's way: they share memory bandwidth and caches, and
 # hand every batch through one main process.
 #
 # Lotus measured 145.6 img/s with one worker, 1,090 with 8 and 2,487 with 28 (a straight line would be 1,165 and 4,077).
@@ -244,7 +244,8 @@ check(workers_for(9, []), None, what="the number of workers on an empty curve")
 # ## Which assumption moves which answer?
 #
 # If you ran the walkthrough on another version of its package you got 7.24 ms and 71 workers, or 13.97 ms and 37, where this
-# lab says 11.74 and 44. Nobody told you why. It is not a matter of taste: one constant changed each time.
+# lab says 11.74 and 44. Nobody told you why. It is not a matter of taste: the first has one constant changed, the second
+# one more.
 
 # %%
 less = {"overhead_per_layer": "0.01 ms"}
@@ -272,7 +273,7 @@ table(["assumptions", "GPU step", "workers at 256"], [
 #
 # - Workers needed: $n \ge b S / (w\, g(b))$. Round up, once, at the end.
 # - Behind each wall stands the next: drive, cores, link. Ask again what binds after every fix.
-# - Measured workers scale less than linearly, and past the physical cores not at all.
+# - Measured workers scale less than linearly, and past the physical cores hardly at all.
 # - An answer without its assumptions is not an answer.
 #
 # **Next:** everything together, on your own. [Notebook 6](06_your_turn.ipynb).

@@ -22,8 +22,9 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 # ## Case 1: a batch of 64
 #
 # Eight workers, images of 500 KB, a batch of 64. In the walkthrough this exercise asks what binds, and the answer
-# stands in a table just above it: the CPU, at 41.9 %. But that table times the forward pass. **You are training.** The
-# backward pass multiplies the arithmetic and the overhead of the layers by three; the workers' time stays what it was.
+# stands in a table just above it: the CPU, at 41.9 %. But that table times the forward pass. **You are training.** With
+# the backward pass the arithmetic and the overhead of the layers are three times as much; the workers' time stays what it
+# was.
 
 # %%
 predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -431,9 +432,9 @@ check(gpu_busy, 20 / 35, what="gpu_busy", within=2e-3)
 # would you ask for?
 
 # %% [markdown] role="essay" id="explain-audit" points=4
-# 21,800 img/s is a forward pass with multiply-accumulates counted as FLOPs; training takes six times the work, and NVIDIA
-# publishes 2,470 img/s for an A100. 436 workers is what the formula gives, but a host has about 16 cores for each GPU, and
-# workers past the physical cores add nothing. And 21,800 scans of 5 MB are 109 GB/s, which neither a 7 GB/s drive nor a
+# 21,800 img/s is a forward pass with multiply-accumulates counted as FLOPs; training takes six times the work that figure
+# assumed, and NVIDIA publishes 2,470 img/s for an A100. 436 workers is what the formula gives, but a host has about 16 cores for each GPU, and
+# workers past the physical cores add little. And 21,800 scans of 5 MB are 109 GB/s, which neither a 7 GB/s drive nor a
 # 32 GB/s link carries. I would ask for the measured throughput of real training steps end to end, beside the same with one
 # batch kept on the GPU: the difference is the starvation.
 #
