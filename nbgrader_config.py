@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from nbconvert.filters import strip_ansi
+from nbconvert.filters import markdown2html, strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbgrader.preprocessors import ClearHiddenTests, GetGrades, NbGraderPreprocessor
@@ -86,3 +86,11 @@ c.SanitizeHTML.tags = [
     "tbody", "td", "th", "thead", "tr", "ul",
 ]  # fmt: skip
 c.SanitizeHTML.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"]}
+
+
+def harmless_html(markdown):
+    """Render markdown and clean what came of it: [a link](javascript:...) is no HTML before that."""
+    return SanitizeHTML(config=c).sanitize_html_tags(markdown2html(markdown))
+
+
+c.HTMLExporter.filters = {"markdown2html": harmless_html}

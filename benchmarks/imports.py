@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread
+from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
 
 _CODE = """
 import json, re, time
@@ -52,7 +52,7 @@ def main() -> None:
             if turn:  # the first turn fills the caches of files and bytecode
                 found[name].append(figures)
     print(machine())
-    print(f"{asked.rounds} turns, median (quartiles)")
+    print(turns(asked.rounds))
     for name, figures in found.items():
         seconds, megabytes = zip(*figures, strict=True)
         took = "" if name == "nothing" else f"{spread([1e3 * s for s in seconds])} ms, "

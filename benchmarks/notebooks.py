@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .report import REPOSITORY, machine, options, spread
+from .report import REPOSITORY, machine, options, spread, turns
 
 
 def seconds(notebook: Path) -> float:
@@ -41,7 +41,7 @@ def main() -> None:
     folders = sorted({path.parent for path in (REPOSITORY / "solutions").glob("*/*.ipynb")})
     folders = [folder for folder in folders if not asked.assignments or folder.name in asked.assignments]
     print(machine())
-    print("1 turn" if asked.rounds == 1 else f"{asked.rounds} turns, median (quartiles)")
+    print(turns(asked.rounds))
     for folder in folders:
         notebooks = sorted(folder.glob("*.ipynb"))
         found = {notebook.stem: [seconds(notebook) for _ in range(asked.rounds)] for notebook in notebooks}

@@ -34,7 +34,7 @@ def _processor() -> str:
 def spread(values: Sequence[float], digits: int = 3) -> str:
     """Median, and the quartiles around it."""
     if len(values) < 2:
-        return f"{values[0]:.{digits}g}"
+        return _plain(values[0], digits)
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return f"{_plain(middle, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
 
@@ -43,6 +43,11 @@ def _plain(value: float, digits: int) -> str:
     """A number without exponent: 1234567 stays readable as 1,230,000."""
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"
+
+
+def turns(count: int) -> str:
+    """What the figures below it are."""
+    return "1 turn" if count == 1 else f"{count} turns, median (quartiles)"
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:

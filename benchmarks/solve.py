@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread
+from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
 
 SIDE = 1000  # of the sweep: batch sizes times workers
 
@@ -66,7 +66,7 @@ def run(rounds: int) -> None:
             found[name].append(per_second(call))
     points = [SIDE**2 * rate for rate in found["sweep"]]
     print(machine())
-    print(f"{rounds} turns, median (quartiles)")
+    print(turns(rounds))
     print(f"single solve     {spread(found['single solve'])} per second")
     print(f"pipeline solve   {spread(found['pipeline solve'])} per second")
     print(f"sweep            {spread([1 / rate for rate in found['sweep']])} s for {SIDE**2:,} points,")

@@ -7,8 +7,10 @@ prints the right answer, and it knows nothing of any exercise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -37,7 +39,7 @@ def check(
     within: float = 1e-3,
     mistakes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Accept an answer or raise an error that names what is wrong with it.
+    """Accept an answer and say so, or raise an error that names what is wrong with it.
 
     Parameters
     ----------
@@ -59,12 +61,14 @@ def check(
     Examples
     --------
     >>> check(0.5714, 20 / 35, what="the utilisation", within=1e-3)
+    Right: the utilisation.
     >>> check(20 / 55, 20 / 35, what="the utilisation", mistakes={"You added stages that overlap.": 20 / 55})
     Traceback (most recent call last):
     starvelab.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
     """
     if expected is None:
         if answer is None:
+            print(f"Right: {what}.")
             return
         raise WrongAnswer(f"{what} is {_shown(answer)}, and there is no such value: return None.")
     if answer is None:
@@ -73,6 +77,7 @@ def check(
         )
     answer = _same_kind(answer, expected, what)
     if _agree(answer, expected, within):
+        print(f"Right: {what}.")
         return
     _name_mistake(answer, mistakes or {}, what, within)
     if _agree(answer, expected, _CLOSE):
@@ -113,6 +118,7 @@ def hint(
     _name_mistake(answer, mistakes, what, within)
     if between is not None and not between[0] <= answer <= between[1]:
         raise WrongAnswer(f"{what} is {_shown(answer)} and must lie from {between[0]} to {between[1]}.")
+    print(f"No known mistake in {what}. Whether it is right is decided by a check that does not stand here.")
 
 
 def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
@@ -232,11 +238,14 @@ class Credit:
 
     points: float
     earned: float = field(default=0.0, init=False)
+    tried: float = field(default=0.0, init=False)
 
     def part(self, points: float, what: str, test: Callable[[], Any]) -> None:
         """Run one check and add its points, or print why they are not earned."""
+        self.tried += points
         try:
-            test()
+            with redirect_stdout(StringIO()):  # the part says itself what is right
+                test()
         except NotImplementedError:
             print(f"0 of {points}: {what}. Not written yet.")
         except Exception as error:
@@ -248,4 +257,6 @@ class Credit:
 
     def total(self) -> float:
         """Points earned, a plain float between 0 and `points`."""
+        if self.tried < self.points:
+            print(f"The other {self.points - self.tried:g} points are decided by checks that do not stand here.")
         return float(min(max(self.earned, 0.0), self.points))

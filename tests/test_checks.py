@@ -330,14 +330,31 @@ def fail():
 
 
 def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
-    credit = Credit(3)
-    credit.part(2, "doubling", lambda: None)
+    credit = Credit(2)
+    credit.part(2, "doubling", lambda: check(4, 4, what="four"))
     assert credit.total() == 2.0
     assert capsys.readouterr().out == "2 of 2: doubling\n"
 
 
+def test_points_of_hidden_parts_are_announced(capsys):
+    credit = Credit(5)
+    credit.part(2, "doubling", lambda: None)
+    assert credit.total() == 2.0
+    assert capsys.readouterr().out.endswith("The other 3 points are decided by checks that do not stand here.\n")
+
+
+def test_a_right_answer_is_told_so(capsys):
+    check(4, 4, what="two times two")
+    assert capsys.readouterr().out == "Right: two times two.\n"
+
+
+def test_a_hint_that_finds_nothing_does_not_promise_more(capsys):
+    hint(0.5, like=0.1, what="the share", mistakes={})
+    assert capsys.readouterr().out.startswith("No known mistake in the share.")
+
+
 def test_a_part_that_fails_earns_nothing_and_says_why(capsys):
-    credit = Credit(3)
+    credit = Credit(2)
     credit.part(2, "doubling", fail)
     assert credit.total() == 0.0
     assert capsys.readouterr().out == "0 of 2: doubling. n is 3, and that is not right.\n"

@@ -245,6 +245,14 @@ def test_a_tie_is_no_cpu_bottleneck():
     assert tied.utilization == pytest.approx(1, abs=1e-12)
 
 
+def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
+    # 2790 images a second on both sides, but by way of bytes the float comes out one bit longer.
+    h100 = WALL.but(hardware=Hardware.Cloud.H100, assumptions=PUBLISHED)
+    step = h100.solve(sample_size="3 KB", cpu_throughput=Q_(3 * 2790 / 1000, "MB/s"))
+    assert step.resource_times["CPU"] > step.resource_times["accelerator"]
+    assert step.binding == "accelerator"
+
+
 def test_a_hundredth_of_a_percent_more_work_than_a_tie_is_a_bottleneck():
     own = ms(WALL.solve(batch_size=64).resource_times["accelerator"])
     assert WALL.solve(batch_size=64, cpu_throughput=Q_(64 * 500 / own * 0.9999, "MB/s")).binding == "CPU"

@@ -12,7 +12,9 @@
 # - write the formula yourself,
 # - find out why this particular baseline is far too good to be true.
 #
-# Cells with a grey bar and a `[ ]` run with Shift+Enter. Run them from top to bottom.
+# Grey cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
+# Run > Run All Cells: the boxes appear again, and what you locked is still there. It stops at the first exercise without
+# an answer.
 
 # %% role="setup" id="setup-01"
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
@@ -135,6 +137,7 @@ check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mis
     "Only half of the peak is reached.": Q_("18.156 ms"),
     "The fixed overhead is missing: it comes on top of the arithmetic.": Q_("26.282 ms"),
     "The dispatch of the step is missing.": Q_("31.282 ms"),
+    "The overhead is paid once for each of the 50 layers.": Q_("26.397 ms"),
     "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
     "That is the step of 256 images: use the batch size that is passed in.": Q_("11.743 ms"),
     "Check the prefix: milli, not full seconds.": Q_("31.297 s"),

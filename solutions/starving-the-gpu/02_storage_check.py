@@ -11,6 +11,8 @@
 # - tell apart what the GPU *would* ask for and what is *really* read.
 
 # %% role="setup" id="setup-02"
+from math import ceil
+
 from starvelab import DataModel, Datasets, Hardware, MissingFigureError, Models, Pipeline, Q_
 from starvelab import SingleNodeModel, Storage, TransferModel
 from starvelab.checks import check
@@ -73,6 +75,8 @@ except MissingFigureError as error:
 
 # %% [markdown]
 # ## Exercise 2.1: the demand (4 points)
+#
+# Turn a rate of images and the size of one image into bytes per second.
 
 # %% role="answer" id="data-demand"
 def data_demand(throughput, sample_size):
@@ -114,7 +118,7 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 #
 # <details><summary>Hint 2</summary>
 #
-# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `math.ceil` rounds it up.
+# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `ceil` rounds it up.
 #
 # </details>
 
@@ -122,8 +126,6 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 def drives_needed(demand, drive_bandwidth):
     """The smallest whole number of drives [int] that supply `demand` [data/time]."""
     ### BEGIN SOLUTION
-    from math import ceil
-
     return max(1, ceil((demand / drive_bandwidth).to("").magnitude))
     ### END SOLUTION
 

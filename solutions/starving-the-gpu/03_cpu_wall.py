@@ -57,12 +57,12 @@ def show_wall():
 reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=show_wall)
 
 # %% [markdown]
-# An A100 that works less than a fifth of the time. Look at why. Each lane below is one resource, each box one batch. The
+# Look at why. Each lane below is one resource, each box one batch. The
 # CPU is never idle; the GPU is never busy for long. The hatched gaps *are* the starvation.
 
 # %%
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
-timeline(pipe.solve(), batches=4)
+reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=lambda: timeline(pipe.solve(), batches=4))
 
 # %% [markdown]
 # ## The rule
@@ -73,7 +73,7 @@ timeline(pipe.solve(), batches=4)
 # - If nothing overlapped, each batch would wait for the one before it, and the times would **add**: 64 + 11.74 ms.
 # - With workers that run ahead (prefetching), CPU and GPU work at the same time, and the **slowest sets the pace**: 64 ms.
 #
-# > **Stages on one resource add. Stages on different resources overlap.**
+# **Stages on one resource add. Stages on different resources overlap.**
 #
 # Decoding and cropping both run on the CPU workers, so their times add. Preparing and training run on different hardware,
 # so the longer one counts.
@@ -81,20 +81,22 @@ timeline(pipe.solve(), batches=4)
 # %%
 apart = pipe.but(overlap=False).solve()
 together = pipe.solve()
-table(["stages", "step", "GPU busy"], [
-    ["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
-    ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"],
-])
+rows = [["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
+        ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"]]
+reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"),
+       then=lambda: table(["stages", "step", "GPU busy"], rows))
 
 # %% [markdown]
 # Move the workers and the batch. Watch three things: which bar is the longest, how the dashed line (the step) follows it,
 # and what that does to the busy share.
 
 # %%
-explore(pipe, after="cpu-wall", workers=(1, 64), batch_size=[8, 16, 22, 23, 32, 64, 128, 256, 512])
+explore(pipe, after="cpu-wall", advice=False, workers=(1, 64), batch_size=[8, 16, 32, 64, 128, 256, 512])
 
 # %% [markdown]
 # ## Exercise 3.1: time to prepare a batch (4 points)
+#
+# All workers share a batch. How long does it take them?
 #
 # <details><summary>Hint</summary>
 #
@@ -186,6 +188,7 @@ def slowdown(cpu_time, gpu_time):
 check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms", mistakes={
     "That is the utilisation.": 0.4,
     "You added the times, but the CPU and the GPU overlap.": 3.5,
+    "That is the extra time only; the whole step counts.": 1.5,
 })
 check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0, what="the slowdown when the GPU is the slower one", mistakes={
     "A fast CPU does not make the GPU faster than it is.": 0.5,

@@ -79,6 +79,8 @@ reveal("worker-fix", enough.workers, then=show_enough)
 #
 # ## Exercise 5.1: workers needed (6 points, in parts)
 #
+# Write the formula above as a function. A tie is enough.
+#
 # <details><summary>Hint 1</summary>
 #
 # How many seconds of one worker's time does a batch take? How many workers bring that down to one GPU step?
@@ -87,7 +89,7 @@ reveal("worker-fix", enough.workers, then=show_enough)
 #
 # <details><summary>Hint 2</summary>
 #
-# The formula above, with `math.ceil` at the very end; `.to("").magnitude` makes a plain number of a ratio.
+# The formula above, with `ceil` at the very end; `.to("").magnitude` makes a plain number of a ratio.
 #
 # </details>
 

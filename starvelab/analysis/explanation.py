@@ -30,13 +30,15 @@ _CAUSES = {
 }
 
 
-def explain(pipeline: Any) -> str:
+def explain(pipeline: Any, *, advice: bool = True) -> str:
     """Say what binds, by how much, and what to do next.
 
     Parameters
     ----------
     pipeline : Pipeline
         At one point: no swept arguments.
+    advice : bool
+        Whether to go on from what binds to what to do about it.
 
     Raises
     ------
@@ -58,6 +60,8 @@ def explain(pipeline: Any) -> str:
         sentences = _fed(pipeline, step)
     else:
         sentences = _starved(pipeline, step)
+    if not advice:
+        sentences = sentences[:1]
     return " ".join(sentence for sentence in (step.infeasible_reason, *sentences) if sentence)
 
 

@@ -47,8 +47,13 @@ class WorkersNeeded:
 
     def __str__(self) -> str:
         where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
-        count = "No number of workers is" if self.workers is None else f"{self.workers} workers are"
-        return " ".join((f"{count} enough {where}.", *self.obstacles))
+        if self.workers is None:
+            verdict = f"No number of workers is enough {where}."
+        elif self.feasible:
+            verdict = f"{self.workers} workers are enough {where}."
+        else:
+            verdict = f"{self.workers} workers would be enough {where}, but that meets other limits."
+        return " ".join((verdict, *self.obstacles))
 
 
 def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> WorkersNeeded:

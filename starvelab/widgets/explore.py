@@ -22,7 +22,7 @@ from .keyboard import Box, spoken
 from .store import PredictionStore
 
 
-def explore(draw: Any, *, after: str | None = None, **controls: Any) -> Explorer:
+def explore(draw: Any, *, after: str | None = None, advice: bool = True, **controls: Any) -> Explorer:
     """Make an explorer: controls, a picture that follows them, a sentence and a table of figures.
 
     Parameters
@@ -31,6 +31,9 @@ def explore(draw: Any, *, after: str | None = None, **controls: Any) -> Explorer
         ``draw(**values)`` returns a `Drawing` or an SVG string. Of a pipeline the stage bars are drawn.
     after : str, optional
         Key of a prediction; the explorer opens when that is locked.
+    advice : bool
+        Whether the sentence beneath a pipeline says what to do about what binds; it may answer a later
+        question.
     **controls
         One for each argument. ``(low, high)`` or ``(low, high, step)`` of numbers or quantities makes a
         slider, a list of numbers a slider over just these, a list of texts or catalogue entries buttons or
@@ -56,7 +59,7 @@ def explore(draw: Any, *, after: str | None = None, **controls: Any) -> Explorer
         starts = {
             name: getattr(draw, "size" if name == "sample_size" else name, NO_START) for name in controls
         }
-        draw = _draw_pipeline(draw)
+        draw = _draw_pipeline(draw, advice)
     elif callable(draw):
         starts = _defaults(draw)
     else:
@@ -73,7 +76,7 @@ def _defaults(draw: Callable) -> dict[str, Any]:
     return {}
 
 
-def _draw_pipeline(pipeline: Pipeline) -> Callable[..., Drawing]:
+def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Callable[..., Drawing]:
     # Loaded on first use: most explorers draw with a function of their own.
     from ..analysis import explain
     from ..show import svg
@@ -83,7 +86,7 @@ def _draw_pipeline(pipeline: Pipeline) -> Callable[..., Drawing]:
         step = changed.solve()
         return Drawing(
             svg.step_bars(step),
-            str(explain(changed)),
+            str(explain(changed, advice=advice)),
             headers=["stage", "time for a step"],
             rows=list(step.stage_times.items()),
         )

@@ -104,6 +104,10 @@ class Question:
             raise InputError(
                 f"The prediction must be a number, got {typed!r}. Type digits only.{beside}"
             ) from None
+        if self.unit == "%" and 0 < number < 1:
+            raise InputError(
+                f"{typed} % is less than one in a hundred. For a share of {typed} type {100 * number:g}."
+            )
         return self._check_number(number)
 
     def check_confidence(self, confidence: Any) -> float | None:

@@ -108,16 +108,18 @@ def test_what_students_leave_beside_their_notebooks_shadows_no_module(finished):
 # --- feedback ---------------------------------------------------------------------------------------------
 
 
-def pages(finished) -> list[tuple[str, str, BeautifulSoup]]:
-    return [
-        (student, notebook, BeautifulSoup(finished.page(student, notebook), "html.parser"))
+@pytest.fixture(scope="module")
+def pages(finished) -> dict[tuple[str, str], BeautifulSoup]:
+    """Every feedback page, by student and notebook."""
+    return {
+        (student, notebook): BeautifulSoup(finished.page(student, notebook), "html.parser")
         for student in STUDENTS
         for notebook in NOTEBOOKS
-    ]
+    }
 
 
-def test_no_page_shows_a_line_of_a_hidden_test(finished):
-    for student, notebook, page in pages(finished):
+def test_no_page_shows_a_line_of_a_hidden_test(pages):
+    for (student, notebook), page in pages.items():
         text = page.get_text()
         for one in ALL:
             if one.notebook == notebook:
@@ -129,8 +131,8 @@ def lines_of(source: str) -> set[str]:
     return {line.strip() for line in source.splitlines()}
 
 
-def test_a_page_shows_the_message_that_names_the_mistake(finished):
-    for student, notebook, page in pages(finished):
+def test_a_page_shows_the_message_that_names_the_mistake(finished, pages):
+    for (student, notebook), page in pages.items():
         text = page.get_text()
         for one in ALL:
             answer = finished.mistakes.get(student, {}).get(one.test_id)
@@ -139,18 +141,20 @@ def test_a_page_shows_the_message_that_names_the_mistake(finished):
                 assert message in text, (student, one.name)
 
 
-def test_an_error_that_a_hidden_test_brings_out_is_shown_where_the_student_made_it(finished):
+def test_an_error_that_a_hidden_test_brings_out_is_shown_where_the_student_made_it(finished, pages):
     """The frame that shows the hidden test is left out, and the others stay."""
-    fragile = next(answer for one in ALL for answer in one.wrong if "max(speedups)" in answer.source)
+    fragile = next(
+        answer for one in ALL for answer in one.wrong if "if max(speedups) < target" in answer.source
+    )
     student = next(student for student, wrong in finished.mistakes.items() if fragile in wrong.values())
-    text = BeautifulSoup(finished.page(student, "05_worker_fix"), "html.parser").get_text()
+    text = pages[student, "05_worker_fix"].get_text()
     assert "ValueError: max() " in text
     assert "----> 3     if max(speedups) < target:" in text
     assert "workers_for(9, [])" not in text
 
 
-def test_no_page_holds_a_live_script(finished):
-    for student, notebook, page in pages(finished):
+def test_no_page_holds_a_live_script(pages):
+    for (student, notebook), page in pages.items():
         where = f"{notebook} of {student}"
         for script in page.find_all("script"):
             assert "mathjax" in f"{script.get('src')} {script.get('type')}", where
@@ -161,8 +165,8 @@ def test_no_page_holds_a_live_script(finished):
             assert not str(tag.get("href", "")).lower().startswith(("javascript:", "data:")), (where, tag)
 
 
-def test_a_page_shows_what_is_worth_reading_and_no_markup_as_text(finished):
-    wall = BeautifulSoup(finished.page("honest-noise", "03_cpu_wall"), "html.parser")
+def test_a_page_shows_what_is_worth_reading_and_no_markup_as_text(pages):
+    wall = pages["honest-noise", "03_cpu_wall"]
     text = wall.get_text()
     assert "The workers set the step." in text
     assert "Name the resource." in text
