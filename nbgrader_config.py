@@ -33,6 +33,9 @@ for step in ("submitted", "autograded", "feedback", "solution", "source_with_tes
 c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}"
 c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current folder, which is the repository
 
+# No exchange is used, but nbgrader warns of a missing one: its default is a folder of the whole machine.
+c.Exchange.root = str(course / "exchange")
+
 # Every other file beside a notebook is copied to the students, and copied over the student's own at
 # grading. So the scripts stay behind.
 c.CourseDirectory.ignore = ["*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store"]
@@ -43,7 +46,7 @@ stray = sorted(repository.glob("solutions/*/predictions.json"))
 if stray:
     raise SystemExit(
         f"Predictions belong to students, and {stray[0].relative_to(repository)} would replace theirs. "
-        "Delete it; try notebooks in labs/ or in a copy."
+        "Delete it, and try notebooks in a copy."
     )
 
 # --- releasing ------------------------------------------------------------------------------------

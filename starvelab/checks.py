@@ -258,5 +258,7 @@ class Credit:
     def total(self) -> float:
         """Points earned, a plain float between 0 and `points`."""
         if self.tried < self.points:
-            print(f"The other {self.points - self.tried:g} points are decided by checks that do not stand here.")
+            print(
+                f"The other {self.points - self.tried:g} points are decided by checks that do not stand here."
+            )
         return float(min(max(self.earned, 0.0), self.points))

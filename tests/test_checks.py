@@ -340,7 +340,9 @@ def test_points_of_hidden_parts_are_announced(capsys):
     credit = Credit(5)
     credit.part(2, "doubling", lambda: None)
     assert credit.total() == 2.0
-    assert capsys.readouterr().out.endswith("The other 3 points are decided by checks that do not stand here.\n")
+    assert capsys.readouterr().out.endswith(
+        "The other 3 points are decided by checks that do not stand here.\n"
+    )
 
 
 def test_a_right_answer_is_told_so(capsys):

@@ -107,7 +107,10 @@ def test_44_workers_at_batch_256_are_more_than_a_host_has_and_read_more_than_its
     assert needed.workers == 44
     assert not needed.feasible
     assert needed.obstacles == (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")
-    assert str(needed) == "44 workers would be enough at batch 256, but that meets other limits. " f"{' '.join(needed.obstacles)}"
+    assert (
+        str(needed) == "44 workers would be enough at batch 256, but that meets other limits. "
+        f"{' '.join(needed.obstacles)}"
+    )
 
 
 def test_436_workers_meet_the_cores_the_drive_and_the_link():
@@ -171,7 +174,9 @@ def test_where_no_number_of_workers_is_enough_the_reason_is_given():
 
 
 def test_the_answer_for_any_batch_says_so():
-    assert str(workers_needed(WALL, batch_size="any")).startswith("77 workers would be enough at any batch size,")
+    assert str(workers_needed(WALL, batch_size="any")).startswith(
+        "77 workers would be enough at any batch size,"
+    )
 
 
 def test_the_pipelines_number_of_workers_does_not_matter():

@@ -25,7 +25,7 @@ from exercises import REPOSITORY, Answer, Exercise, exercises, graded_cells
 
 ASSIGNMENT = "starving-the-gpu"
 ALL = exercises(ASSIGNMENT)
-MISTAKEN = [f"mistaken-{number}" for number in range(9)]
+MISTAKEN = [f"mistaken-{number}" for number in range(10)]
 
 PREDICTIONS = {
     "baseline": 20000, "storage-check": "It is just enough", "cpu-wall": 36, "crossover": 32,
