@@ -244,7 +244,7 @@ def test_a_prediction_left_beside_the_solutions_stops_nbgrader_before_it_replace
     assert done.returncode != 0
     assert done.stderr.strip().endswith(
         "Predictions belong to students, and solutions/doubling/predictions.json would replace theirs. "
-        "Delete it; try notebooks in labs/ or in a copy."
+        "Delete it, and try notebooks in a copy."
     )
 
 

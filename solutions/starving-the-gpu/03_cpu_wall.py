@@ -62,7 +62,7 @@ reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=show_wall)
 
 # %%
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
-reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=lambda: timeline(pipe.solve(), batches=4))
+reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 
 # %% [markdown]
 # ## The rule
@@ -83,8 +83,7 @@ apart = pipe.but(overlap=False).solve()
 together = pipe.solve()
 rows = [["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
         ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"]]
-reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"),
-       then=lambda: table(["stages", "step", "GPU busy"], rows))
+reveal("cpu-wall", then=lambda: table(["stages", "step", "GPU busy"], rows))
 
 # %% [markdown]
 # Move the workers and the batch. Watch three things: which bar is the longest, how the dashed line (the step) follows it,

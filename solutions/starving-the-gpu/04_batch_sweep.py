@@ -61,7 +61,7 @@ reveal("crossover", found.starves_from, then=show_walkthrough)
 # care about. A sweep that shows one regime cannot show where it ends. So start at 1:
 
 # %%
-reveal("crossover", found.starves_from, then=lambda: over_batch(pipe))
+reveal("crossover", then=lambda: over_batch(pipe))
 
 # %% [markdown]
 # Left of the crossing the GPU binds and is never idle. But look at *what* it does there: at a batch of 22 about 90 % of its

@@ -25,7 +25,7 @@ LOCK_FIRST = "Lock your prediction above first, then run this cell again."
 
 def reveal(
     key: str,
-    truth: Any,
+    truth: Any = None,
     *,
     then: Callable[[], Any] | None = None,
     within: float = WITHIN,
@@ -34,12 +34,13 @@ def reveal(
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
     While nothing is locked it shows neither, says what to do, and raises nothing: Run All gets through.
+    Without a truth it only holds `then` back until the prediction is locked.
 
     Parameters
     ----------
     key : str
         Name of the prediction.
-    truth : str, number or quantity
+    truth : str, number or quantity, optional
         The answer. A quantity is converted to the unit of the prediction; a plain number is taken to
         be in that unit.
     then : function without arguments, optional
@@ -50,26 +51,33 @@ def reveal(
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
     """
     check_key(key)
+    if truth is None and then is None:
+        raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
     store = PredictionStore(folder)
     contents = store.read()
     record = contents.records.get(key)
     if record is None:
         _show(LOCK_FIRST if contents.problem is None else f"{LOCK_FIRST} {contents.problem}", "Please note")
         return
+    if truth is not None:
+        _show_truth(truth, record, store, within)
+    if then is not None:
+        returned = then()
+        if returned is not None:
+            display(returned)
+
+
+def _show_truth(truth: Any, record: Record, store: PredictionStore, within: float) -> None:
     try:
         plain = _comparable(truth, record)
     except InputError as error:
         # A mistake of the notebook, not of the learner: say it, and go on with what was to be shown.
         _show(str(error), "Problem")
-    else:
-        outcome = store.reveal(key, truth=plain, hit=_is_hit(record, plain, within))
-        _show_outcome(outcome.record, now=plain)
-        if outcome.problem is not None:
-            _show(outcome.problem, "Please note")
-    if then is not None:
-        returned = then()
-        if returned is not None:
-            display(returned)
+        return
+    outcome = store.reveal(record.key, truth=plain, hit=_is_hit(record, plain, within))
+    _show_outcome(outcome.record, now=plain)
+    if outcome.problem is not None:
+        _show(outcome.problem, "Please note")
 
 
 def _comparable(truth: Any, record: Record) -> str | float:

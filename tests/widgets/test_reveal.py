@@ -167,6 +167,21 @@ def test_what_cannot_be_written_is_said_and_the_truth_still_shown(shown, folder)
     assert "It counts until the kernel stops." in shown[1]
 
 
+def test_without_a_truth_it_only_holds_back_what_follows(shown):
+    reveal("cpu-wall", then=never)
+    assert shown == ["Please note. Lock your prediction above first, then run this cell again."]
+    predict("cpu-wall", "CPU")
+    reveal("cpu-wall", then=lambda: "what follows")
+    assert len(shown) == 2
+    assert "what follows" in shown[1]
+    assert predictions()["cpu-wall"]["truth"] is None
+
+
+def test_with_neither_truth_nor_anything_to_follow_it_is_refused():
+    with pytest.raises(InputError, match="A reveal shows a truth, calls `then`, or both; it got neither"):
+        reveal("cpu-wall")
+
+
 def test_a_key_that_is_no_name_is_refused():
     with pytest.raises(InputError, match="A prediction is kept under a name, got None"):
         reveal(None, "CPU")
