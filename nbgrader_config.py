@@ -11,7 +11,16 @@ from pathlib import Path
 from nbconvert.filters import markdown2html, strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
-from nbgrader.preprocessors import ClearHiddenTests, GetGrades, NbGraderPreprocessor
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearOutput,
+    DeduplicateIds,
+    GetGrades,
+    NbGraderPreprocessor,
+    OverwriteCells,
+    OverwriteKernelspec,
+)
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
@@ -59,6 +68,21 @@ c.ClearSolutions.text_stub = "Your answer here."
 c.Execute.timeout = 60  # seconds a cell; ours need about one, so this only ends loops that never would
 c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
 c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
+
+
+class ForgetCopies(NbGraderPreprocessor):
+    """Makes plain cells of copies, whose emptied metadata OverwriteCells would stumble over."""
+
+    def preprocess_cell(self, cell, resources, cell_index):  # noqa: ARG002, D102 (as nbgrader calls it)
+        if cell.metadata.get("nbgrader") == {}:
+            del cell.metadata["nbgrader"]
+        return cell, resources
+
+
+# A student who copies and pastes a cell would lose the whole submission otherwise. The last copy counts.
+c.Autograde.sanitize_preprocessors = [
+    ClearOutput, DeduplicateIds, ForgetCopies, OverwriteKernelspec, OverwriteCells, CheckCellMetadata,
+]  # fmt: skip
 c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stderr 0,
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
 

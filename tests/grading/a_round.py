@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
+from nbgrader.utils import is_solution
 
 from starvelab.widgets import predict
 
@@ -215,7 +217,7 @@ def hand_in_the_mistakes(it: Round) -> None:
 
 
 def hand_in_honest_noise(it: Round) -> None:
-    """Right answers in notebooks that look lived in: warnings, scratch and deleted cells, other files."""
+    """Right answers in notebooks that look lived in: warnings, cells copied and deleted, other files."""
     folder = it.hand_in(
         "honest-noise",
         {one.test_id: one.points for one in ALL},
@@ -229,6 +231,12 @@ def hand_in_honest_noise(it: Round) -> None:
         # A test cell that was deleted by accident comes back; any other is nobody's business.
         deleted = {"throughput-test", unmarked[-1]}
         notebook.cells = [cell for cell in notebook.cells if cell.id not in deleted]
+        # Copied and pasted, a cell takes its nbgrader metadata along.
+        answer = next(number for number, cell in enumerate(notebook.cells) if is_solution(cell))
+        copied = notebook.cells[answer : answer + 2]
+        notebook.cells[answer + 2 : answer + 2] = [
+            NotebookNode({**cell, "id": f"{cell.id}-copy"}) for cell in copied
+        ]
         notebook.cells[3:3] = [nbformat.v4.new_code_cell(source) for source in SCRATCH]
         notebook.cells.append(nbformat.v4.new_markdown_cell("<script>alert(7)</script> my notes: 2 > 1"))
         nbformat.write(notebook, path)
