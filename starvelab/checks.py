@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
-from .units import Quantity, format_number, format_quantity
+from .units import Quantity, format_number, format_quantity, unit_name
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -130,7 +130,7 @@ def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: f
 def _same_kind(answer: Any, expected: Any, what: str) -> Any:
     """The answer as the kind of thing that was asked for."""
     if isinstance(expected, Quantity):
-        unit = format_quantity(Quantity(1, expected.units)).removeprefix("1 ")
+        unit = unit_name(expected.units)
         if not isinstance(answer, Quantity):
             raise WrongAnswer(
                 f"{what} is the bare value {answer!r:.80} and needs a unit. "

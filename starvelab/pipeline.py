@@ -330,11 +330,7 @@ class Pipeline:
 
     def resource_costs(self, figure: Any = positive) -> dict[str, Cost]:
         """Cost of each modelled resource: its stages one after the other."""
-        by_resource: dict[str, Cost] = {}
-        for stage, cost in self.costs(figure).items():
-            resource = RESOURCE_OF[stage]
-            by_resource[resource] = by_resource[resource] + cost if resource in by_resource else cost
-        return {resource: by_resource[resource] for resource in RESOURCES if resource in by_resource}
+        return _by_resource(self.costs(figure))
 
     def solve(self, **changes: Any) -> Step:
         """Time a step; keyword arguments change fields first, and may be arrays.
@@ -347,11 +343,7 @@ class Pipeline:
             return self.but(**changes).solve()
         batch, shape = whole(self.batch_size, "batch_size"), self._shape
         stages = {stage: _shaped(cost.at(batch), shape) for stage, cost in self.costs().items()}
-        resources: dict[str, Any] = {}
-        for stage, seconds in stages.items():
-            resource = RESOURCE_OF[stage]
-            resources[resource] = resources[resource] + seconds if resource in resources else seconds
-        resources = {name: resources[name] for name in RESOURCES if name in resources}
+        resources = _by_resource(stages)
         own = resources["accelerator"]
         step = reduce(np.maximum if self.overlap else np.add, resources.values())
         binding, following = _ranking(resources)
@@ -392,6 +384,15 @@ def check_fields(names: Iterable[str]) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
             raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
+
+
+def _by_resource(stages: Mapping[str, Any]) -> dict[str, Any]:
+    """What stages take, costs or times, added up on the resource each runs on."""
+    taken: dict[str, Any] = {}
+    for stage, part in stages.items():
+        resource = RESOURCE_OF[stage]
+        taken[resource] = taken[resource] + part if resource in taken else part
+    return {resource: taken[resource] for resource in RESOURCES if resource in taken}
 
 
 def _ranking(resources: Mapping[str, Any]) -> tuple[Any, Any]:

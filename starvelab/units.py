@@ -176,7 +176,7 @@ def check_magnitude(value: Any, what: str, *, units: Any = None, zero: bool = Fa
     array = np.asarray(value, dtype=float)
     bad = ~np.isfinite(array) | (array < 0 if zero else array <= 0)
     if bad.any():
-        shown = f"{array[bad].flat[0]:g} {'' if units is None else _short(units)}".strip()
+        shown = f"{array[bad].flat[0]:g} {'' if units is None else unit_name(units)}".strip()
         rule = "finite and not negative" if zero else "finite and positive"
         raise InputError(f"{what} must be {rule}, got {shown}. Check the figure and its sign.")
     return array if array.ndim else float(array)
@@ -233,10 +233,10 @@ def format_quantity(value: Any, digits: int = 4) -> str:
         number = f"[{', '.join(numbers)}{', ...' if np.size(value.magnitude) > _SHOWN else ''}]"
     else:
         number = format_number(value.magnitude, digits)
-    return f"{number} {_short(value.units)}".strip()
+    return f"{number} {unit_name(value.units)}".strip()
 
 
-def _short(units: Any) -> str:
-    """Units as people write them: GB/s, img/s, TFLOP/s."""
+def unit_name(units: Any) -> str:
+    """Units as people write them: ``GB/s``, ``img/s``, ``%``; nothing for a plain number."""
     text = f"{units:~C}".replace("**", "^").replace("*", "·")
     return "/".join("·".join(_SHORT_UNITS.get(u, u) for u in part.split("·")) for part in text.split("/"))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, Links, Models, Pipeline, Storage
 from starvelab.stages import Cost, Line
-
-# A busy machine is no reason to fail: nothing here asserts a time.
-settings.register_profile("lab", deadline=None)
-settings.load_profile("lab")
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:

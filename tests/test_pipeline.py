@@ -25,9 +25,9 @@ from starvelab import (
     UnknownNameError,
 )
 from starvelab.pipeline import RESOURCE_OF
+from tests.cases import KITS, WALL
 from tests.strategies import batch_sizes, pipelines, worker_counts
 
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = WALL.but(storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, device_input_time="0.01 ms")
 NEVER = 1 + 1e-9  # what rounding may add
 
@@ -299,20 +299,11 @@ def test_the_times_behind_published_assumptions_are_the_measured_ones():
 
 
 def test_kits19_on_an_a100_takes_0_636_s_and_wants_1_6_gb_per_second():
-    scans = Pipeline(
-        model=Models.UNet3D,
-        hardware=Hardware.Cloud.A100,
-        batch_size=7,
-        sample_size=Datasets.KiTS19.sample_size,
-        worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
-        storage=Storage.NVMe_Gen4,
-        assumptions=PUBLISHED,
-    )
-    step = scans.solve()
+    step = KITS.solve()
     assert ms(step.resource_times["accelerator"]) == pytest.approx(636, abs=0.1)
     assert step.demand_at_ceiling.m_as("GB/s") == pytest.approx(1.6135, abs=1e-3)
     assert step.binding == "accelerator"
-    assert scans.solve(storage=Storage.EBS_gp3_max).binding == "storage"
+    assert KITS.solve(storage=Storage.EBS_gp3_max).binding == "storage"
 
 
 # ---- Fields ------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from starvelab.units import (
     has_dimension,
     positive,
     registry,
+    unit_name,
     whole,
 )
 from tests.strategies import quantities
@@ -316,3 +317,11 @@ def test_a_pickled_quantity_keeps_its_dimension_in_a_process_that_never_saw_the_
 
 def test_the_registry_of_other_users_of_pint_is_left_alone():
     assert pint.get_application_registry().get() is not registry
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit"),
+    [(Q_("20 img/s"), "img/s"), (Q_("18 %"), "%"), (Q_("0 GB/s"), "GB/s"), (Q_("5 img") / Q_("1 img"), "")],
+)
+def test_a_unit_is_written_as_people_write_it(quantity, unit):
+    assert unit_name(quantity.units) == unit

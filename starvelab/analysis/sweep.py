@@ -14,7 +14,7 @@ from ..catalogue import Entry
 from ..errors import InputError
 from ..pipeline import SWEPT, check_fields
 from ..tables import percent, to_html, to_text
-from ..units import Q_, Quantity, convert
+from ..units import Q_, Quantity, convert, unit_name
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _SHOWN = 12
@@ -37,7 +37,7 @@ class Sweep:
         plain = {}
         for name, column in self.columns.items():
             if isinstance(column, Quantity):
-                unit = f"{column.units:~C}".replace("sample", "img").replace("/", "_per_")
+                unit = unit_name(column.units).replace("/", "_per_")
                 plain[f"{name}_{unit}"] = np.asarray(column.magnitude)
             else:
                 plain[name] = np.asarray(column)

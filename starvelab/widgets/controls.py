@@ -14,8 +14,7 @@ from typing import Any
 import ipywidgets
 
 from ..errors import InputError
-from ..units import Quantity, format_number, format_quantity
-from . import words
+from ..units import Quantity, format_number, format_quantity, unit_name
 from .keyboard import LISTED_CLASS
 
 # None is a value that may be meant: a pipeline without storage.
@@ -101,7 +100,7 @@ def _range(name: str, label: str, described: tuple, start: Any) -> Control:
                 f"The ends of the control {name!r} must be quantities of one kind, got {described!r}. "
                 f"{_FORMS}"
             )
-        label = f"{label} ({words.unit_of(described[0])})"
+        label = f"{label} ({unit_name(described[0].units)})"
         described = tuple(value.to(unit).magnitude for value in described)
         start = start.to(unit).magnitude if _is_like(start, unit) else NO_START
     low, high, *rest = described

@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets
 
 from ..errors import InputError
-from ..units import Quantity
+from ..units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import WITHIN, Question
@@ -61,7 +61,7 @@ def predict(
         If the question cannot be asked, or the answer given in code is no answer to it.
     """
     if isinstance(answer, Quantity) and unit is None and choices is None:
-        unit = words.unit_of(answer) or None
+        unit = unit_name(answer.units) or None
     asked = Question.ask(key, text=question, choices=choices, unit=unit)
     sure = asked.check_confidence(confidence)
     store = PredictionStore(folder)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from .. import tables
-from ..units import Quantity, format_number, format_quantity
+from ..units import format_number
 from .question import WITHIN
 from .store import Record
 
@@ -78,11 +78,6 @@ def truth(record: Record) -> str:
     if record.truth is None or isinstance(record.truth, str):
         return record.truth or ""
     return f"{format_number(record.truth)} {record.unit or ''}".strip()
-
-
-def unit_of(quantity: Any) -> str:
-    """The unit of a quantity as people write it: ``img/s``, ``%``, ``GB/s``; nothing for a plain number."""
-    return format_quantity(Quantity(1, quantity.units)).partition(" ")[2]
 
 
 def percent(share: float) -> str:

@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from starvelab import (
     Q_,
     TUTORIAL,
-    Hardware,
     InputError,
     Models,
-    Pipeline,
     Storage,
     UnknownNameError,
     crossover,
 )
 from starvelab.analysis.crossover import _starves_from
 from starvelab.units import exact
+from tests.cases import WALL
 from tests.strategies import costs, pipelines
-
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 
 
 def times(pipe, batch):

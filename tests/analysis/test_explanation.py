@@ -7,19 +7,10 @@ import re
 import pytest
 from hypothesis import given
 
-from starvelab import PUBLISHED, Q_, Datasets, Hardware, InputError, Models, Pipeline, Storage, explain
+from starvelab import PUBLISHED, Q_, InputError, Storage, explain
+from tests.cases import KITS, WALL
 from tests.strategies import pipelines
 
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-KITS = Pipeline(
-    model=Models.UNet3D,
-    hardware=Hardware.Cloud.A100,
-    batch_size=7,
-    sample_size=Datasets.KiTS19.sample_size,
-    worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
-    storage=Storage.NVMe_Gen4,
-    assumptions=PUBLISHED,
-)
 LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 
 

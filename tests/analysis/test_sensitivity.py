@@ -10,17 +10,14 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
-    Hardware,
     InputError,
     Links,
-    Models,
-    Pipeline,
     Storage,
     sensitivity,
 )
+from tests.cases import WALL
 from tests.strategies import pipelines
 
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = WALL.but(storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
 
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage, UnknownNameError, sweep
+from starvelab import Q_, InputError, Storage, UnknownNameError, sweep
 from starvelab.pipeline import SWEPT
+from tests.cases import WALL
 from tests.strategies import batch_sizes, pipelines, worker_counts
-
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 
 
 @given(

@@ -13,20 +13,17 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
-    Datasets,
     Hardware,
     InputError,
     Links,
-    Models,
-    Pipeline,
     Storage,
     workers_needed,
 )
 from starvelab.analysis.workers import fewest_workers
 from starvelab.units import exact
+from tests.cases import KITS, WALL
 from tests.strategies import pipelines, shares
 
-WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 SCANS = WALL.but(sample_size="5 MB")
 CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
 
@@ -144,16 +141,7 @@ def test_what_the_catalogue_does_not_know_is_no_obstacle():
 
 
 def test_few_workers_on_a_good_host_are_feasible():
-    kits = Pipeline(
-        model=Models.UNet3D,
-        hardware=Hardware.Cloud.A100,
-        batch_size=7,
-        sample_size=Datasets.KiTS19.sample_size,
-        worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
-        storage=Storage.NVMe_Gen4,
-        assumptions=PUBLISHED,
-    )
-    needed = workers_needed(kits)
+    needed = workers_needed(KITS)
     assert (needed.workers, needed.feasible, needed.obstacles) == (3, True, ())
     assert str(needed) == "3 workers are enough at batch 7."
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab import Q_
 from starvelab.widgets import words
 from starvelab.widgets.store import Record
 
@@ -23,11 +22,3 @@ def test_a_prediction_is_one_sentence():
 
 def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
     assert words.moment("some day") == "some day"
-
-
-@pytest.mark.parametrize(
-    ("quantity", "unit"),
-    [(Q_("20 img/s"), "img/s"), (Q_("18 %"), "%"), (Q_("0 GB/s"), "GB/s"), (Q_("5 img") / Q_("1 img"), "")],
-)
-def test_a_unit_is_written_as_people_write_it(quantity, unit):
-    assert words.unit_of(quantity) == unit

@@ -1,0 +1,19 @@
+"""Pipelines that many tests start from: the walkthrough's wall, and a medical workload that was measured."""
+
+from __future__ import annotations
+
+from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline, Storage
+
+# 500 KB images, eight workers of 250 MB/s, batches of 256: the CPU binds.
+WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+
+# KiTS19 volumes into a 3D U-Net on one A100 with a drive of its own: the accelerator binds.
+KITS = Pipeline(
+    model=Models.UNet3D,
+    hardware=Hardware.Cloud.A100,
+    batch_size=7,
+    sample_size=Datasets.KiTS19.sample_size,
+    worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
+    storage=Storage.NVMe_Gen4,
+    assumptions=PUBLISHED,
+)
