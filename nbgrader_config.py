@@ -65,7 +65,7 @@ c.ClearSolutions.code_stub = {
 c.ClearSolutions.text_stub = "Your answer here."
 
 # --- grading --------------------------------------------------------------------------------------
-c.Execute.timeout = 60  # seconds a cell; ours need about one, so this only ends loops that never would
+c.Execute.timeout = 60  # seconds a cell; a whole notebook of ours needs less, so this only ends endless loops
 c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
 c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .report import REPOSITORY
 
-NAMES = ("imports", "solve", "notebooks", "repaint")
+NAMES = ("imports", "solve", "simulate", "notebooks", "repaint", "validation")
 
 
 def main() -> int:

@@ -2,19 +2,20 @@
 
 Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    widgets                   predict, explore (ipywidgets)
-      show | checks           tables, pictures (the only matplotlib) | an answer compared, its mistake named
-        analysis              crossover, workers needed, sensitivity, explanation, sweep, schedule
-          pipeline            stages on resources -> step time, throughput, utilization, what binds
-            stages            the four stage models
-              assumptions     TUTORIAL, PUBLISHED, your own
-                catalogue     facts with their sources
-                  tables      quantities as text and HTML
-                    units     one registry with its own vocabulary
-                      errors  the rule, what came, what to do
+    widgets | measure           predict, explore (ipywidgets) | a real loader, stand-ins, the caching ladder
+      show | checks             tables, pictures (the only matplotlib) | an answer compared, its mistake named
+        simulate                a loader step by step in time: workers, prefetch, order of delivery
+          analysis              crossover, workers needed, sensitivity, explanation, sweep, schedule
+            pipeline            stages on resources -> step time, throughput, utilization, what binds
+              stages            the four stage models
+                assumptions     TUTORIAL, PUBLISHED, your own
+                  catalogue | levers    facts with their sources | what can be changed, and why it helps
+                    tables      quantities as text and HTML
+                      units     one registry with its own vocabulary
+                        errors  the rule, what came, what to do
 
-`import starvelab` loads pint and numpy and nothing heavier; `starvelab.show`, `starvelab.checks` and
-`starvelab.widgets` load on first use.
+`import starvelab` loads pint and numpy and nothing heavier; the upper three rows and the levers load on first
+use.
 """
 
 from importlib import import_module
@@ -30,7 +31,7 @@ from .units import Q_
 
 __version__ = "0.1.0"
 
-_LAZY = ("checks", "show", "widgets")
+_LAZY = ("checks", "levers", "measure", "show", "simulate", "widgets")
 
 __all__ = [
     "PUBLISHED",

@@ -71,7 +71,8 @@ class Assumptions:
     Notes
     -----
     The scalability law is Gunther's, ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Past its peak
-    it falls; `speedup` stays at the peak, since nobody starts workers that slow the others down.
+    it falls; `speedup` stays at the peak, since nobody starts workers that slow the others down. The law
+    knows no cores: fitted to more workers than cores, as in `PUBLISHED`, it has their limit in it already.
     """
 
     name: str
@@ -155,7 +156,7 @@ class Assumptions:
 
     def speedup(self, workers: Any, figure: Any = positive) -> Any:
         """How many times one worker's rate that many reach; keeps the shape and the kind of number."""
-        n = np.minimum(workers, self.peak_workers) if np.ndim(workers) else min(workers, self.peak_workers)
+        n = fewer(workers, self.peak_workers)
         contention = figure(self.contention, None, "contention", zero=True)
         coherency = figure(self.coherency, None, "coherency", zero=True)
         return n / (1 + contention * (n - 1) + coherency * n * (n - 1))
@@ -165,6 +166,11 @@ class Assumptions:
 
     def _repr_html_(self) -> str:
         return facts_html(f"{self.name} (assumptions)", self.facts)
+
+
+def fewer(workers: Any, limit: Any) -> Any:
+    """The smaller of two counts, either of which may be an array."""
+    return np.minimum(workers, limit) if np.ndim(workers) or np.ndim(limit) else min(workers, limit)
 
 
 def supply_rate(value: Any, what: str) -> Any:

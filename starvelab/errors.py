@@ -18,3 +18,7 @@ class MissingFigureError(StarvelabError, LookupError):
 
 class UnknownNameError(StarvelabError, LookupError, AttributeError):
     """A name that no catalogue entry, field or resource has."""
+
+
+class WorkerError(StarvelabError, RuntimeError):
+    """A worker of a loader died, hangs, or has no room to work in."""

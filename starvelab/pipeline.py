@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from .assumptions import TUTORIAL, Assumptions, check_assumptions, check_phase, supply_rate
-from .catalogue import Entry, check_entry
+from .catalogue import Entry
 from .errors import InputError, UnknownNameError
 from .stages import Cost, DataModel, Line, SingleNodeModel, TransferModel, TransformationModel
 from .stages.cost import largest, plain
 from .stages.data import storage_bandwidth
+from .stages.single_node import check_accelerator
 from .stages.transfer import link_bandwidth
+from .stages.transformation import check_supply
 from .tables import cell, percent, to_html, to_text
 from .units import Q_, Quantity, as_quantity, positive, whole
 
@@ -30,6 +32,9 @@ RESOURCE_OF = MappingProxyType(
     {
         "model": "accelerator",
         "input on device": "accelerator",
+        "step overhead": "accelerator",
+        # A copy on the stream that computes: the link's bytes, but the accelerator's time.
+        "copy in turn": "accelerator",
         "transform": "CPU",
         "read": "storage",
         "copy": "link",
@@ -60,6 +65,13 @@ SWEPT = (
     "link",
     "sent_size",
     "device_input_time",
+    "accelerator_rate",
+    "step_overhead",
+    "cpu_time",
+    "cores",
+    "read_wait",
+    "handover_time",
+    "accelerators",
 )
 
 # The unit of the fields that have one; a rate of preparing counts samples or bytes.
@@ -71,7 +83,15 @@ _UNITS = {
     "link": "GB/s",
     "worker_rate": None,
     "cpu_throughput": None,
+    "accelerator_rate": "img/s",
+    "step_overhead": "ms",
+    "cpu_time": "ms",
+    "read_wait": "ms",
+    "handover_time": "ms",
 }
+_MAY_BE_ZERO = ("device_input_time", "step_overhead", "read_wait", "handover_time")
+# They count and cost single workers, so they say nothing beside a supply as a whole.
+_OF_WORKERS = ("cpu_time", "cores", "read_wait", "handover_time")
 
 
 @dataclass(frozen=True)
@@ -84,9 +104,10 @@ class Step:
         Only what is modelled: a pipeline without `storage` has no "read".
     step_time : quantity [time]
     throughput : quantity [sample/time]
+        Of all accelerators together.
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
-        in which any kernel ran.
+        in which any kernel ran. A copy that the accelerator waits for is not counted as busy.
     stall : float
         Share of a step the accelerator waits; utilization + stall = 1.
     slowdown : float
@@ -97,7 +118,8 @@ class Step:
         Idle share of each resource in a step; the binding one has 0.
     cause : str
         What takes the largest part of the accelerator's own time: "compute", "memory", "overhead", or "input"
-        where input work on the accelerator takes more than each of these.
+        where input work on the accelerator takes more than each of these. Of a step that is known by its rate
+        alone: "model", unless one of the latter two takes more.
     basis : str
         Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
     demand_at_ceiling : quantity [data/time]
@@ -158,20 +180,33 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """An input pipeline in front of an accelerator.
+    """An input pipeline in front of an accelerator, or of several on one host.
 
     Parameters
     ----------
     model, hardware : catalogue entries
+        Not needed beside `accelerator_rate`.
     batch_size : int or array
+        Of each accelerator.
     workers : int or array
-        CPU workers that prepare samples.
+        CPU workers that prepare samples, all of the host's together.
     sample_size : quantity [data], optional
         Stored bytes of one sample; that of the assumptions unless given.
     worker_rate : quantity [data/time] or [sample/time], optional
         What one worker prepares; that of the assumptions unless given.
+    cpu_time : quantity [time], optional
+        In place of `worker_rate`: the CPU time that one worker takes for a sample, alone.
+    cores : int or array, optional
+        Physical cores that the workers may use: more workers than these prepare no more. One for each worker
+        unless given.
+    read_wait : quantity [time], optional
+        For each sample: how long its worker waits for storage before it can prepare it, as with small files
+        read one by one. It takes the worker's time and no core's.
+    handover_time : quantity [time], optional
+        For each batch: what its worker spends on joining and handing it over.
     cpu_throughput : quantity [data/time] or [sample/time], optional
-        What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at.
+        What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at, and the other
+        figures of workers are refused.
     storage : catalogue entry or quantity [data/time], optional
         The drive; without it reading is not modelled.
     link : catalogue entry or quantity [data/time], optional
@@ -181,7 +216,21 @@ class Pipeline:
     pinned : bool
         Whether the copy starts from pinned memory.
     device_input_time : quantity [time], optional
-        Accelerator time that input work takes for each sample, for example decoding with DALI.
+        Accelerator time that input work takes for each sample, for example decoding with DALI:
+        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
+    accelerator_rate : quantity [sample/time], optional
+        What one accelerator was measured to do with its input at hand; goes before any rate of the catalogue
+        and before peak times efficiency.
+    framework : str, optional
+        Whose measured rate to take from the catalogue, for example "MXNet"; its default, where the
+        assumptions believe in measured rates, unless given.
+    step_overhead : quantity [time], optional
+        For each step, on top: synchronising several accelerators, launching, logging.
+    accelerators : int or array
+        How many of them share this host's workers, cores and drive. Each has a link of its own, and all take
+        their steps together.
+    copy_overlaps : bool
+        False where the copy runs on the stream that computes: the accelerator waits for it in each step.
     precision : {"fp16", "bf16", "tf32", "fp32"}
     phase : {"forward", "training"}, optional
         That of the assumptions unless given.
@@ -202,8 +251,8 @@ class Pipeline:
     ('CPU', 0.183, 5.45)
     """
 
-    model: Any
-    hardware: Any
+    model: Any = None
+    hardware: Any = None
     batch_size: Any = 256
     workers: Any = 8
     sample_size: Any = None
@@ -214,21 +263,37 @@ class Pipeline:
     sent_size: Any = None
     pinned: bool = True
     device_input_time: Any = None
+    accelerator_rate: Any = None
+    framework: str | None = None
+    step_overhead: Any = None
+    cpu_time: Any = None
+    cores: Any = None
+    read_wait: Any = None
+    handover_time: Any = None
+    accelerators: Any = 1
+    copy_overlaps: bool = True
     precision: str = "fp16"
     phase: str | None = None
     overlap: bool = True
     assumptions: Assumptions = TUTORIAL
 
     def __post_init__(self) -> None:
-        check_entry(self.model, "Models", "model")
-        check_entry(self.hardware, "Hardware", "hardware")
+        check_accelerator(self.model, self.hardware, self.accelerator_rate)
         check_assumptions(self.assumptions)
         if self.phase is not None:
             check_phase(self.phase)
         whole(self.batch_size, "batch_size")
         whole(self.workers, "workers")
+        whole(self.accelerators, "accelerators")
+        if self.cores is not None:
+            whole(self.cores, "cores")
         for name in _UNITS:
             object.__setattr__(self, name, self._read(name))
+        check_supply(
+            cpu_throughput=self.cpu_throughput,
+            worker_rate=self.worker_rate if self.cpu_throughput is None else None,
+            **{name: getattr(self, name) for name in _OF_WORKERS},
+        )
         # An entry that lacks its bandwidth is refused here rather than by the first solve.
         if self.storage is not None:
             storage_bandwidth(storage=self.storage)
@@ -249,7 +314,7 @@ class Pipeline:
         if unit is None:
             return supply_rate(value, name)
         made = as_quantity(value, unit, name)
-        positive(made, unit, name, zero=name == "device_input_time")
+        positive(made, unit, name, zero=name in _MAY_BE_ZERO)
         return made
 
     def __repr__(self) -> str:
@@ -303,30 +368,45 @@ class Pipeline:
         a = self.assumptions
         costs = {}
         if self.storage is not None:
-            costs["read"] = DataModel(a).cost(sample_size=self.size, source=self.storage, figure=figure)
-        counted = self.cpu_throughput is None
-        costs["transform"] = TransformationModel(a).cost(
-            sample_size=self.size,
-            cpu_throughput=self.cpu_throughput,
-            workers=self.workers if counted else None,
-            worker_rate=self.worker_rate if counted else None,
-            figure=figure,
-        )
+            one = DataModel(a).cost(sample_size=self.size, source=self.storage, figure=figure)
+            costs["read"] = self._for_all(one)
+        costs["transform"] = self.cpu_cost(self.workers, figure)
         if self.link is not None:
-            costs["copy"] = TransferModel(a).cost(
+            costs["copy" if self.copy_overlaps else "copy in turn"] = TransferModel(a).cost(
                 sent_size=self.sent, link=self.link, pinned=self.pinned, figure=figure
             )
         if self.device_input_time is not None:
             seconds = figure(self.device_input_time, "s", "device_input_time", zero=True)
             costs["input on device"] = Cost((Line(0, seconds),))
-        costs["model"] = SingleNodeModel(a).cost(
-            model=self.model,
-            hardware=self.hardware,
-            precision=self.precision,
-            phase=self.phase,
-            figure=figure,
-        )
+        costs["model"] = SingleNodeModel(a).cost(**self._accelerator, phase=self.phase, figure=figure)
+        if self.step_overhead is not None:
+            fixed = figure(self.step_overhead, "s", "step_overhead", zero=True)
+            costs["step overhead"] = Cost((Line(fixed, 0),))
         return costs
+
+    def cpu_cost(self, workers: Any, figure: Any = positive) -> Cost:
+        """What preparing the batches of a step would cost the CPU with that many workers."""
+        figures = {name: getattr(self, name) for name in _OF_WORKERS}
+        if self.cpu_throughput is not None:
+            figures = {"cpu_throughput": self.cpu_throughput}
+        else:
+            figures |= {"workers": workers, "worker_rate": self.worker_rate}
+        model = TransformationModel(self.assumptions)
+        return self._for_all(model.cost(sample_size=self.size, figure=figure, **figures))
+
+    def _for_all(self, cost: Cost) -> Cost:
+        """What one batch for each accelerator costs a resource that they share."""
+        return cost.times(whole(self.accelerators, "accelerators"))
+
+    @property
+    def _accelerator(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "hardware": self.hardware,
+            "precision": self.precision,
+            "accelerator_rate": self.accelerator_rate,
+            "framework": self.framework,
+        }
 
     def resource_costs(self, figure: Any = positive) -> dict[str, Cost]:
         """Cost of each modelled resource: its stages one after the other."""
@@ -344,33 +424,30 @@ class Pipeline:
         batch, shape = whole(self.batch_size, "batch_size"), self._shape
         stages = {stage: _shaped(cost.at(batch), shape) for stage, cost in self.costs().items()}
         resources = _by_resource(stages)
-        own = resources["accelerator"]
+        # While it waits for a copy, the accelerator is taken, but it does not work.
+        own = resources["accelerator"] - stages.get("copy in turn", 0)
         step = reduce(np.maximum if self.overlap else np.add, resources.values())
         binding, following = _ranking(resources)
-        single = SingleNodeModel(self.assumptions).solve(
-            model=self.model,
-            hardware=self.hardware,
-            batch_size=batch,
-            precision=self.precision,
-            phase=self.phase,
-        )
+        model = SingleNodeModel(self.assumptions)
+        single = model.solve(**self._accelerator, batch_size=batch, phase=self.phase)
         gigabytes = positive(self.size, "GB", "sample_size")
+        together = batch * whole(self.accelerators, "accelerators")
         return Step(
             pipeline=self,
             stage_times={name: _ms(t) for name, t in stages.items()},
             resource_times={name: _ms(resources[name]) for name in FLOW if name in resources},
             step_time=_ms(step),
-            throughput=Q_(plain(batch / step), "img/s"),
+            throughput=Q_(plain(together / step), "img/s"),
             utilization=plain(own / step),
             stall=plain(1 - own / step),
             slowdown=plain(step / own),
             binding=binding,
             next_binding=following,
             headroom={name: plain(1 - resources[name] / step) for name in FLOW if name in resources},
-            cause=_cause(single, stages.get("input on device"), shape),
+            cause=_cause(single, stages, shape),
             basis=single.basis,
-            demand_at_ceiling=Q_(plain(batch / own * gigabytes), "GB/s"),
-            actual_demand=Q_(plain(batch / step * gigabytes), "GB/s"),
+            demand_at_ceiling=Q_(plain(together / own * gigabytes), "GB/s"),
+            actual_demand=Q_(plain(together / step * gigabytes), "GB/s"),
             feasible=np.broadcast_to(single.feasible, shape) if shape else single.feasible,
             infeasible_reason=single.infeasible_reason,
         )
@@ -407,13 +484,16 @@ def _ranking(resources: Mapping[str, Any]) -> tuple[Any, Any]:
     return found if np.ndim(first) else (str(found[0]), str(found[1]))
 
 
-def _cause(single: Any, on_device: Any, shape: tuple[int, ...]) -> Any:
-    """What takes most of the accelerator's own time, counting input work that runs on it."""
-    cause = single.cause
-    if on_device is not None:
-        parts = (single.compute_time, single.memory_time, single.overhead_time)
-        most = reduce(np.maximum, (part.m_as("s") for part in parts))
-        cause = np.where(on_device > most, "input", cause)
+def _cause(single: Any, stages: Mapping[str, Any], shape: tuple[int, ...]) -> Any:
+    """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
+    if single.compute_time is None:
+        parts = {"model": stages["model"], "overhead": 0}
+    else:
+        times = (single.compute_time, single.memory_time, single.overhead_time)
+        parts = dict(zip(("compute", "memory", "overhead"), (t.m_as("s") for t in times), strict=True))
+    parts["overhead"] = parts["overhead"] + stages.get("step overhead", 0)
+    parts["input"] = stages.get("input on device", 0)
+    cause = np.array([*parts])[largest([*parts.values()])]
     return np.broadcast_to(cause, shape) if shape else str(cause)
 
 

@@ -57,6 +57,20 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str 
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+class Shown:
+    """A result that shows itself as a table: give it a `summary` in one line, `headers` and `rows`."""
+
+    summary: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.headers, self.rows, caption=self.summary)
+
+
 def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     """Right for a column of figures, left for one of words; gaps and dots are neither."""
     columns = [[row[i] for row in body if row[i] not in ("", "...")] for i in range(len(headers))]

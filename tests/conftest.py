@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +22,12 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_test_touches_the_course_of_an_instructor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Processes that tests start inherit this: a course folder of their own, and figures without a window."""
+    """Processes that tests start inherit this: folders of their own, and figures without a window."""
+    run = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run = run.parent  # the run's own: its workers share what one of them has generated
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STARVELAB_COURSE", str(tmp_path_factory.mktemp("course")))
+        patch.setenv("STARVELAB_CACHE", str(run / "cache"))
         patch.setenv("MPLBACKEND", "agg")
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, Links, Models, Pipeline, Storage
@@ -41,6 +43,15 @@ lines = st.builds(Line, st.fractions(0, 20, max_denominator=6), st.fractions(0, 
 costs = st.lists(lines, min_size=1, max_size=3).map(lambda legs: Cost(tuple(legs)))
 
 
+def _pipeline(**fields: Any) -> Pipeline:
+    """A pipeline of drawn fields, without those that say nothing beside others."""
+    if fields["cpu_throughput"] is not None:
+        fields |= dict.fromkeys(("cpu_time", "cores", "read_wait", "handover_time"))
+    elif fields["cpu_time"] is not None:
+        fields["worker_rate"] = None
+    return Pipeline(**fields)
+
+
 def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
     """Pipelines of every kind; a field named here is drawn from what is given."""
     fields = {
@@ -55,8 +66,16 @@ def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
         "link": st.none() | links,
         "sent_size": st.none() | sample_sizes,
         "device_input_time": st.none() | quantities(0, 1, "ms"),
+        "accelerator_rate": st.none() | quantities(1, 50_000, "img/s"),
+        "step_overhead": st.none() | quantities(0, 50, "ms"),
+        "cpu_time": st.none() | quantities(0.01, 200, "ms"),
+        "cores": st.none() | st.integers(1, 64),
+        "read_wait": st.none() | quantities(0, 100, "ms"),
+        "handover_time": st.none() | quantities(0, 100, "ms"),
+        "accelerators": st.sampled_from([1, 1, 2, 8]),
+        "copy_overlaps": st.booleans(),
         "phase": st.sampled_from([None, "forward", "training"]),
         "overlap": st.booleans(),
         "assumptions": assumptions,
     }
-    return st.builds(Pipeline, **{**fields, **fixed})
+    return st.builds(_pipeline, **{**fields, **fixed})

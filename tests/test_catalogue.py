@@ -356,9 +356,19 @@ def test_the_rate_of_an_a100_is_nvidias_and_depends_on_the_framework():
     assert measured_rate(**asked, framework="Caffe") is None
 
 
+def test_matrix_products_reach_less_than_the_peak():
+    measured = [entry for entry in Hardware if entry.get("matmul_bf16_sustained")]
+    assert [entry.path for entry in measured] == ["Cloud.A100", "Cloud.H100"]
+    assert all(0.8 < entry.matmul_bf16_sustained / entry.peak_bf16_dense < 0.9 for entry in measured)
+
+
 def test_every_data_file_is_one_that_the_lab_reads():
     found = {path.name for path in (files("starvelab") / "data").iterdir() if path.name.endswith(".toml")}
-    assert found == {f"{kind.lower()}.toml" for kind in FIELDS} | {"rates.toml", "assumptions.toml"}
+    assert found == {f"{kind.lower()}.toml" for kind in FIELDS} | {
+        "rates.toml",
+        "assumptions.toml",
+        "levers.toml",
+    }
 
 
 def test_a_fact_shows_its_source_and_its_note_as_one_line():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from starvelab import Q_, Hardware, InputError, MissingFigureError, Pipeline, StarvelabError, UnknownNameError
+from starvelab.errors import WorkerError
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,7 @@ from starvelab import Q_, Hardware, InputError, MissingFigureError, Pipeline, St
         (InputError, [ValueError]),
         (MissingFigureError, [LookupError]),
         (UnknownNameError, [LookupError, AttributeError]),
+        (WorkerError, [RuntimeError]),
     ],
 )
 def test_an_error_is_the_labs_own_and_the_builtin_one(error, builtins):

@@ -26,6 +26,14 @@ def test_solving_a_pipeline_loads_nothing_heavy():
     assert loaded_by(f"from starvelab import *; {solve}._repr_html_()") == set()
 
 
+def test_simulating_a_loader_loads_nothing_heavy():
+    code = (
+        "from starvelab.simulate import *; "
+        "simulate(Loader(step_time='20 ms', prepare_time='50 ms', in_order=False))._repr_html_()"
+    )
+    assert loaded_by(code) == set()
+
+
 @pytest.mark.parametrize(
     ("code", "package"),
     [
@@ -40,7 +48,7 @@ def test_a_heavy_package_would_be_noticed(code, package):
     assert package in loaded_by(code)
 
 
-@pytest.mark.parametrize("name", ["show", "checks", "widgets"])
+@pytest.mark.parametrize("name", ["show", "checks", "simulate", "widgets"])
 def test_the_upper_layers_load_when_they_are_first_asked_for(name):
     code = (
         f"import sys, starvelab; before = 'starvelab.{name}' in sys.modules; starvelab.{name}; print(before)"
@@ -52,7 +60,7 @@ def test_the_upper_layers_load_when_they_are_first_asked_for(name):
 def test_the_upper_layers_complete_with_tab_before_they_are_loaded():
     import starvelab
 
-    assert {"show", "checks", "widgets", "Pipeline", "Q_"} <= set(dir(starvelab))
+    assert {"show", "checks", "simulate", "widgets", "Pipeline", "Q_"} <= set(dir(starvelab))
 
 
 def test_a_name_that_the_lab_does_not_have_is_an_ordinary_attribute_error():

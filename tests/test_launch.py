@@ -281,6 +281,11 @@ def test_binder_keeps_the_jupyterlab_of_its_base_image(on_binder):
     assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
 
 
+def test_binder_does_without_torch_and_nobody_gets_torchvision(on_binder, on_make):
+    assert "torch" not in on_binder
+    assert "torchvision" not in on_make
+
+
 def test_a_package_has_one_version(repository, on_binder):
     assert not on_binder.keys() & pins(repository / "binder" / "constraints.txt").keys()
 

@@ -55,15 +55,16 @@ def test_utilization_and_stall_are_shares_that_add_up_to_the_step(pipe):
 @given(pipelines())
 def test_utilization_is_the_accelerators_own_time_over_the_step(pipe):
     step = pipe.solve()
-    own = ms(step.resource_times["accelerator"])
+    own = ms(step.resource_times["accelerator"]) - ms(step.stage_times.get("copy in turn", Q_("0 ms")))
     assert step.utilization * ms(step.step_time) == pytest.approx(own)
     assert step.slowdown * own == pytest.approx(ms(step.step_time))
 
 
 @given(pipelines())
-def test_throughput_times_step_time_is_the_batch(pipe):
+def test_throughput_times_step_time_is_a_batch_for_each_accelerator(pipe):
     step = pipe.solve()
-    assert (step.throughput * step.step_time).m_as("img") == pytest.approx(pipe.batch_size)
+    together = pipe.batch_size * pipe.accelerators
+    assert (step.throughput * step.step_time).m_as("img") == pytest.approx(together)
 
 
 @given(pipelines())
@@ -117,10 +118,13 @@ def test_adding_workers_never_hurts(pipe, more):
 def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
     step = pipe.solve()
     rate = pipe.assumptions.worker_rate if pipe.worker_rate is None else pipe.worker_rate
+    cpu = {"worker_rate": rate * times}
+    if pipe.cpu_throughput is not None:
+        cpu = {"cpu_throughput": pipe.cpu_throughput * times}
+    elif pipe.cpu_time is not None:
+        cpu = {"cpu_time": pipe.cpu_time / times}
     faster = {
-        "CPU": {"worker_rate": rate * times}
-        if pipe.cpu_throughput is None
-        else {"cpu_throughput": pipe.cpu_throughput * times},
+        "CPU": cpu,
         "link": {"link": Q_(1000 * times, "GB/s")},
         "storage": {"storage": Q_(1000 * times, "GB/s")},
     }
@@ -194,13 +198,20 @@ def shapes_of(step):
         {"link": Q_([16, 32], "GB/s")},
         {"sent_size": Q_([150528, 602112], "B")},
         {"device_input_time": Q_([0, 0.1], "ms")},
+        {"accelerator_rate": Q_([1000, 2000], "img/s")},
+        {"step_overhead": Q_([0, 1], "ms")},
+        {"cpu_time": Q_([1, 2], "ms"), "cores": [[2], [4], [8]]},
+        {"read_wait": Q_([0, 2], "ms"), "handover_time": Q_([1, 0], "ms")},
+        {"accelerators": [1, 2, 8]},
+        {"link": Q_([16, 32], "GB/s"), "copy_overlaps": False},
+        {"accelerators": [1, 8], "model": None, "hardware": None, "accelerator_rate": "1000 img/s"},
         {"batch_size": np.arange(1, 1)},
     ],
     ids=str,
 )
 def test_every_result_has_the_shape_of_what_was_swept(swept):
     numbers = (getattr(value, "magnitude", value) for value in swept.values())
-    shape = np.broadcast_shapes(*(np.shape(n) for n in numbers if not isinstance(n, str | None)))
+    shape = np.broadcast_shapes(*(np.shape(n) for n in numbers if not isinstance(n, str | bool | None)))
     assert set(shapes_of(FULL.solve(**swept))) == {shape}
 
 
@@ -306,6 +317,108 @@ def test_kits19_on_an_a100_takes_0_636_s_and_wants_1_6_gb_per_second():
     assert KITS.solve(storage=Storage.EBS_gp3_max).binding == "storage"
 
 
+# ---- What was measured -------------------------------------------------------------------------------------
+
+KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="2 ms", workers=4)
+
+
+def test_a_measured_rate_needs_neither_model_nor_hardware():
+    step = KNOWN.solve()
+    assert ms(step.resource_times["accelerator"]) == pytest.approx(100)
+    assert ms(step.resource_times["CPU"]) == pytest.approx(50)
+    assert (step.binding, step.utilization, step.feasible) == ("accelerator", 1.0, True)
+    assert (step.cause, step.basis) == ("model", "measured: given as accelerator_rate")
+
+
+def test_a_rate_that_is_given_goes_before_the_catalogue_and_before_the_formula():
+    for assumed in (TUTORIAL, PUBLISHED):
+        step = WALL.solve(accelerator_rate="1000 img/s", assumptions=assumed)
+        assert ms(step.stage_times["model"]) == pytest.approx(256)
+        assert step.basis == "measured: given as accelerator_rate"
+
+
+def test_a_batch_that_does_not_fit_is_flagged_whatever_its_rate():
+    assert not WALL.solve(accelerator_rate="1000 img/s", batch_size=4096, phase="training").feasible
+
+
+@pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
+def test_a_framework_names_the_measured_rate_to_take(assumed):
+    step = WALL.solve(framework="MXNet", phase="training", assumptions=assumed)
+    assert ms(step.stage_times["model"]) == pytest.approx(256 / 3410.52 * 1e3)
+    assert step.basis.startswith("measured: MXNet, NVIDIA/DeepLearningExamples")
+
+
+def test_the_cost_of_a_step_comes_on_top_and_binds_with_the_accelerator():
+    step = KNOWN.solve(step_overhead="25 ms")
+    assert ms(step.resource_times["accelerator"]) == pytest.approx(125)
+    assert step.throughput.m_as("img/s") == pytest.approx(800)
+    assert step.utilization == 1
+    assert KNOWN.solve(step_overhead="101 ms").cause == "overhead"
+    assert WALL.solve(step_overhead="1 ms", batch_size=256).cause == "compute"
+    assert WALL.solve(step_overhead="2 ms", batch_size=256).cause == "overhead"
+
+
+def test_the_rate_at_which_an_accelerator_decodes_is_what_decoding_on_it_costs():
+    rate = Hardware.Cloud.A100.image_decode_rate
+    step = KNOWN.solve(device_input_time=Q_("1 img") / rate)
+    assert ms(step.stage_times["input on device"]) == pytest.approx(12.765, abs=5e-4)
+
+
+def test_workers_wait_and_hand_over_and_have_only_so_many_cores():
+    assert ms(KNOWN.solve(handover_time="20 ms").stage_times["transform"]) == pytest.approx(55)
+    assert ms(KNOWN.solve(read_wait="6 ms").stage_times["transform"]) == pytest.approx(200)
+    assert ms(KNOWN.solve(workers=64, cores=2).stage_times["transform"]) == pytest.approx(100)
+    assert KNOWN.solve(read_wait="6 ms").binding == "CPU"
+
+
+def test_accelerators_share_cores_and_drive_and_each_has_its_link():
+    one = FULL.solve()
+    eight = FULL.solve(accelerators=8)
+    for resource, times in (("storage", 8), ("CPU", 8), ("link", 1), ("accelerator", 1)):
+        assert ms(eight.resource_times[resource]) == pytest.approx(times * ms(one.resource_times[resource]))
+    assert eight.demand_at_ceiling.m_as("GB/s") == pytest.approx(8 * one.demand_at_ceiling.m_as("GB/s"))
+
+
+def test_eight_accelerators_that_are_fed_do_eight_times_the_work_of_one():
+    assert KNOWN.solve(accelerators=8, workers=32).throughput.m_as("img/s") == pytest.approx(8000)
+
+
+def test_a_starved_host_prepares_no_more_for_eight_accelerators_than_for_one():
+    one, eight = (WALL.solve(accelerators=n) for n in (1, 8))
+    assert eight.throughput.m_as("img/s") == pytest.approx(one.throughput.m_as("img/s"))
+    assert eight.utilization == pytest.approx(one.utilization / 8)
+
+
+def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
+    step = KNOWN.solve(link="1 GB/s", sent_size="100 KB", copy_overlaps=False)
+    assert list(step.resource_times) == ["CPU", "accelerator"]
+    assert ms(step.stage_times["copy in turn"]) == pytest.approx(10)
+    assert ms(step.step_time) == pytest.approx(110)
+    assert (step.binding, step.headroom["accelerator"]) == ("accelerator", 0)
+    assert step.utilization == pytest.approx(100 / 110)
+    assert step.stall == pytest.approx(10 / 110)
+
+
+@given(pipelines(overlap=st.just(True)))
+def test_overlapping_the_copy_never_hurts(pipe):
+    apart, in_turn = (pipe.solve(copy_overlaps=overlaps) for overlaps in (True, False))
+    assert ms(apart.step_time) <= ms(in_turn.step_time) * NEVER
+
+
+@given(pipelines(cpu_throughput=st.none()), st.integers(1, 64))
+def test_more_cores_never_hurt_and_as_many_as_workers_are_enough(pipe, cores):
+    fewer, more = (ms(pipe.solve(cores=n).step_time) for n in (cores, cores + 1))
+    assert more <= fewer * NEVER
+    assert ms(pipe.solve(cores=pipe.workers).step_time) == ms(pipe.solve(cores=None).step_time)
+
+
+@given(pipelines(), st.integers(2, 16))
+def test_more_accelerators_never_lower_the_throughput_and_never_raise_it_more_than_in_number(pipe, times):
+    many = pipe.solve(accelerators=pipe.accelerators * times).throughput.m_as("img/s")
+    few = pipe.solve().throughput.m_as("img/s")
+    assert few / NEVER <= many <= times * few * NEVER
+
+
 # ---- Fields ------------------------------------------------------------------------------------------------
 
 
@@ -318,10 +431,17 @@ def test_texts_become_quantities_in_every_field_that_has_a_unit():
         "storage": "7 GB/s",
         "link": "32 GB/s",
         "device_input_time": "0.1 ms",
+        "accelerator_rate": "2470 img/s",
+        "step_overhead": "1 ms",
     }
-    pipe = WALL.but(**texts)
-    for name, text in texts.items():
-        assert getattr(pipe, name) == Q_(text)
+    of_workers = {"cpu_time": "2 ms", "read_wait": "1 ms", "handover_time": "20 ms"}
+    rates = {"worker_rate": None, "cpu_throughput": None}
+    for given_texts in (texts, {**texts, **rates, **of_workers}, {**texts, **rates}):
+        pipe = WALL.but(**{**given_texts, "worker_rate": None})
+        for name, text in given_texts.items():
+            if name != "worker_rate":
+                assert getattr(pipe, name) == (text and Q_(text))
+    assert WALL.but(worker_rate="100 img/s").worker_rate == Q_("100 img/s")
 
 
 def test_changing_a_pipeline_leaves_the_first_as_it_was():
@@ -439,7 +559,7 @@ def test_input_work_on_the_accelerator_may_be_nothing_but_not_less():
     )
 
 
-@pytest.mark.parametrize("name", ["batch_size", "workers"])
+@pytest.mark.parametrize("name", ["batch_size", "workers", "accelerators"])
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
@@ -501,6 +621,60 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name, value,
 )
 def test_a_field_that_is_not_what_it_should_be_says_what_to_pass(fields, message):
     assert refused(InputError, **fields) == message
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"model": None},
+            "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, got "
+            "no model. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
+            'accelerator_rate="2470 img/s".',
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "read_wait": "1 ms"},
+            "read_wait goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+        ),
+        (
+            {"cpu_time": "2 ms", "worker_rate": "100 img/s"},
+            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other.",
+        ),
+        (
+            {"framework": "MXNet", "accelerator_rate": "1000 img/s"},
+            "framework names a measured rate of the catalogue, got 'MXNet' beside accelerator_rate. Pass one "
+            "of them.",
+        ),
+        (
+            {"accelerator_rate": 2470},
+            'accelerator_rate needs a unit, got the bare int 2470. Write for example Q_(2470, "img/s").',
+        ),
+        (
+            {"accelerator_rate": "2470 MB/s"},
+            "accelerator_rate must be convertible to img/s, got 2470 MB/s. Check what it counts.",
+        ),
+        (
+            {"step_overhead": "-1 ms"},
+            "step_overhead must be finite and not negative, got -1 ms. Check the figure and its sign.",
+        ),
+        ({"cores": 0}, "cores must be finite and positive, got 0. Check the figure and its sign."),
+    ],
+)
+def test_a_measured_figure_that_cannot_be_meant_is_refused(fields, message):
+    assert refused(InputError, **fields) == message
+
+
+def test_neither_model_nor_hardware_nor_rate_is_no_accelerator():
+    with pytest.raises(InputError, match="got no model and no hardware"):
+        Pipeline()
+
+
+def test_a_framework_that_nobody_measured_is_refused_with_those_that_were():
+    assert refused(MissingFigureError, framework="Caffe", phase="training") == (
+        "No rate of ResNet-50 on NVIDIA A100 80GB SXM was measured in 'Caffe' at fp16, training. There is: "
+        "MXNet, PyTorch, PyTorch (Lambda). Pass one of these, or your own accelerator_rate."
+    )
+    assert "There is: none." in refused(MissingFigureError, framework="MXNet", phase="forward")
 
 
 def test_shapes_that_do_not_go_together_are_refused_by_their_fields():

@@ -1,28 +1,45 @@
 """Every number in the notebooks' prose is computed from the package, cited, or set by the exercise itself.
 
-`golden/prose.toml` holds the accounts; this file finds the numbers and settles them.
+An author accounts for each number of a notebook in golden/prose/ASSIGNMENT.toml, under the name of the
+notebook, or under "any" where all notebooks of the assignment may say it:
+
+phrase
+    A few words of the prose as they are written (without emphasis and code), with the numbers they hold. It
+    counts wherever it stands.
+
+and one of
+
+expr
+    What gives these numbers, evaluated with the package, the ``imports`` and the ``names`` of the file; a
+    list for several. ``format`` says how they are written (Python's format language; "g" unless given).
+    "2,470" counts as 2470 and "Eight" as 8.
+holds
+    What must be true for the sentence to be right, where a number is rounded or put into words.
+cited
+    The source, as the text names it beside the number.
+given
+    No fact: a figure that the story or the exercise sets, and which.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from fractions import Fraction
 from functools import cache
-from math import isclose
-from pathlib import Path
 from typing import Any
 
 import jupytext
 import pytest
 
 import starvelab
-from starvelab.catalogue import measured_rate
+from tests.assignments import ASSIGNMENTS, NOTEBOOKS, REPOSITORY, Notebook, notebooks_of
 
-TESTS = Path(__file__).parent
-WALKTHROUGH = TESTS.parent / "solutions" / "starving-the-gpu"
-NOTEBOOKS = sorted(path.stem for path in WALKTHROUGH.glob("*.py"))
-LEDGER = tomllib.loads((TESTS / "golden" / "prose.toml").read_text(encoding="utf-8"))
+LEDGERS = {
+    assignment: tomllib.loads(
+        (REPOSITORY / f"tests/golden/prose/{assignment}.toml").read_text(encoding="utf-8")
+    )
+    for assignment in ASSIGNMENTS
+}
 WAYS = {"expr", "holds", "cited", "given"}
 
 # What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
@@ -41,9 +58,9 @@ NUMBER = re.compile(rf"(?<![\w.-])\d+(?:,\d{{3}})*(?:\.\d+)?(?!\w)|\b(?i:{'|'.jo
 
 
 @cache
-def prose(name: str) -> str:
+def prose(notebook: Notebook) -> str:
     """The markdown of a notebook and what its predictions ask, without what is no prose, on one line."""
-    cells = jupytext.read(WALKTHROUGH / f"{name}.py", fmt="py:percent").cells
+    cells = jupytext.read(notebook.script, fmt="py:percent").cells
     read = [cell.source for cell in cells if cell.cell_type == "markdown"]
     asked = [text for cell in cells if cell.cell_type == "code" for text in QUESTION.findall(cell.source)]
     text = "\n\n".join([*read, *asked])
@@ -62,36 +79,44 @@ def places(phrase: str, text: str) -> list[range]:
     return [place for place in found if place.start not in edges and place.stop not in edges]
 
 
-ACCOUNTS = [(where, account) for where, accounts in LEDGER["accounts"].items() for account in accounts]
+ACCOUNTS = [
+    (Notebook(assignment, where), account)
+    for assignment, ledger in LEDGERS.items()
+    for where, accounts in ledger["accounts"].items()
+    for account in accounts
+]
 
 
 @cache
-def names() -> dict[str, Any]:
-    """What an expression may use: the package, and the names the ledger gives."""
+def names(assignment: str) -> dict[str, Any]:
+    """What an expression may use: the package, and what the ledger imports and names."""
+    ledger = LEDGERS[assignment]
     known = {name: getattr(starvelab, name) for name in starvelab.__all__}
-    known |= {"Fraction": Fraction, "isclose": isclose, "measured_rate": measured_rate}
-    for name, expression in LEDGER["names"].items():
+    exec(ledger.get("imports", ""), known)
+    for name, expression in ledger["names"].items():
         known[name] = eval(expression, known)
     return known
 
 
-def texts(where: str) -> list[str]:
-    """The prose an account is about: that of its notebook, or that of all of them."""
-    return [prose(name) for name in (NOTEBOOKS if where == "any" else [where])]
+def texts(where: Notebook) -> list[str]:
+    """The prose an account is about: that of its notebook, or that of all of the assignment."""
+    return [prose(one) for one in (notebooks_of(where.assignment) if where.name == "any" else [where])]
 
 
-each_account = pytest.mark.parametrize(
-    ("where", "account"), ACCOUNTS, ids=[f"{where[:2]}: {account['phrase']}" for where, account in ACCOUNTS]
-)
+def each_account(way: str = "phrase") -> pytest.MarkDecorator:
+    """Run a test on each account that says where its numbers come from in this way."""
+    chosen = [(where, account) for where, account in ACCOUNTS if way in account]
+    ids = [f"{where}: {account['phrase']}" for where, account in chosen]
+    return pytest.mark.parametrize(("where", "account"), chosen, ids=ids)
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_every_number_is_accounted_for(name):
-    text = prose(name)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_every_number_is_accounted_for(notebook):
+    text = prose(notebook)
     settled = {
         position
         for where, account in ACCOUNTS
-        if where in (name, "any")
+        if where in (notebook, Notebook(notebook.assignment, "any"))
         for place in places(account["phrase"], text)
         for position in place
     }
@@ -100,42 +125,35 @@ def test_every_number_is_accounted_for(name):
         for m in NUMBER.finditer(text)
         if m.start() not in settled
     ]
-    assert not open_ones, "say in tests/golden/prose.toml where these come from:\n" + "\n".join(open_ones)
+    where = f"tests/golden/prose/{notebook.assignment}.toml"
+    assert not open_ones, f"say in {where} where these come from:\n" + "\n".join(open_ones)
 
 
-@each_account
+@each_account()
 def test_each_account_is_of_a_phrase_that_is_still_written(where, account):
     assert any(places(account["phrase"], text) for text in texts(where))
 
 
-@each_account
+@each_account()
 def test_each_account_says_in_one_way_where_its_numbers_come_from(where, account):
     assert len(WAYS & set(account)) == 1, f"one of {', '.join(sorted(WAYS))}"
     assert set(account) <= WAYS | {"phrase", "format"}
     assert "holds" in account or numbers(account["phrase"])
 
 
-@pytest.mark.parametrize(
-    "account", [one for _, one in ACCOUNTS if "expr" in one], ids=lambda account: account["phrase"]
-)
-def test_a_number_that_is_computed_is_what_the_package_gives(account):
-    value = eval(account["expr"], names())
+@each_account("expr")
+def test_a_number_that_is_computed_is_what_the_package_gives(where, account):
+    value = eval(account["expr"], names(where.assignment))
     values = value if isinstance(value, list | tuple) else [value]
     assert numbers(account["phrase"]) == [format(one, account.get("format", "g")) for one in values]
 
 
-@pytest.mark.parametrize(
-    "account", [one for _, one in ACCOUNTS if "holds" in one], ids=lambda account: account["phrase"]
-)
-def test_what_is_said_in_words_holds(account):
-    assert eval(account["holds"], names()) is True
+@each_account("holds")
+def test_what_is_said_in_words_holds(where, account):
+    assert eval(account["holds"], names(where.assignment)) is True
 
 
-@pytest.mark.parametrize(
-    ("where", "account"),
-    [(where, one) for where, one in ACCOUNTS if "cited" in one],
-    ids=lambda value: value["phrase"] if isinstance(value, dict) else value[:2],
-)
+@each_account("cited")
 def test_a_number_from_outside_is_cited_beside_it(where, account):
     sides = [
         text[max(0, place.start - 400) : place.stop + 200]

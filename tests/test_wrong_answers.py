@@ -1,15 +1,19 @@
-"""Each exercise refuses plausible mistakes, names them, gives no answer away, and accepts what is right."""
+"""Each exercise refuses plausible mistakes, names them, gives no answer away, and accepts what is right.
+
+An author gives each exercise at least three wrong answers and one that is right in an odd way, in
+wrong_answers/ASSIGNMENT/NOTEBOOK.toml; wrong_answers/exercises.py says how. Each mistake that a check names
+needs an answer that makes it. A test cell gives partial credit by ending in a plain float; then some wrong
+answer says what it `earns`.
+"""
 
 from __future__ import annotations
 
 import ast
 import io
 import re
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -18,18 +22,13 @@ from nbgrader.utils import determine_grade
 
 from starvelab import checks
 from starvelab.units import Quantity, format_number, format_quantity
+from tests.assignments import ASSIGNMENTS, COMPLETE, notebooks_of
+from tests.wrong_answers.exercises import Exercise, exercises, graded_cells
 
-sys.path.insert(0, str(Path(__file__).parent / "wrong_answers"))
-
-from exercises import REPOSITORY, Exercise, exercises, graded_cells
-
-ALL = exercises()
+ALL = [exercise for assignment in ASSIGNMENTS for exercise in exercises(assignment)]
 WRONG = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.wrong]
 RIGHT = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.right]
 EACH = [pytest.param(one, id=one.name) for one in ALL]
-
-# Test cells that are meant to end in a number: the score, for partial credit.
-SCORED = {"training-work-test", "workers-needed-test", "predictions-test"}
 
 
 @pytest.fixture(autouse=True)
@@ -94,16 +93,23 @@ def visible_credit(exercise: Exercise) -> float:
 # --- the assignment ---------------------------------------------------------------------------------------
 
 
-def test_the_points_of_the_assignment_sum_to_a_hundred():
+@pytest.mark.parametrize("assignment", COMPLETE)
+def test_the_points_of_the_assignment_sum_to_a_hundred(assignment):
     cells = [
         cell
-        for path in sorted((REPOSITORY / "labs" / "starving-the-gpu").glob("*.ipynb"))
-        for cell in graded_cells(path).values()
+        for notebook in notebooks_of(assignment)
+        for cell in graded_cells(notebook.released).values()
         if cell.metadata.nbgrader.grade
     ]
     assert sum(cell.metadata.nbgrader.points for cell in cells) == 100
-    assert len([cell for cell in cells if cell.cell_type == "code"]) == len(ALL) >= 14
+    assert len([cell for cell in cells if cell.cell_type == "code"]) == len(exercises(assignment)) >= 12
     assert len([cell for cell in cells if cell.cell_type == "markdown"]) >= 2
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_an_id_names_one_cell_of_the_assignment(assignment):
+    ids = [name for notebook in notebooks_of(assignment) for name in graded_cells(notebook.released)]
+    assert sorted(ids) == sorted(set(ids))
 
 
 @pytest.mark.parametrize("exercise", EACH)
@@ -137,7 +143,7 @@ def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
         for test in (exercise.visible, exercise.full):
             cell = check_answer(exercise, answer, test)
             ends = [output.data["text/plain"] for output in cell.outputs if "data" in output]
-            assert len(ends) == (exercise.test_id in SCORED)
+            assert len(ends) == exercise.partial
             assert all(str(float(end)) == end for end in ends), "nbgrader reads nothing but a plain float"
 
 
@@ -148,7 +154,7 @@ def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
 def test_an_untouched_stub_earns_nothing_and_is_told_so(exercise):
     cell = check_answer(exercise, exercise.stub, exercise.full)
     assert score(exercise, cell) == 0
-    assert re.search("not (answered|filled in|written) yet|0 of 8", said(cell), re.IGNORECASE)
+    assert re.search(r"not (answered|filled in|written) yet|0 of \d", said(cell), re.IGNORECASE)
 
 
 @pytest.mark.parametrize(("exercise", "answer"), WRONG)

@@ -3,6 +3,7 @@
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
+from .carry import carry_rate
 from .crossover import Crossover, crossover
 from .explanation import explain
 from .schedule import Job, schedule
@@ -17,6 +18,7 @@ __all__ = [
     "Sensitivity",
     "Sweep",
     "WorkersNeeded",
+    "carry_rate",
     "crossover",
     "explain",
     "schedule",

@@ -85,9 +85,7 @@ def crossover(pipeline: Any, *, resource: str | None = None) -> Crossover:
         if resource not in costs:
             raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {', '.join(costs)}.")
         costs = {resource: costs[resource]}
-    starving = {
-        name: batch for name, cost in costs.items() if (batch := _starves_from(cost, own)) is not None
-    }
+    starving = {name: batch for name, cost in costs.items() if (batch := starves_from(cost, own)) is not None}
     if not starving:
         return Crossover(None, None, None, "")
     # Where several starve it at the same batch size, the slowest of them is named.
@@ -107,7 +105,7 @@ def _edges(*costs: Cost) -> list[Fraction]:
     return sorted({Fraction(0), *(edge for edge in crossings if edge > 0)})
 
 
-def _starves_from(supply: Cost, own: Cost) -> int | None:
+def starves_from(supply: Cost, own: Cost) -> int | None:
     """The smallest whole batch size for which `supply` takes longer than `own`; None if there is none."""
     first_whole = [floor(edge) + 1 for edge in _edges(supply, own)]
     return next((batch for batch in first_whole if supply.at(batch) > own.at(batch)), None)

@@ -17,9 +17,9 @@ from .workers import workers_needed
 
 _BUSY_WITH = {"storage": "reading", "CPU": "preparing", "link": "copying"}
 _IN_TIME = {
-    "storage": "storage has read it",
-    "CPU": "the CPU has prepared it",
-    "link": "the link has copied it",
+    "storage": "storage has read {it}",
+    "CPU": "the CPU has prepared {it}",
+    "link": "the link has copied {it}",
 }
 
 _CAUSES = {
@@ -78,12 +78,19 @@ def _in_turn(pipeline: Any, step: Any) -> tuple[str, ...]:
 def _fed(pipeline: Any, step: Any) -> tuple[str, ...]:
     own, following = step.resource_times["accelerator"], step.next_binding
     ready = step.resource_times[following]
+    who, it = "The accelerator binds: it", "it"
+    if pipeline.accelerators > 1:
+        who, it = f"The {pipeline.accelerators} accelerators bind: each", "one for each"
     evidence = (
-        f"The accelerator binds: it needs {format_quantity(own)} for a batch of {pipeline.batch_size}, and "
-        f"{_IN_TIME[following]} in {format_quantity(ready)}."
+        f"{who} needs {format_quantity(own)} for a batch of {pipeline.batch_size}, and "
+        f"{_IN_TIME[following].format(it=it)} in {format_quantity(ready)}."
     )
-    # What the formula says of a step whose time was measured is a guess at what is in it.
-    cause = "Its speed is a measured one." if step.basis.startswith("measured") else _CAUSES[step.cause]
+    waits = ""
+    if "copy in turn" in step.stage_times:
+        waits = (
+            f"The copy takes {format_quantity(step.stage_times['copy in turn'])} of that: from pinned memory "
+            "and on a stream of its own it would overlap."
+        )
     found = crossover(pipeline)
     if found.starves_from is not None and found.starves_from > pipeline.batch_size:
         later = f"From batch {found.starves_from} on {CALLED[found.resource]} would bind."
@@ -94,17 +101,32 @@ def _fed(pipeline: Any, step: Any) -> tuple[str, ...]:
         )
     else:
         later = f"They take equally long: with less of either, {CALLED[following]} binds."
-    return evidence, cause, later
+    return evidence, waits, _cause(step), later
+
+
+def _cause(step: Any) -> str:
+    """What the accelerator's own time is made of, as far as that is known."""
+    if not step.basis.startswith("measured"):
+        return _CAUSES[step.cause]
+    # What the formula says of a step whose time was measured is a guess; what comes on top of it is known.
+    for stage, cause in (("input on device", "input"), ("step overhead", "overhead")):
+        if stage in step.stage_times and step.stage_times[stage] > step.stage_times["model"]:
+            return _CAUSES[cause]
+    return "Its speed is a measured one."
 
 
 def _starved(pipeline: Any, step: Any) -> tuple[str, ...]:
     name = step.binding
     called = CALLED[name]
+    each, who, wait = "", ("the accelerator, which needs", "is"), "waits"
+    if pipeline.accelerators > 1:
+        each = f" for each of the {pipeline.accelerators} accelerators"
+        who, wait = ("these, which need", "are"), "wait"
     evidence = (
-        f"{called[0].upper()}{called[1:]} binds: {_BUSY_WITH[name]} a batch of "
-        f"{pipeline.batch_size} takes {format_quantity(step.step_time)}, so the accelerator, which needs "
-        f"{format_quantity(step.resource_times['accelerator'])}, is busy {percent(step.utilization)} of each "
-        "step and waits for the rest."
+        f"{called[0].upper()}{called[1:]} binds: {_BUSY_WITH[name]} a batch of {pipeline.batch_size}{each} "
+        f"takes {format_quantity(step.step_time)}, so {who[0]} "
+        f"{format_quantity(step.resource_times['accelerator'])}, {who[1]} busy {percent(step.utilization)} "
+        f"of each step and {wait} for the rest."
     )
     return evidence, *_REMEDY[name](pipeline, step)
 
@@ -118,7 +140,7 @@ def _for_storage(_: Any, step: Any) -> tuple[str, ...]:
 
 
 def _for_link(pipeline: Any, step: Any) -> tuple[str, ...]:
-    sent = (step.throughput * pipeline.sent).m_as("GB * sample / s")
+    sent = (step.throughput / pipeline.accelerators * pipeline.sent).m_as("GB * sample / s")
     wanted, carried = (f"{format_number(sent * times)} GB/s" for times in (step.slowdown, 1))
     return (
         f"To keep it fed, {wanted} would have to cross the link, and {carried} do: send fewer bytes for each "
@@ -136,14 +158,21 @@ def _for_cpu(pipeline: Any, step: Any) -> tuple[str, ...]:
             f"{format_quantity(pipeline.cpu_throughput)}.",
             less,
         )
+    waits = ""
+    if pipeline.read_wait is not None:
+        at_once = pipeline.solve(read_wait=None).resource_times["CPU"]
+        if longer(step.resource_times["CPU"].m_as("ms"), at_once.m_as("ms")):
+            waits = (
+                f"Its workers wait for storage: if they did not, it would take {format_quantity(at_once)}."
+            )
     needed = workers_needed(pipeline)
     if needed.workers is None:
-        return (f"No number of workers keeps up. {' '.join(needed.obstacles)}", less)
+        return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", less)
     enough = f"{needed.workers} workers instead of {pipeline.workers} would keep up"
     if not needed.obstacles:
-        return (f"{enough}.",)
+        return (waits, f"{enough}.")
     limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
-    return (f"{enough}, but that meets other limits: {limits}.", less)
+    return (waits, f"{enough}, but that meets other limits: {limits}.", less)
 
 
 _REMEDY = {"storage": _for_storage, "CPU": _for_cpu, "link": _for_link}

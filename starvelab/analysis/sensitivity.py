@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import InputError
 from ..pipeline import CALLED
 from ..stages.cost import longer
 from ..stages.data import storage_bandwidth
@@ -15,7 +16,7 @@ from ..stages.transfer import link_bandwidth
 from ..tables import percent, to_html, to_text
 from ..units import Q_, exact, format_number, format_quantity
 from .point import one_point, overlapping
-from .workers import fewest_workers
+from .workers import fewest_workers, in_time
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def sensitivity(pipeline: Any) -> Sensitivity:
     Raises
     ------
     InputError
-        For a sweep, or for stages that do not overlap.
+        For a sweep, or for stages or a copy that do not overlap.
 
     Examples
     --------
@@ -87,6 +88,11 @@ def sensitivity(pipeline: Any) -> Sensitivity:
     """
     one_point(pipeline, "sensitivity")
     overlapping(pipeline, "sensitivity")
+    if pipeline.link is not None and not pipeline.copy_overlaps:
+        raise InputError(
+            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
+            "time of two. Pass copy_overlaps=True, and compare the step with and without."
+        )
     step = pipeline.solve()
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     levers = []
@@ -110,9 +116,8 @@ def _more_workers(pipeline: Any, step: Any) -> tuple[str, float, str]:
         return _a_tenth_faster("CPU", step)
     n, following = pipeline.workers, step.next_binding
     more = pipeline.solve(workers=n + 1).resource_times["CPU"].m_as("ms")
-    costs = pipeline.but(workers=1).resource_costs(exact)
-    needed = costs["CPU"].at(pipeline.batch_size) / costs[following].at(pipeline.batch_size)
-    enough = fewest_workers(needed, pipeline.assumptions)
+    wanted = pipeline.resource_costs(exact)[following].at(pipeline.batch_size)
+    enough = fewest_workers(in_time(pipeline, pipeline.batch_size, wanted))
     if enough is None:
         limit = f"no number of workers is as fast as {CALLED[following]}"
     else:

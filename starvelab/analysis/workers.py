@@ -6,16 +6,20 @@ Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have s
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, inf
 from typing import Any
 
 from ..errors import InputError, MissingFigureError
 from ..stages import DataModel, TransferModel
 from ..stages.cost import longer
 from ..units import Q_, exact, format_number, format_quantity, whole
+from .crossover import starves_from
 from .point import one_point, overlapping
+
+# As good as without end: nobody starts as many.
+_COUNTLESS = 10**9
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,14 @@ class WorkersNeeded:
         The smallest number with which preparing takes no longer than the accelerator; None if no number does.
     exact : Fraction
         How many times one worker's rate is needed; the number of workers before rounding up, if they scale
-        linearly.
+        linearly on cores of their own.
     batch_size : int or None
         None for "at any batch size".
     demand : quantity [data/time]
         Stored bytes that would then be read per second.
     feasible : bool
     obstacles : tuple of str
-        What stands in the way: the host's cores, the drive, the link.
+        What stands in the way: contention, the host's cores, the drive, the link.
     """
 
     workers: int | None
@@ -57,7 +61,7 @@ class WorkersNeeded:
 
 
 def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> WorkersNeeded:
-    """Count the workers that remove the CPU stall: ``n >= b S / (w g(b))`` for linear scaling.
+    """Count the workers that remove the CPU stall: ``n >= b S / (w g(b))`` where each has a core to itself.
 
     Parameters
     ----------
@@ -73,8 +77,9 @@ def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> Wor
 
     Notes
     -----
-    Feasibility looks at the pipeline's drive and link, or at those of the accelerator's host where the
-    pipeline does not model them, and at the host's cores where the catalogue knows them.
+    Several accelerators are fed by one set of workers, and the answer is for all of them. Feasibility looks
+    at the pipeline's drive and link, or at those of the accelerator's host where the pipeline does not model
+    them, and at the pipeline's cores, or the host's where the catalogue knows them.
 
     Examples
     --------
@@ -93,66 +98,86 @@ def workers_needed(pipeline: Any, *, batch_size: int | str | None = None) -> Wor
         pipeline = pipeline.but(batch_size=batch_size)
     one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
     overlapping(pipeline, "workers_needed")
-    costs = pipeline.but(workers=1).resource_costs(exact)
-    one, own = costs["CPU"], costs["accelerator"]
+    own = pipeline.resource_costs(exact)["accelerator"]
     if any_batch:
-        batch, seconds_per_sample = None, own.limit
+        batch, own_seconds = None, own.limit
+        enough = _always_in_time(pipeline, own)
     else:
         batch = whole(pipeline.batch_size, "batch_size")
-        seconds_per_sample = Fraction(own.at(batch)) / batch
-    ratio = Fraction(one.limit) / seconds_per_sample
-    workers = fewest_workers(ratio, pipeline.assumptions)
-    rate = float(1 / seconds_per_sample)
-    demand = Q_(rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = _obstacles(pipeline, workers, ratio, rate)
-    return WorkersNeeded(workers, ratio, batch, demand, not obstacles, obstacles)
+        own_seconds = Fraction(own.at(batch))
+        enough = in_time(pipeline, batch, own_seconds)
 
+    def seconds(workers: int) -> Fraction:
+        """Of the CPU, for the same batch, or for each sample of one without end."""
+        cost = pipeline.cpu_cost(workers, exact)
+        return Fraction(cost.limit if any_batch else cost.at(batch))
 
-def fewest_workers(speedup: Fraction, assumptions: Any) -> int | None:
-    """The smallest number of workers that reaches a speed-up over one of them, or None if no number does."""
-    if speedup <= 1:
-        return 1
-    most = assumptions.peak_workers
-    if most == inf:
-        # Contention alone: n / (1 + contention (n - 1)) tends to 1 / contention. Solved for n:
-        contention = exact(assumptions.contention, None, "contention", zero=True)
-        if speedup * contention >= 1:
-            return None
-        return ceil(speedup * (1 - contention) / (1 - speedup * contention))
-    # It rises up to `most`, so halving finds the first that is enough.
-    found = 1 + bisect_left(range(1, most + 1), speedup, key=lambda n: assumptions.speedup(n, exact))
-    return found if found <= most else None
-
-
-def _obstacles(pipeline: Any, workers: int | None, speedup: Fraction, rate: float) -> tuple[str, ...]:
-    """What stands in the way of preparing, reading and copying that many samples a second."""
-    a, hardware, found = pipeline.assumptions, pipeline.hardware, []
-    cores = hardware.get("host_cores")
+    ratio = seconds(1) / own_seconds
+    workers = fewest_workers(enough)
+    rate = float((batch or 1) / own_seconds)
+    demand = Q_(pipeline.accelerators * rate * pipeline.size.m_as("GB"), "GB/s")
+    obstacles = []
     if workers is None:
-        most = 1 / a.contention if a.peak_workers == inf else a.speedup(a.peak_workers)
-        found.append(
-            f"Workers get in each other's way: together they reach at most {format_number(most, 3)} times "
-            f"what one does, and it would take {format_number(speedup, 3)} times."
-        )
-    elif cores is not None and workers > cores:
+        obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(_COUNTLESS), ratio))
+    obstacles += _obstacles(pipeline, workers, rate)
+    return WorkersNeeded(workers, ratio, batch, demand, not obstacles, tuple(obstacles))
+
+
+def in_time(pipeline: Any, batch: int, seconds: Any) -> Callable[[int], bool]:
+    """Whether that many workers prepare a batch in so many seconds: a question for `fewest_workers`."""
+    return lambda workers: pipeline.cpu_cost(workers, exact).at(batch) <= seconds
+
+
+def _always_in_time(pipeline: Any, own: Any) -> Callable[[int], bool]:
+    return lambda workers: starves_from(pipeline.cpu_cost(workers, exact), own) is None
+
+
+def fewest_workers(enough: Callable[[int], bool]) -> int | None:
+    """The smallest number of workers that is enough, or None if no number is.
+
+    One more worker never hurts, so halving finds it.
+    """
+    if not enough(_COUNTLESS):
+        return None
+    return 1 + bisect_left(range(1, _COUNTLESS), True, key=enough)
+
+
+def _too_few_cores(pipeline: Any, most: Any, wanted: Any) -> str:
+    """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
+    who = "Workers get in each other's way: together they"
+    if pipeline.cores is not None:
+        who = f"More workers than the {pipeline.cores} cores prepare no more: together they"
+    return (
+        f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
+        f"{format_number(wanted, 3)} times."
+    )
+
+
+def _obstacles(pipeline: Any, workers: int | None, rate: float) -> list[str]:
+    """What stands in the way of preparing, reading and copying that many samples a second for each device."""
+    a, hardware, count, found = pipeline.assumptions, pipeline.hardware, pipeline.accelerators, []
+    cores = hardware.get("host_cores") if hardware is not None and pipeline.cores is None else None
+    if workers is not None and cores is not None and workers > count * cores:
         found.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
     drive = hardware if pipeline.storage is None else pipeline.storage
     reading = _known(lambda: DataModel(a).cost(sample_size=pipeline.size, source=drive).limit)
-    if reading is not None and longer(reading * rate, 1):
-        demand, supply = (Q_(pipeline.size.m_as("GB") * x, "GB/s") for x in (rate, 1 / reading))
+    if reading is not None and longer(reading * count * rate, 1):
+        demand, supply = (Q_(pipeline.size.m_as("GB") * x, "GB/s") for x in (count * rate, 1 / reading))
         found.append(
             f"Reading would take {format_quantity(demand)}, and the drive gives {format_quantity(supply)}."
         )
     way = hardware if pipeline.link is None else pipeline.link
-    copying = _known(
-        lambda: TransferModel(a).cost(sent_size=pipeline.sent, link=way, pinned=pipeline.pinned).limit
-    )
+    copying = None
+    if way is not None:
+        copying = _known(
+            lambda: TransferModel(a).cost(sent_size=pipeline.sent, link=way, pinned=pipeline.pinned).limit
+        )
     if copying is not None and longer(copying * rate, 1):
         demand, supply = (Q_(pipeline.sent.m_as("GB") * x, "GB/s") for x in (rate, 1 / copying))
         found.append(
             f"Copying would take {format_quantity(demand)}, and the link gives {format_quantity(supply)}."
         )
-    return tuple(found)
+    return found
 
 
 def _known(read: Any) -> Any:

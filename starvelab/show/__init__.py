@@ -1,6 +1,6 @@
 """Tables in text, pictures with their tables, and SVG for explorers.
 
-Only `plots` loads matplotlib, and only when a plot is asked for.
+Only `plots` and `loader_lanes` load matplotlib, and only when a plot is asked for.
 """
 
 from importlib import import_module
@@ -10,13 +10,26 @@ from .text import info, say, table
 
 _PLOTS = ("over_batch", "over_workers", "roofline", "stage_bars", "timeline")
 
-__all__ = ["info", "over_batch", "over_workers", "roofline", "say", "stage_bars", "svg", "table", "timeline"]
+__all__ = [
+    "info",
+    "loader_timeline",
+    "over_batch",
+    "over_workers",
+    "roofline",
+    "say",
+    "stage_bars",
+    "svg",
+    "table",
+    "timeline",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PLOTS:
         return getattr(import_module(f"{__name__}.plots"), name)
-    if name in ("svg", "plots", "picture"):
+    if name == "loader_timeline":
+        return import_module(f"{__name__}.loader_lanes").loader_timeline
+    if name in ("svg", "plots", "picture", "loader_lanes"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -50,6 +50,10 @@ class Cost:
         """One stage after the other on the same resource."""
         return Cost(tuple(a + b for a in self.legs for b in other.legs))
 
+    def times(self, count: Any) -> Cost:
+        """That many batches, one after the other: several accelerators on one host's resource."""
+        return Cost(tuple(Line(leg.fixed * count, leg.per_sample * count) for leg in self.legs))
+
 
 def longer(time: Any, than: Any) -> Any:
     """Whether one time is longer than another by more than rounding: a tie is no bottleneck."""

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..assumptions import check_phase
-from ..catalogue import check_entry, measured_rate
+from ..catalogue import Rate, check_entry, measured_rate, measured_rates
 from ..errors import InputError, MissingFigureError
 from ..units import Q_, format_quantity, positive, whole
 from .cost import Cost, Line, largest
 from .stage import Stage
+
+# The basis of a step whose rate the caller gave.
+GIVEN = "measured: given as accelerator_rate"
 
 # Bytes of one element; fp16 and bf16 share the tensor cores' rate.
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -27,7 +30,8 @@ class SingleNodeResult:
     """The answer of `SingleNodeModel.solve`; arrays where a swept argument was one.
 
     Where the latency comes from a measured rate, the three times are still those of the formula: a guess at
-    what such a step is made of, which need not add up to it.
+    what such a step is made of, which need not add up to it. Where the caller gave the rate and no model or
+    no hardware, there is no formula: all that it would say is None, and the two words are "".
 
     Attributes
     ----------
@@ -40,13 +44,13 @@ class SingleNodeResult:
         "compute", "memory" or "overhead": what takes the largest part of the step.
     compute_time, memory_time, overhead_time : quantity [time]
         The arithmetic, the memory traffic (these two overlap) and the fixed part (which comes on top).
-    work : quantity [compute]
+    work : quantity [compute] or None
         FLOP of one step of one sample.
-    peak : quantity [compute/time]
-    mfu : float
+    peak : quantity [compute/time] or None
+    mfu : float or None
         Model FLOP utilisation: work done over what the datasheet's peak would have done.
     basis : str
-        "peak x efficiency", or which measured rate the latency comes from.
+        "peak x efficiency", or which measured rate the latency comes from: a published one, or the caller's.
     memory_needed : quantity [data] or None
         None where the catalogue has no activation size.
     feasible : bool
@@ -82,8 +86,9 @@ class SingleNodeModel(Stage):
     -----
     For a batch of ``b``,
     ``step = max(b work / (peak efficiency), weights (1 + traffic b) / bandwidth) + overhead``.
-    With `measured_rates` a published rate of the same model, accelerator and precision replaces this formula
-    where there is one. Stops being true for several accelerators, whose communication it leaves out.
+    A rate given by the caller replaces this formula; with `measured_rates` or a `framework` so does a
+    published rate of the same model, accelerator and precision. Stops being true for several accelerators,
+    whose communication it leaves out.
 
     References
     ----------
@@ -91,17 +96,30 @@ class SingleNodeModel(Stage):
     """
 
     def solve(
-        self, *, model: Any, hardware: Any, batch_size: Any, precision: str = "fp16", phase: str | None = None
+        self,
+        *,
+        batch_size: Any,
+        model: Any = None,
+        hardware: Any = None,
+        precision: str = "fp16",
+        phase: str | None = None,
+        accelerator_rate: Any = None,
+        framework: str | None = None,
     ) -> SingleNodeResult:
         """Time one step of a batch.
 
         Parameters
         ----------
-        model, hardware : catalogue entries
         batch_size : int or array
+        model, hardware : catalogue entries
+            Not needed beside `accelerator_rate`.
         precision : {"fp16", "bf16", "tf32", "fp32"}
         phase : {"forward", "training"}, optional
             That of the assumptions unless given.
+        accelerator_rate : quantity [sample/time], optional
+            What the accelerator was measured to do when its input is at hand.
+        framework : str, optional
+            Whose measured rate to take from the catalogue, for example "MXNet".
 
         Raises
         ------
@@ -116,10 +134,19 @@ class SingleNodeModel(Stage):
         (11.74, 21800, 'Compute')
         """
         batch = whole(batch_size, "batch_size")
-        phase = self._check(model, hardware, precision, phase)
+        known = {"model": model, "hardware": hardware, "precision": precision}
+        step = self.cost(phase=phase, accelerator_rate=accelerator_rate, framework=framework, **known).at(
+            batch
+        )
+        phase = check_phase(self.assumptions.phase if phase is None else phase)
+        if model is None or hardware is None:
+            return _of_a_rate(batch, step)
         legs = self._legs(model, hardware, precision, phase, positive)
-        rate = self._measured(model, hardware, precision, phase)
-        step = _cost(legs, rate, positive).at(batch)
+        if accelerator_rate is not None:
+            basis = GIVEN
+        else:
+            rate = self._measured(model, hardware, precision, phase, framework)
+            basis = "peak x efficiency" if rate is None else f"measured: {rate.framework}, {rate.fact.source}"
         compute, memory, overhead = (leg.at(batch) for leg in legs)
         flop = self._flop(model, phase, positive)
         peak = _peak(hardware, precision)
@@ -136,7 +163,7 @@ class SingleNodeModel(Stage):
             work=Q_(flop / 1e9, "GFLOP"),
             peak=peak,
             mfu=flop * batch / (step * positive(peak, "FLOP/s", "peak")),
-            basis="peak x efficiency" if rate is None else f"measured: {rate.framework}, {rate.fact.source}",
+            basis=basis,
             memory_needed=None if held is None else Q_(held.at(batch), "GB"),
             feasible=feasible,
             infeasible_reason=reason,
@@ -145,31 +172,53 @@ class SingleNodeModel(Stage):
     def cost(
         self,
         *,
-        model: Any,
-        hardware: Any,
+        model: Any = None,
+        hardware: Any = None,
         precision: str = "fp16",
         phase: str | None = None,
+        accelerator_rate: Any = None,
+        framework: str | None = None,
         figure: Any = positive,
     ) -> Cost:
         """Time of a step as a function of the batch size."""
-        phase = self._check(model, hardware, precision, phase)
-        legs = self._legs(model, hardware, precision, phase, figure)
-        return _cost(legs, self._measured(model, hardware, precision, phase), figure)
-
-    def _check(self, model: Any, hardware: Any, precision: str, phase: str | None) -> str:
-        """The phase to use, once the rest is known to be what it should be."""
-        check_entry(model, "Models", "model")
-        check_entry(hardware, "Hardware", "hardware")
+        check_accelerator(model, hardware, accelerator_rate)
         if precision not in ELEMENT_BYTES:
             raise InputError(
                 f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}. Pass one of these."
             )
-        return check_phase(self.assumptions.phase if phase is None else phase)
+        phase = check_phase(self.assumptions.phase if phase is None else phase)
+        if accelerator_rate is not None:
+            if framework is not None:
+                raise InputError(
+                    f"framework names a measured rate of the catalogue, got {framework!r} beside "
+                    "accelerator_rate. Pass one of them."
+                )
+            return Cost((Line(0, 1 / figure(accelerator_rate, "sample/s", "accelerator_rate")),))
+        rate = self._measured(model, hardware, precision, phase, framework)
+        if rate is not None:
+            return Cost((Line(0, 1 / figure(rate.fact.value, "sample/s", "measured rate")),))
+        # The larger of arithmetic and memory traffic, plus overhead.
+        compute, memory, overhead = self._legs(model, hardware, precision, phase, figure)
+        return Cost((compute + overhead, memory + overhead))
 
-    def _measured(self, model: Any, hardware: Any, precision: str, phase: str) -> Any:
-        if not self.assumptions.measured_rates:
+    def _measured(
+        self, model: Any, hardware: Any, precision: str, phase: str, framework: str | None
+    ) -> Rate | None:
+        """The measured rate to use: that of the framework asked for, or the default if rates are believed."""
+        if framework is None and not self.assumptions.measured_rates:
             return None
-        return measured_rate(hardware=hardware, model=model, precision=precision, phase=phase)
+        of = {"hardware": hardware, "model": model, "precision": precision, "phase": phase}
+        rate = measured_rate(**of, framework=framework)
+        if rate is None and framework is not None:
+            known = sorted(
+                {r.framework for r in measured_rates() if measured_rate(**of, framework=r.framework)}
+            )
+            raise MissingFigureError(
+                f"No rate of {model.name} on {hardware.name} was measured in {framework!r} at {precision}, "
+                f"{phase}. There is: {', '.join(known) or 'none'}. Pass one of these, or your own "
+                "accelerator_rate."
+            )
+        return rate
 
     def _factor(self, phase: str, figure: Any) -> Any:
         return figure(self.assumptions.training_factor if phase == "training" else 1, None, "training_factor")
@@ -205,12 +254,35 @@ class SingleNodeModel(Stage):
         return Line(model.parameters * element / 1e9, sample * a.forward_activation)
 
 
-def _cost(legs: tuple[Line, Line, Line], rate: Any, figure: Any) -> Cost:
-    """The larger of arithmetic and memory traffic, plus overhead; or what a measured rate says."""
-    if rate is not None:
-        return Cost((Line(0, 1 / figure(rate.fact.value, "sample/s", "measured rate")),))
-    compute, memory, overhead = legs
-    return Cost((compute + overhead, memory + overhead))
+def check_accelerator(model: Any, hardware: Any, accelerator_rate: Any) -> None:
+    """Refuse what is no entry, and an accelerator of which neither the model nor a rate is known."""
+    missing = [name for name, one in (("model", model), ("hardware", hardware)) if one is None]
+    if missing and accelerator_rate is None:
+        raise InputError(
+            "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, "
+            f"got no {' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
+            'or accelerator_rate="2470 img/s".'
+        )
+    if model is not None:
+        check_entry(model, "Models", "model")
+    if hardware is not None:
+        check_entry(hardware, "Hardware", "hardware")
+
+
+def _of_a_rate(batch: Any, step: Any) -> SingleNodeResult:
+    """The answer where only a rate is known."""
+    nothing = dict.fromkeys(("compute_time", "memory_time", "overhead_time", "work", "peak", "mfu"))
+    return SingleNodeResult(
+        latency=Q_(step * 1e3, "ms"),
+        throughput=Q_(batch / step, "img/s"),
+        bottleneck="",
+        cause="",
+        basis=GIVEN,
+        memory_needed=None,
+        feasible=True,
+        infeasible_reason="",
+        **nothing,
+    )
 
 
 def _peak(hardware: Any, precision: str) -> Any:

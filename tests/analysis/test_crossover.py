@@ -13,11 +13,12 @@ from starvelab import (
     TUTORIAL,
     InputError,
     Models,
+    Pipeline,
     Storage,
     UnknownNameError,
     crossover,
 )
-from starvelab.analysis.crossover import _starves_from
+from starvelab.analysis.crossover import starves_from
 from starvelab.units import exact
 from tests.cases import WALL
 from tests.strategies import costs, pipelines
@@ -69,7 +70,7 @@ def test_the_resource_that_takes_over_is_the_one_that_binds_there(pipe):
 @given(costs, costs)
 def test_of_any_two_costs_the_first_batch_that_starves_is_found(supply, own):
     tried = next((batch for batch in range(1, 2000) if supply.at(batch) > own.at(batch)), None)
-    assert _starves_from(supply, own) == tried
+    assert starves_from(supply, own) == tried
 
 
 def test_the_batch_size_of_the_pipeline_does_not_matter():
@@ -108,6 +109,19 @@ def test_a_whole_number_that_is_a_tie_starves_nobody():
     pipe = WALL.but(model=light, cpu_throughput=Q_("1000 img/s"), assumptions=assumed)
     found = crossover(pipe)
     assert (found.last_fed, found.starves_from) == (5, 6)
+
+
+def test_fixed_costs_move_the_crossing_exactly():
+    # The accelerator takes 10 ms and 1 ms a sample, the four workers 1 ms and 2 ms a sample.
+    pipe = Pipeline(
+        accelerator_rate="1000 img/s", step_overhead="10 ms", cpu_time="8 ms", handover_time="4 ms", workers=4
+    )
+    assert crossover(pipe).batch == 9
+    assert crossover(pipe.but(accelerators=2)).batch == Fraction(8, 3)
+    assert crossover(pipe.but(cores=2)).batch == Fraction(8, 3)
+    assert crossover(pipe.but(read_wait="8 ms")).batch == 3
+    in_turn = pipe.but(link="1 GB/s", sent_size="500 KB", copy_overlaps=False)
+    assert crossover(in_turn).batch == 18
 
 
 def test_a_resource_that_is_not_modelled_is_refused_with_those_that_are():

@@ -7,10 +7,12 @@ import re
 import pytest
 from hypothesis import given
 
-from starvelab import PUBLISHED, Q_, InputError, Storage, explain
+from starvelab import PUBLISHED, Q_, InputError, Pipeline, Storage, explain
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines
 
+# 100 ms for a batch, and 16 workers of 100 images a second each.
+KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms", workers=16)
 LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 
 
@@ -142,6 +144,58 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
             "that. Prefetch "
             "batches, so that the slowest resource alone sets the step: that would be 64 ms.",
             id="one after the other",
+        ),
+        pytest.param(
+            KNOWN.but(accelerators=8, workers=200),
+            "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one for "
+            "each in 40 ms. Its speed is a measured one. The accelerator would have to be 2.5 times as fast "
+            "before the CPU binds.",
+            id="eight of them, fed",
+        ),
+        pytest.param(
+            KNOWN.but(accelerators=8),
+            "The CPU binds: preparing a batch of 100 for each of the 8 accelerators takes 500 ms, so these, "
+            "which need 100 ms, are busy 20.0 % of each step and wait for the rest. 80 workers instead of 16 "
+            "would keep up.",
+            id="eight of them, starved",
+        ),
+        pytest.param(
+            KNOWN.but(workers=4, cores=8),
+            "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 ms, "
+            "is busy 40.0 % of each step and waits for the rest. No number of workers keeps up. More workers"
+            " than the 8 cores prepare no more: together they reach at most 8 times what one does, and it "
+            f"would take 10 times. {LESS}",
+            id="too few cores",
+        ),
+        pytest.param(
+            KNOWN.but(read_wait="30 ms", cores=16),
+            "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 ms, "
+            "is busy 40.0 % of each step and waits for the rest. Its workers wait for storage: if they did "
+            "not, it would take 62.5 ms. 40 workers instead of 16 would keep up.",
+            id="workers that wait",
+        ),
+        pytest.param(
+            KNOWN.but(link="1 GB/s", sent_size="100 KB", copy_overlaps=False),
+            "The accelerator binds: it needs 110 ms for a batch of 100, and the CPU has prepared it in 62.5 "
+            "ms. The copy takes 10 ms of that: from pinned memory and on a stream of its own it would "
+            "overlap. Its speed is a measured one. The accelerator would have to be 1.76 times as fast "
+            "before the CPU binds.",
+            id="a copy in turn",
+        ),
+        pytest.param(
+            KNOWN.but(step_overhead="150 ms"),
+            "The accelerator binds: it needs 250 ms for a batch of 100, and the CPU has prepared it in 62.5 "
+            "ms. Most of its step is fixed overhead: a larger batch spreads that over more samples. The "
+            "accelerator would have to be 4 times as fast before the CPU binds.",
+            id="a costly step",
+        ),
+        pytest.param(
+            KNOWN.but(link="0.5 GB/s", sent_size="1 MB", accelerators=2, workers=64),
+            "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so these, "
+            "which need 100 ms, are busy 50.0 % of each step and wait for the rest. To keep it fed, 1 GB/s "
+            "would have to cross the link, and 0.5 GB/s do: send fewer bytes for each sample, for example as "
+            "uint8.",
+            id="a link of its own for each",
         ),
     ],
 )

@@ -45,6 +45,17 @@ def test_a_batch_meets_storage_then_the_cpu_then_the_link_then_the_accelerator()
     assert [job.resource for job in jobs] == ["storage", "CPU", "link", "accelerator"]
 
 
+def test_a_copy_in_turn_is_part_of_the_accelerators_job():
+    known = Pipeline(
+        accelerator_rate="1000 img/s", batch_size=100, cpu_time="1 ms", workers=1, accelerators=2
+    )
+    jobs = schedule(known.solve(link="1 GB/s", sent_size="100 KB", copy_overlaps=False), batches=1)
+    assert [(job.resource, round(job.end - job.start)) for job in jobs] == [
+        ("CPU", 200),
+        ("accelerator", 110),
+    ]
+
+
 def test_what_is_not_modelled_has_no_jobs():
     assert {job.resource for job in schedule(PIPE.solve())} == {"CPU", "accelerator"}
 

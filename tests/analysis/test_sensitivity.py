@@ -12,6 +12,7 @@ from starvelab import (
     TUTORIAL,
     InputError,
     Links,
+    Pipeline,
     Storage,
     sensitivity,
 )
@@ -29,7 +30,7 @@ def limits(pipe):
     return {resource: one.limit for resource, one in levers(pipe).items()}
 
 
-@given(pipelines(overlap=st.just(True)))
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True)))
 def test_only_the_resource_that_binds_is_worth_more_of(pipe):
     step = pipe.solve()
     for resource, lever in levers(pipe).items():
@@ -39,14 +40,14 @@ def test_only_the_resource_that_binds_is_worth_more_of(pipe):
             assert lever.limit.startswith("not now: ")
 
 
-@given(pipelines(overlap=st.just(True)))
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True)))
 def test_the_throughput_after_a_change_is_the_gain_on_top_of_that_before(pipe):
     before = pipe.solve().throughput.m_as("img/s")
     for lever in sensitivity(pipe).levers:
         assert lever.throughput.m_as("img/s") == pytest.approx(before * (1 + lever.gain))
 
 
-@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()))
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True), cpu_throughput=st.none()))
 def test_one_more_worker_buys_what_the_pipeline_with_one_more_worker_does(pipe):
     more = pipe.solve(workers=pipe.workers + 1)
     assert levers(pipe)["CPU"].throughput.m_as("img/s") == pytest.approx(more.throughput.m_as("img/s"))
@@ -91,6 +92,23 @@ def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
     assert lever.gain < 0.25
 
 
+def test_workers_that_wait_pay_past_the_cores():
+    waiting = Pipeline(
+        accelerator_rate="1000 img/s",
+        batch_size=100,
+        cpu_time="10 ms",
+        cores=10,
+        workers=8,
+        read_wait="30 ms",
+    )
+    assert limits(waiting)["CPU"] == "40 workers, then the accelerator"
+    assert limits(waiting.but(cores=5))["CPU"] == "no number of workers is as fast as the accelerator"
+
+
+def test_more_of_a_host_is_worth_as_much_to_eight_accelerators():
+    assert limits(WALL.but(accelerators=8))["CPU"] == "349 workers, then the accelerator"
+
+
 def test_a_tie_is_left_by_neither_of_the_two():
     tied = WALL.but(storage="7 GB/s", workers=28)
     found = levers(tied)
@@ -119,6 +137,11 @@ def test_the_levers_show_themselves_as_a_table():
             {"overlap": False},
             "sensitivity looks at stages that overlap, got overlap=False: then the accelerator always waits. "
             "Pass overlap=True.",
+        ),
+        (
+            {"link": "32 GB/s", "copy_overlaps": False},
+            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
+            "time of two. Pass copy_overlaps=True, and compare the step with and without.",
         ),
     ],
 )

@@ -51,6 +51,18 @@ def test_the_columns_are_what_was_swept_then_what_came_out():
     ]
 
 
+def test_what_was_measured_can_be_swept_too():
+    table = sweep(
+        WALL.but(worker_rate=None, cpu_time="2 ms", accelerator_rate="1000 img/s"),
+        accelerators=[1, 8],
+        cores=[4, 8],
+        read_wait=["0 ms", "6 ms"],
+    )
+    assert table["throughput"].m_as("img/s").tolist() == pytest.approx(
+        [1000, 1000, 1000, 1000, 2000, 1000, 4000, 1000]
+    )
+
+
 def test_the_last_field_varies_fastest():
     table = sweep(WALL, batch_size=[32, 64], workers=[1, 2, 3])
     assert table["batch_size"].tolist() == [32, 32, 32, 64, 64, 64]

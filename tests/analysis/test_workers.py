@@ -16,6 +16,7 @@ from starvelab import (
     Hardware,
     InputError,
     Links,
+    Pipeline,
     Storage,
     workers_needed,
 )
@@ -26,6 +27,11 @@ from tests.strategies import pipelines, shares
 
 SCANS = WALL.but(sample_size="5 MB")
 CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
+
+
+def fewest(speedup, curve):
+    """The fewest workers that reach a speed-up over one of them."""
+    return fewest_workers(lambda workers: curve.speedup(workers, exact) >= speedup)
 
 
 def slack(pipe, workers, batch):
@@ -64,7 +70,7 @@ def test_enough_at_any_batch_is_enough_at_each(pipe, batch):
 @given(st.fractions(1, 100, max_denominator=1000), shares, shares)
 def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
     curve = TUTORIAL.but(contention=contention, coherency=coherency / 100)
-    found = fewest_workers(speedup, curve)
+    found = fewest(speedup, curve)
     if found is None:
         assert curve.speedup(min(curve.peak_workers, 10**9), exact) < speedup
     else:
@@ -74,14 +80,14 @@ def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, conte
 
 @given(st.fractions(1, 1000, max_denominator=1000))
 def test_linear_workers_are_the_speed_up_rounded_up(speedup):
-    assert fewest_workers(speedup, TUTORIAL) == ceil(speedup)
+    assert fewest(speedup, TUTORIAL) == ceil(speedup)
 
 
 def test_workers_that_only_contend_never_reach_the_inverse_of_their_contention():
     half = TUTORIAL.but(contention=0.5)
-    assert fewest_workers(Fraction(19, 10), half) == 19
-    assert fewest_workers(Fraction(2), half) is None
-    assert fewest_workers(Fraction(1), TUTORIAL.but(contention=1)) == 1
+    assert fewest(Fraction(19, 10), half) == 19
+    assert fewest(Fraction(2), half) is None
+    assert fewest(Fraction(1), TUTORIAL.but(contention=1)) == 1
 
 
 def test_a_tie_needs_no_further_worker():
@@ -90,13 +96,13 @@ def test_a_tie_needs_no_further_worker():
     rate = Fraction(256) / own / 4
     pipe = WALL.but(worker_rate=Q_(float(f"{float(rate):.9g}"), "img/s"))
     assert workers_needed(pipe).workers in (4, 5)
-    assert fewest_workers(Fraction(4), TUTORIAL) == 4
+    assert fewest(Fraction(4), TUTORIAL) == 4
 
 
 def test_32_9973_workers_are_33_and_435_9968_are_436():
     assert workers_needed(SCANS).exact == pytest.approx(435.99681, abs=5e-6)
     assert workers_needed(SCANS).workers == 436
-    assert fewest_workers(Fraction("32.9973"), TUTORIAL) == 33
+    assert fewest(Fraction("32.9973"), TUTORIAL) == 33
 
 
 def test_44_workers_at_batch_256_are_more_than_a_host_has_and_read_more_than_its_drive():
@@ -178,6 +184,58 @@ def test_the_pipelines_number_of_workers_does_not_matter():
 def test_a_batch_size_that_is_asked_for_goes_before_the_pipelines():
     assert workers_needed(WALL, batch_size=64).workers == 20
     assert workers_needed(WALL.but(batch_size=[1, 2]), batch_size=64).workers == 20
+
+
+# ---- Cores, waits and several accelerators -----------------------------------------------------------------
+
+LOADER = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms")
+
+
+def test_past_the_cores_no_number_of_workers_is_enough():
+    needed = workers_needed(LOADER.but(cores=8))
+    assert (needed.workers, needed.exact) == (None, 10)
+    assert str(needed) == (
+        "No number of workers is enough at batch 100. More workers than the 8 cores prepare no more: "
+        "together they reach at most 8 times what one does, and it would take 10 times."
+    )
+    assert workers_needed(LOADER.but(cores=10)).workers == 10
+
+
+def test_workers_that_wait_may_be_more_than_the_cores():
+    # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
+    assert workers_needed(LOADER.but(read_wait="30 ms", cores=10)).workers == 40
+    assert workers_needed(LOADER.but(read_wait="30 ms", cores=9)).workers is None
+
+
+def test_a_hand_over_costs_workers_and_weighs_more_on_small_batches():
+    joined = LOADER.but(handover_time="100 ms")
+    assert workers_needed(joined).workers == 11
+    assert workers_needed(joined, batch_size=10).workers == 20
+    assert workers_needed(joined, batch_size="any").workers == 110
+
+
+def test_a_fixed_cost_of_the_accelerator_leaves_workers_more_time():
+    assert workers_needed(LOADER.but(step_overhead="25 ms")).workers == 8
+
+
+def test_the_workers_of_a_host_feed_all_its_accelerators():
+    assert workers_needed(LOADER.but(accelerators=8)).workers == 80
+    eight = WALL.but(accelerators=8, batch_size=64)
+    assert workers_needed(eight).workers == 153
+    assert workers_needed(eight).obstacles == (
+        CORES,
+        "Reading would take 38.23 GB/s, and the drive gives 7 GB/s.",
+    )
+    assert workers_needed(eight).demand.m_as("GB/s") == pytest.approx(38.23, abs=5e-3)
+
+
+def test_cores_that_are_given_go_before_those_of_a_typical_host():
+    assert CORES in workers_needed(WALL).obstacles
+    assert not any("cores" in obstacle for obstacle in workers_needed(WALL.but(cores=64)).obstacles)
+
+
+def test_of_an_accelerator_without_a_name_no_host_is_known():
+    assert workers_needed(LOADER.but(sample_size="500 MB")).obstacles == ()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A round with stock nbgrader, as an instructor runs it, and the submissions that are handed in.
 
-It knows what each submission has to earn; whether it does is for the tests to say.
+It knows what each submission has to earn; whether it does is for the tests to say. Every assignment has a
+round, made of its notebooks and their wrong answers; that of the walkthrough has a submission of every kind.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,34 +20,23 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_solution
 
-from starvelab.widgets import predict
+from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
+from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "wrong_answers"))
+WALKTHROUGH = "starving-the-gpu"
+# Ten get every wrong answer of the walkthrough between them; elsewhere one gets each exercise wrong.
+MISTAKEN = {name: ["mistaken-0"] for name in ASSIGNMENTS}
+MISTAKEN[WALKTHROUGH] = [f"mistaken-{number}" for number in range(10)]
+STUDENTS = {name: ["perfect", "blank", *MISTAKEN[name]] for name in ASSIGNMENTS}
+STUDENTS[WALKTHROUGH] += ["perfect-without-predictions-file", "half", "honest-noise"]
 
-from exercises import REPOSITORY, Answer, Exercise, exercises, graded_cells
-
-ASSIGNMENT = "starving-the-gpu"
-ALL = exercises(ASSIGNMENT)
-MISTAKEN = [f"mistaken-{number}" for number in range(10)]
-
-PREDICTIONS = {
-    "baseline": 20000, "storage-check": "It is just enough", "cpu-wall": 36, "crossover": 32,
-    "worker-fix": 437, "batch-64": "The CPU", "medical": 30, "dali": "The drive",
-}  # fmt: skip
-
-# The manually graded cells, with their notebooks and what is handed in: words, and what must not stay live.
+# What is handed in for the walkthrough's manually graded cells: words, and what must not stay live.
 ESSAYS = {
-    "explain-wall": (
-        "03_cpu_wall",
-        "The workers set the step. <script>alert('essay')</script> A faster GPU only waits longer.",
-    ),
-    "explain-audit": (
-        "06_your_turn",
-        'Who measured it? <a href="javascript:alert(1)">Here</a> or [there](javascript:alert(8))'
-        '<img src="x" onerror="alert(1)" alt="no">',
-    ),
+    "explain-wall": "The workers set the step. <script>alert('essay')</script> A faster GPU waits longer.",
+    "explain-audit": 'Who measured it? <a href="javascript:alert(1)">Here</a> or [there](javascript:alert(8))'
+    '<img src="x" onerror="alert(1)" alt="no">',
 }
-MARKS = {"perfect": (6.0, 4.0), "honest-noise": (4.0, 1.5)}
+MARKS_FOR_NOISE = {"explain-wall": 4.0, "explain-audit": 1.5}
 COMMENT = "Name the *resource*."
 
 # What people leave in their notebooks.
@@ -66,6 +56,8 @@ class Round:
 
     Attributes
     ----------
+    assignment : str
+        What is released and handed in.
     repository, course : Path
         A copy of the repository, and the course folder.
     before : dict
@@ -74,21 +66,25 @@ class Round:
         For each student the points of each test cell.
     mistakes : dict of dict
         For each student with mistakes, which answer went to which test cell.
+    marks : dict of dict
+        For each student whose essays a person marks, the points of each.
     printed : dict
         What each command printed.
     """
 
+    assignment: str
     repository: Path
     course: Path
     before: dict[str, bytes] = field(default_factory=dict)
     expected: dict[str, dict[str, float]] = field(default_factory=dict)
     mistakes: dict[str, dict[str, Answer]] = field(default_factory=dict)
+    marks: dict[str, dict[str, float]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, folder: Path) -> Round:
+    def start(cls, assignment: str, folder: Path) -> Round:
         """Copy what an instructor has, so that nothing that is run here reaches the repository."""
-        it = cls(repository=folder / "repository", course=folder / "course")
+        it = cls(assignment=assignment, repository=folder / "repository", course=folder / "course")
         for name in ("solutions", "labs"):
             shutil.copytree(
                 REPOSITORY / name,
@@ -98,6 +94,26 @@ class Round:
         shutil.copy(REPOSITORY / "nbgrader_config.py", it.repository)
         it.before = it.files()
         return it
+
+    @property
+    def notebooks(self) -> list[Notebook]:
+        """The notebooks of the assignment."""
+        return notebooks_of(self.assignment)
+
+    @property
+    def exercises(self) -> tuple[Exercise, ...]:
+        """The exercises that tests grade."""
+        return exercises(self.assignment)
+
+    @property
+    def essays(self) -> dict[str, tuple[Notebook, float]]:
+        """The cells that a person grades, with their notebooks and points."""
+        return {
+            name: (notebook, cell.metadata.nbgrader.points)
+            for notebook in self.notebooks
+            for name, cell in graded_cells(notebook.solution).items()
+            if cell.cell_type == "markdown" and cell.metadata.nbgrader.grade
+        }
 
     def nbgrader(self, command: str, *arguments: str) -> None:
         """Run a command of nbgrader, and keep what it prints."""
@@ -119,10 +135,10 @@ class Round:
         expected: dict[str, float],
         *,
         cells: Mapping[str, str],
-        predictions: Mapping | None = None,
+        predicted: Sequence[Notebook] = (),
     ) -> Path:
         """Fill `cells` of the released notebooks and put them where an instructor collects them."""
-        folder = self._collect(student, "labs", expected, predictions)
+        folder = self._collect(student, "labs", expected, predicted)
         for path in folder.glob("*.ipynb"):
             notebook = nbformat.read(path, as_version=4)
             for cell in notebook.cells:
@@ -130,16 +146,21 @@ class Round:
             nbformat.write(notebook, path)
         return folder
 
-    def hand_in_the_solution(self, student: str, predictions: Mapping | None = None) -> Path:
+    def hand_in_the_solution(self, student: str, predicted: Sequence[Notebook] = ()) -> Path:
         """Hand in the instructor's notebooks as they are."""
-        return self._collect(student, "solutions", {one.test_id: one.points for one in ALL}, predictions)
+        return self._collect(student, "solutions", self.full_marks(), predicted)
 
-    def _collect(self, student: str, origin: str, expected: dict, predictions: Mapping | None) -> Path:
+    def full_marks(self) -> dict[str, float]:
+        """What whoever gets every exercise right earns."""
+        return {one.test_id: one.points for one in self.exercises}
+
+    def _collect(self, student: str, origin: str, expected: dict, predicted: Sequence[Notebook]) -> Path:
         self.expected[student] = expected
-        folder = self.course / "submitted" / student / ASSIGNMENT
-        shutil.copytree(self.repository / origin / ASSIGNMENT, folder, ignore=shutil.ignore_patterns("*.py"))
-        for key, answer in (predictions or {}).items():
-            predict(key, answer, folder=folder)
+        folder = self.course / "submitted" / student / self.assignment
+        given = self.repository / origin / self.assignment
+        shutil.copytree(given, folder, ignore=shutil.ignore_patterns("*.py"))
+        for notebook in predicted:
+            notebook.lock_predictions(folder)
         return folder
 
     # --- what came of it ------------------------------------------------------------------------------
@@ -161,14 +182,14 @@ class Round:
         with self.gradebook() as book:
             return {
                 grade.name: (grade.auto_score, grade.manual_score, grade.needs_manual_grade)
-                for notebook in book.find_submission(ASSIGNMENT, student).notebooks
+                for notebook in book.find_submission(self.assignment, student).notebooks
                 for grade in notebook.grades
             }
 
     def scores(self, student: str) -> dict[str, float | None]:
         """Points by test, by the id of the test cell."""
         grades = self.grades(student)
-        return {one.test_id: grades[one.test_id][0] for one in ALL}
+        return {one.test_id: grades[one.test_id][0] for one in self.exercises}
 
     def exported(self) -> dict[str, dict[str, str]]:
         """Rows of the exported table, by student."""
@@ -177,38 +198,44 @@ class Round:
 
     def page(self, student: str, notebook: str) -> str:
         """The feedback page for a notebook."""
-        folder = self.course / "feedback" / student / ASSIGNMENT
+        folder = self.course / "feedback" / student / self.assignment
         return (folder / f"{notebook}.html").read_text(encoding="utf-8")
 
 
 def hand_everything_in(it: Round) -> None:
     """One submission of each kind, and one for each student with mistakes."""
-    it.hand_in_the_solution("perfect", predictions=PREDICTIONS)
-    it.hand_in_the_solution("perfect-without-predictions-file")
-    it.hand_in("blank", {one.test_id: 0.0 for one in ALL}, cells={})
-    half = [one for one in ALL[::2] if one.answer_id != "without-widgets"]
+    it.hand_in_the_solution("perfect", predicted=it.notebooks)
+    it.hand_in("blank", dict.fromkeys(it.full_marks(), 0.0), cells={})
+    hand_in_the_mistakes(it)
+    if it.assignment == WALKTHROUGH:
+        it.hand_in_the_solution("perfect-without-predictions-file")
+        hand_in_half(it)
+        hand_in_honest_noise(it)
+
+
+def hand_in_half(it: Round) -> None:
+    """Every other exercise solved, and four of the eight predictions locked: one a notebook."""
+    half = {one.test_id: one for one in it.exercises[::2] if one.answer_id != "without-widgets"}
     it.hand_in(
         "half",
-        {one.test_id: one.points if one in half else 0.0 for one in ALL} | {"predictions-test": 1.5},
-        cells={one.answer_id: one.solution for one in half},
-        predictions=dict(list(PREDICTIONS.items())[:4]),
+        {name: points if name in half else 0.0 for name, points in it.full_marks().items()}
+        | {"predictions-test": 1.5},
+        cells={one.answer_id: one.solution for one in half.values()},
+        predicted=it.notebooks[:4],
     )
-    hand_in_the_mistakes(it)
-    hand_in_honest_noise(it)
 
 
 def hand_in_the_mistakes(it: Round) -> None:
-    """Deal out every wrong answer; where a student gets none, the answer is right in an odd way."""
-    it.mistakes = {student: {} for student in MISTAKEN}
+    """Deal out the wrong answers; where a student gets none, the answer is right in an odd way."""
+    it.mistakes = {student: {} for student in MISTAKEN[it.assignment]}
     hands = list(it.mistakes.values())
     dealt = 0
-    for one in ALL:
-        assert len(one.wrong) < len(MISTAKEN), "somebody has to get it right"
+    for one in it.exercises:
         for answer in one.wrong:
-            hands[dealt % len(hands)][one.test_id] = answer
+            hands[dealt % len(hands)].setdefault(one.test_id, answer)
             dealt += 1
     for number, (student, wrong) in enumerate(it.mistakes.items()):
-        given = {one: wrong.get(one.test_id, one.right[number % len(one.right)]) for one in ALL}
+        given = {one: wrong.get(one.test_id, one.right[number % len(one.right)]) for one in it.exercises}
         it.hand_in(
             student,
             {one.test_id: answer.earns for one, answer in given.items()},
@@ -220,9 +247,9 @@ def hand_in_honest_noise(it: Round) -> None:
     """Right answers in notebooks that look lived in: warnings, cells copied and deleted, other files."""
     folder = it.hand_in(
         "honest-noise",
-        {one.test_id: one.points for one in ALL},
-        cells={one.answer_id: noisy(one) for one in ALL} | {name: text for name, (_, text) in ESSAYS.items()},
-        predictions=PREDICTIONS,
+        it.full_marks(),
+        cells={one.answer_id: noisy(one) for one in it.exercises} | ESSAYS,
+        predicted=it.notebooks,
     )
     for path in folder.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
@@ -261,12 +288,16 @@ def noisy(exercise: Exercise) -> str:
 
 def mark_essays(it: Round) -> None:
     """What an instructor does in formgrader: points and a comment for each essay that waits for them."""
+    it.marks = {"perfect": {name: points for name, (_, points) in it.essays.items()}}
+    if it.assignment == WALKTHROUGH:
+        it.marks["honest-noise"] = MARKS_FOR_NOISE
     with it.gradebook() as book:
-        for student, marks in MARKS.items():
-            for (cell, (notebook, _)), points in zip(ESSAYS.items(), marks, strict=True):
-                grade = book.find_grade(cell, notebook, ASSIGNMENT, student)
+        for student, marks in it.marks.items():
+            for cell, points in marks.items():
+                place = (cell, it.essays[cell][0].name, it.assignment, student)
+                grade = book.find_grade(*place)
                 assert grade.needs_manual_grade, f"{cell} of {student} does not wait for a person"
                 grade.manual_score = points
                 grade.needs_manual_grade = False
-                book.find_comment(cell, notebook, ASSIGNMENT, student).manual_comment = COMMENT
+                book.find_comment(*place).manual_comment = COMMENT
         book.db.commit()

@@ -72,3 +72,8 @@ def test_of_equals_the_first_is_the_largest():
 def test_a_plain_number_is_a_float_and_an_array_stays_one():
     assert type(plain(np.float64(2))) is float
     assert plain(np.array([2.0])).tolist() == [2.0]
+
+
+@given(costs, st.integers(1, 8), st.integers(1, 1000))
+def test_several_batches_on_one_resource_take_one_after_the_other(cost, count, batch):
+    assert cost.times(count).at(batch) == count * cost.at(batch)

@@ -237,3 +237,58 @@ def test_assumptions_are_a_set_of_them_and_not_its_name():
         "assumptions must be TUTORIAL, PUBLISHED or your own, got 'PUBLISHED'. "
         "Pass for example assumptions=PUBLISHED, without quotes."
     )
+
+
+# ---- A rate of the caller's --------------------------------------------------------------------------------
+
+
+def test_a_rate_that_is_given_sets_the_step_and_the_formula_says_what_it_may_be_made_of():
+    found = step(accelerator_rate="1000 img/s")
+    assert found.latency.m_as("ms") == pytest.approx(256)
+    assert found.basis == "measured: given as accelerator_rate"
+    assert found.compute_time == step().compute_time
+    assert found.mfu == pytest.approx(step().mfu * 11.743205 / 256, rel=1e-6)
+
+
+@pytest.mark.parametrize("unknown", [{"model": None}, {"hardware": None}, {"model": None, "hardware": None}])
+def test_of_a_rate_alone_only_latency_and_throughput_are_known(unknown):
+    found = step(accelerator_rate="1000 img/s", **unknown)
+    assert (found.latency.m_as("ms"), found.throughput.m_as("img/s")) == (
+        pytest.approx(256),
+        pytest.approx(1000),
+    )
+    assert (found.bottleneck, found.cause, found.feasible) == ("", "", True)
+    assert {
+        found.compute_time,
+        found.memory_time,
+        found.overhead_time,
+        found.work,
+        found.peak,
+        found.mfu,
+    } == {None}
+
+
+def test_rates_may_be_an_array():
+    found = step(accelerator_rate=Q_([500, 1000], "img/s"), model=None)
+    assert found.latency.m_as("ms").tolist() == pytest.approx([512, 256])
+
+
+def test_a_framework_is_asked_for_by_name_under_any_assumptions():
+    for solver in (SingleNodeModel(), SingleNodeModel(PUBLISHED)):
+        found = step(solver, framework="MXNet", phase="training")
+        assert found.throughput.m_as("img/s") == pytest.approx(3410.52)
+
+
+def test_without_model_and_hardware_a_rate_is_needed():
+    assert message(InputError, hardware=None) == (
+        "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, "
+        "got no hardware. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
+        'accelerator_rate="2470 img/s".'
+    )
+    assert "got no model and no hardware" in message(InputError, model=None, hardware=None)
+
+
+def test_an_unknown_precision_is_refused_beside_a_rate_too():
+    assert message(InputError, accelerator_rate="1000 img/s", precision="fp8").startswith(
+        "precision must be one of"
+    )

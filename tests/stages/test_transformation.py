@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, InputError, TransformationModel
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, TransformationModel
+from starvelab.units import exact, positive
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
 STEP = Q_("10 ms")
@@ -128,3 +131,109 @@ def test_bad_input_is_refused(arguments, expected):
 def test_solving_and_the_cost_of_a_batch_say_the_same(workers):
     cost = TransformationModel().cost(sample_size="500 KB", workers=workers)
     assert wall(workers=workers).transform_time.m_as("s") == pytest.approx(cost.at(64))
+
+
+# ---- Cores, waits and hand-over ----------------------------------------------------------------------------
+
+
+def seconds(batch=100, assumed=TUTORIAL, figure=positive, **arguments):
+    known = {"cpu_time": "10 ms", "workers": 4}
+    return TransformationModel(assumed).cost(**{**known, **arguments}, figure=figure).at(batch)
+
+
+def test_cpu_time_is_the_inverse_of_a_workers_rate():
+    assert seconds() == pytest.approx(seconds(cpu_time=None, worker_rate="100 img/s"))
+    assert seconds() == pytest.approx(0.25)
+
+
+def test_workers_past_the_cores_prepare_no_more():
+    assert seconds(workers=64, cores=16) == seconds(workers=16, cores=16) == seconds(workers=16)
+    assert seconds(workers=8, cores=16) == seconds(workers=8)
+
+
+def test_a_hand_over_is_paid_once_a_batch_and_shared_by_the_workers():
+    assert seconds(handover_time="40 ms") == pytest.approx(0.25 + 0.04 / 4)
+    assert seconds(batch=200, handover_time="40 ms") == pytest.approx(0.5 + 0.04 / 4)
+
+
+def test_a_read_takes_the_workers_time_and_no_cores():
+    # 100 samples of 10 ms and a wait of 30 ms: 4 s of workers, of which 1 s on cores.
+    assert seconds(read_wait="30 ms") == pytest.approx(4 / 4)
+    assert seconds(read_wait="30 ms", workers=16, cores=4) == pytest.approx(1 / 4)
+    assert seconds(read_wait="30 ms", workers=8, cores=4) == pytest.approx(4 / 8)
+    assert seconds(read_wait="0 ms") == pytest.approx(seconds())
+
+
+@given(st.integers(1, 100), st.integers(1, 32), st.integers(1, 30), st.integers(0, 50), st.integers(0, 50))
+def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, wait, joining):
+    """The rule in words, in milliseconds: more workers than cores can wait, but not work."""
+    found = seconds(
+        workers=workers,
+        cores=cores,
+        cpu_time=f"{cpu} ms",
+        read_wait=f"{wait} ms",
+        handover_time=f"{joining} ms",
+        figure=exact,
+    )
+    work = 100 * cpu + joining
+    assert found * 1000 == max(Fraction(work, min(workers, cores)), Fraction(work + 100 * wait, workers))
+
+
+@given(st.integers(1, 60), st.integers(1, 32))
+def test_contention_stretches_work_and_not_waits(workers, cores):
+    waits = seconds(assumed=PUBLISHED, workers=workers, cores=cores, read_wait="1000 s", cpu_time="1 ms")
+    assert waits == pytest.approx(100 * 1000 / workers, rel=1e-4)
+    work = seconds(assumed=PUBLISHED, workers=workers, cores=cores)
+    assert work == pytest.approx(1 / PUBLISHED.speedup(min(workers, cores)))
+
+
+def test_every_figure_of_a_worker_may_be_an_array():
+    found = TransformationModel().cost(
+        cpu_time=Q_([5, 10], "ms"),
+        workers=np.array([[1], [8]]),
+        cores=np.array([4, 16]),
+        read_wait=Q_([0, 1], "ms"),
+        handover_time=Q_([0, 10], "ms"),
+    )
+    assert found.at(10).shape == (2, 2)
+    assert found.at(10)[1, 0] == pytest.approx(0.05 / 4)
+    assert found.at(10)[1, 1] == pytest.approx(0.12 / 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            {"worker_rate": "100 img/s"},
+            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other.",
+        ),
+        (
+            {"workers": None, "cpu_throughput": "2 GB/s"},
+            "cpu_time goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+        ),
+        (
+            {"workers": None, "cpu_throughput": "2 GB/s", "cores": 4, "read_wait": "1 ms"},
+            "cpu_time and cores and read_wait go with workers, got them with cpu_throughput. "
+            "Pass workers=... instead.",
+        ),
+        ({"cores": 2.5}, "cores must be a whole number, got 2.5. Round it to the one you mean."),
+        ({"cores": 0}, "cores must be finite and positive, got 0. Check the figure and its sign."),
+        ({"cpu_time": 10}, 'cpu_time needs a unit, got the bare int 10. Write for example Q_(10, "ms").'),
+        (
+            {"cpu_time": "0 ms"},
+            "cpu_time must be finite and positive, got 0 ms. Check the figure and its sign.",
+        ),
+        (
+            {"read_wait": "-1 ms"},
+            "read_wait must be finite and not negative, got -1 ms. Check the figure and its sign.",
+        ),
+        (
+            {"handover_time": "5 KB"},
+            "handover_time must be convertible to ms, got 5 KB. Check what it counts.",
+        ),
+    ],
+)
+def test_figures_of_workers_that_cannot_be_meant_are_refused(arguments, expected):
+    with pytest.raises(InputError) as caught:
+        seconds(**arguments)
+    assert str(caught.value) == expected

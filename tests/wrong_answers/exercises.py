@@ -24,10 +24,10 @@ from functools import cache
 from pathlib import Path
 from textwrap import indent
 
-import nbformat
 from nbformat import NotebookNode
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.assignments import notebooks_of, read
+
 STUB = "raise NotImplementedError("
 KEYS = {"mistake", "way", "body", "cell", "named", "caught", "named_by_hidden", "earns"}
 
@@ -63,8 +63,8 @@ class Exercise:
 
     Attributes
     ----------
-    notebook : str
-        File name without ending.
+    assignment, notebook : str
+        The folder, and the file name without ending.
     answer_id, test_id : str
         The `grade_id` of the two cells.
     setup : str
@@ -79,6 +79,7 @@ class Exercise:
         What the checks must refuse, and what they must accept.
     """
 
+    assignment: str
     notebook: str
     answer_id: str
     test_id: str
@@ -92,26 +93,31 @@ class Exercise:
     right: tuple[Answer, ...]
 
     @property
+    def partial(self) -> bool:
+        """Whether it gives partial credit: some wrong answer keeps points."""
+        return any(answer.earns for answer in self.wrong)
+
+    @property
     def name(self) -> str:
         """What tests call it."""
-        return f"{self.notebook[:2]} {self.answer_id}"
+        return f"{self.notebook} {self.answer_id}"
 
 
 def graded_cells(path: Path) -> dict[str, NotebookNode]:
     """Cells of a notebook that nbgrader knows, by their `grade_id`."""
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     return {cell.metadata.nbgrader.grade_id: cell for cell in cells if "nbgrader" in cell.metadata}
 
 
 @cache
-def exercises(assignment: str = "starving-the-gpu") -> tuple[Exercise, ...]:
+def exercises(assignment: str) -> tuple[Exercise, ...]:
     """All autograded exercises, in the order in which a learner meets them."""
     found: list[Exercise] = []
-    for path in sorted((REPOSITORY / "labs" / assignment).glob("*.ipynb")):
-        released = graded_cells(path)
-        authored = graded_cells(REPOSITORY / "solutions" / assignment / path.name)
-        toml = Path(__file__).parent / assignment / f"{path.stem}.toml"
-        answers = tomllib.loads(toml.read_text(encoding="utf-8"))
+    for notebook in notebooks_of(assignment):
+        released = graded_cells(notebook.released)
+        authored = graded_cells(notebook.solution)
+        toml = Path(__file__).parent / assignment / f"{notebook.name}.toml"
+        answers = tomllib.loads(toml.read_text(encoding="utf-8")) if toml.exists() else {}
         setup, answer_id = "", ""
         for cell_id, cell in released.items():
             if cell.cell_type != "code":
@@ -127,7 +133,8 @@ def exercises(assignment: str = "starving-the-gpu") -> tuple[Exercise, ...]:
             stub = released[answer_id].source
             found.append(
                 Exercise(
-                    notebook=path.stem,
+                    assignment=assignment,
+                    notebook=notebook.name,
                     answer_id=answer_id,
                     test_id=cell_id,
                     setup=setup,
@@ -141,7 +148,7 @@ def exercises(assignment: str = "starving-the-gpu") -> tuple[Exercise, ...]:
                 )
             )
         if answers:
-            raise ValueError(f"{toml.name} answers {', '.join(answers)}, and {path.name} has no such cell.")
+            raise ValueError(f"{toml.name} answers {', '.join(answers)}, and {notebook} has no such cell.")
     return tuple(found)
 
 

@@ -1,0 +1,73 @@
+"""Batches per second of the loader's simulation, over many replicas, beside the same loader told to simpy.
+
+Both follow every batch of the same runs: simpy event by event, one run after the other, with the processes
+that the tests compare with. Both sides take turns in one process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+
+from starvelab.simulate import Loader, simulate
+from starvelab.simulate.preparation import draw
+
+from .report import machine, options, ratios, spread, turns
+
+BATCHES = 200
+IN_ORDER = Loader(
+    step_time="20 ms", prepare_time="45 ms", workers=4, jitter=0.3, copy_time="3 ms", handover_time="5 ms"
+)
+LOADERS = {
+    "in order": IN_ORDER,
+    "as it comes": IN_ORDER.but(in_order=False),
+    "shared storage": IN_ORDER.but(read_time="8 ms"),
+}
+
+
+def per_second(call: Callable[[], int]) -> float:
+    """Batches that a call follows in a second."""
+    start = time.perf_counter()
+    return call() / (time.perf_counter() - start)
+
+
+def ours(loader: Loader, replicas: int) -> int:
+    """Draw the times and follow all replicas at once."""
+    simulate(loader, batches=BATCHES, replicas=replicas)
+    return BATCHES * replicas
+
+
+def theirs(loader: Loader, runs: int) -> int:
+    """Follow the same batches in simpy, run by run; drawing their times is left out of account."""
+    from tests.simulate.in_simpy import Run
+
+    for times in draw(loader, batches=BATCHES, replicas=runs, seed=0).T:
+        Run(loader, times)
+    return BATCHES * runs
+
+
+def main() -> None:
+    parser = options(__doc__, rounds=9)
+    parser.add_argument("--replicas", type=int, default=10_000, help="of each simulation (default 10000)")
+    asked = parser.parse_args()
+    beside = importlib.util.find_spec("simpy") is not None
+    print(machine())
+    print(turns(asked.rounds))
+    for name, loader in LOADERS.items():
+        found, other = [], []
+        ours(loader, 100)
+        for _ in range(asked.rounds):
+            found.append(per_second(lambda loader=loader: ours(loader, asked.replicas)))
+            if beside:
+                other.append(per_second(lambda loader=loader: theirs(loader, 10)))
+        print(f"{name:<15} {spread(found)} batches per second over {asked.replicas:,} replicas")
+        if beside:
+            print(f"{'  simpy':<15} {spread(other)} batches per second")
+            print(f"{'  ratio':<15} {spread(ratios(other, found))}")
+    if not beside:
+        print("simpy was not measured: install the extra [test]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The levers: what can be changed about an input pipeline, how to tell that it is the one, and why it works.
+
+It knows no pipeline; `starvelab.measure.diagnose` picks from it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One thing to change.
+
+    Attributes
+    ----------
+    name : str
+    parts : tuple of str
+        The parts of an input pipeline that it relieves: read, decode, transform, collate, copy, compute.
+    diagnose : str
+        How to tell that this is the one.
+    change : str
+    why : str
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    diagnose: str
+    change: str
+    why: str
+
+
+def _load() -> tuple[Lever, ...]:
+    text = (files(__package__) / "data" / "levers.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["lever"]
+    return tuple(Lever(**{**row, "parts": tuple(row["parts"])}) for row in rows)
+
+
+LEVERS = _load()
+
+
+def levers_for(part: str) -> tuple[Lever, ...]:
+    """Those that relieve that part, the first to try first."""
+    return tuple(lever for lever in LEVERS if part in lever.parts)

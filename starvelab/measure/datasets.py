@@ -1,0 +1,185 @@
+"""Your own torch Dataset in place of the lab's images.
+
+It knows only that a dataset has items, and perhaps a `transform` that is called once for each: what happens
+before that counts as reading and decoding together.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..errors import InputError, UnknownNameError
+from ..units import whole
+from .preparation import CACHED_BYTES, CACHED_SAMPLES, PARTS, weight
+from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink
+
+# The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
+DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items of a dataset, under the name that reports call them by."""
+
+    name: str
+    dataset: Any
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPipeline:
+    """A torch Dataset behind PyTorch's DataLoader.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Map-style. If it has a `transform`, as those of torchvision do, that becomes a rung of its own.
+    batch_size, workers, prefetch : int
+    in_order : bool
+    collate_fn : callable, optional
+    pinned : bool
+    link : VirtualLink, optional
+    accelerator : VirtualAccelerator or CudaAccelerator, optional
+    step_time : quantity [time], optional
+        In place of `accelerator`: what a step takes there.
+    """
+
+    dataset: Any
+    batch_size: int = 32
+    workers: int = 2
+    prefetch: int = 2
+    in_order: bool = True
+    collate_fn: Callable[[list[Any]], Any] | None = None
+    pinned: bool = True
+    link: VirtualLink | None = None
+    accelerator: Any = None
+    step_time: Any = None
+
+    loader = "torch"
+    storage = None
+    stages = ()
+
+    def __post_init__(self) -> None:
+        if not (hasattr(self.dataset, "__getitem__") and hasattr(self.dataset, "__len__")):
+            raise InputError(
+                "diagnose takes an InputPipeline, a dataset with items and a length, or a mapping of rates, "
+                f"got {type(self.dataset).__name__}. Pass one of these."
+            )
+        if len(self.dataset) == 0:
+            raise InputError("A dataset to diagnose needs items, and this one has none. Check its path.")
+        for name in ("batch_size", "prefetch", *(["workers"] if self.workers else [])):
+            whole(getattr(self, name), name)
+        if (self.accelerator is None) == (self.step_time is None):
+            raise InputError(
+                "A dataset needs an accelerator or the step_time of one, and not both. "
+                'Pass for example step_time="30 ms": a figure that you measured, or expect.'
+            )
+        if self.accelerator is None:
+            object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
+
+    @classmethod
+    def around(cls, dataset: Any, **options: Any) -> DatasetPipeline:
+        """The pipeline of a dataset; an unknown option is refused by name."""
+        known = [f.name for f in dataclasses.fields(cls)][1:]
+        for name in options:
+            if name not in known:
+                raise UnknownNameError(f"A dataset has no option {name!r}. There is: {', '.join(known)}.")
+        return cls(dataset=dataset, **options)
+
+    @property
+    def worker_count(self) -> int:
+        """Workers beside the training loop."""
+        return self.workers
+
+    @property
+    def samples(self) -> Items:
+        """The dataset as reports call it."""
+        return Items(type(self.dataset).__name__, self.dataset)
+
+    @property
+    def has_transform(self) -> bool:
+        """Whether the transform can be told from what comes before it."""
+        return callable(getattr(self.dataset, "transform", None))
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Where the caching ladder can stand."""
+        top = tuple(range(PROCESSED, len(PARTS)))
+        return (0, DECODED, *top) if self.has_transform else (0, *top)
+
+    @cached_property
+    def batch_bytes(self) -> int:
+        """Bytes of a batch, judged by the first item."""
+        return self.batch_size * weight(self.dataset[0])
+
+    def preparer(self, storage: StorageClock) -> DatasetPreparer:  # noqa: ARG002  # a dataset reads for itself
+        """What one worker works with."""
+        return DatasetPreparer(self)
+
+
+class DatasetPreparer:
+    """Fetches items, and keeps a few of each rung."""
+
+    def __init__(self, pipe: DatasetPipeline) -> None:
+        self.dataset = pipe.dataset
+        self.kept: list[tuple[Any, Any]] = []
+
+    def no_seconds(self) -> dict[str, float]:
+        """Nothing spent yet."""
+        return {"fetch": 0.0, "collate": 0.0}
+
+    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Any:
+        """One item; with a decoded or a processed one from the cache."""
+        if rung and not self.kept:
+            self._fill()
+        before = time.perf_counter()
+        if rung == 0:
+            item = self.dataset[index % len(self.dataset)]
+        else:
+            decoded, item = self.kept[index % len(self.kept)]
+            if rung == DECODED:
+                # Its work is what counts; the item that goes on is one that was made the whole way.
+                self.dataset.transform(copy.copy(decoded))
+        seconds["fetch"] += time.perf_counter() - before
+        return item
+
+    def _fill(self) -> None:
+        held = 0
+        for index in range(min(CACHED_SAMPLES, len(self.dataset))):
+            decoded, item = _watched(self.dataset, index)
+            self.kept.append((decoded, item))
+            held += weight(decoded) + weight(item)
+            if held > CACHED_BYTES:
+                break
+
+
+def _watched(dataset: Any, index: int) -> tuple[Any, Any]:
+    """An item, and what its transform was given for it (None if there is no transform)."""
+    transform = getattr(dataset, "transform", None)
+    if not callable(transform):
+        return None, dataset[index]
+    given: list[Any] = []
+
+    def watching(value: Any) -> Any:
+        given.append(copy.copy(value))
+        return transform(value)
+
+    dataset.transform = watching
+    try:
+        item = dataset[index]
+    finally:
+        dataset.transform = transform
+    if not given:
+        raise InputError(
+            f"{type(dataset).__name__} has a transform and does not call it for item {index}. "
+            "Set its transform to None, or call it in __getitem__."
+        )
+    return given[0], item

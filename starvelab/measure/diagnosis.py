@@ -1,0 +1,233 @@
+"""Which part of an input pipeline starves the accelerator: found by caching, told with its evidence.
+
+It reads differences between the rungs of a ladder, measured, simulated or typed in by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, UnknownNameError
+from ..levers import Lever, levers_for
+from ..tables import Shown, percent
+from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
+from .input_pipeline import InputPipeline
+from .ladder import CACHED, FEWEST_ROUNDS, Ladder, climb, part_between
+from .quality import Quality
+from .run import description
+
+# The verdict's thresholds, in use elsewhere too: below the first share of stall a job is not input-bound.
+SLIGHT, SEVERE = 0.05, 0.20
+# By how much the culprit must lead, in standard errors of the difference.
+LEAD = 2.0
+TOP = CACHED.index("device batch")
+
+
+@dataclass(frozen=True, repr=False)
+class Finding(Shown):
+    """The result of `diagnose`.
+
+    Attributes
+    ----------
+    culprit : str
+        The part that costs most: read, decode, transform, collate, copy; compute where nothing starves.
+        Where rungs were left out, several parts together: "read + decode".
+    runner_up : str
+        The next; empty if nothing else costs anything.
+    evidence : mapping of str to quantity [time]
+        What each part adds to the time between batches. Small negative differences are noise and count as 0.
+    periods : mapping of str to quantity [time]
+        Time between batches, by what is cached.
+    stall : float
+        Share of the time in which the accelerator waits, with nothing cached.
+    confident : bool
+    reason : str
+        Why not; empty if confident.
+    levers : tuple of Lever
+        What to try next.
+    source : str
+        "measured", "simulated" or "typed in".
+    """
+
+    culprit: str
+    runner_up: str
+    evidence: Mapping[str, Any]
+    periods: Mapping[str, Any]
+    stall: float
+    confident: bool
+    reason: str
+    levers: tuple[Lever, ...]
+    source: str
+
+    @property
+    def verdict(self) -> str:
+        """How much the input pipeline costs."""
+        if self.stall < SLIGHT:
+            return "not input-bound"
+        return "moderately input-bound" if self.stall < SEVERE else "highly input-bound"
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("part", "adds to each batch", "cached up to here", "time between batches")
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """One row for each part, in the order in which a sample meets them."""
+        # A part comes in when what it makes is no longer cached: its row shows the rung before.
+        shown = zip(self.evidence.items(), self.periods.items(), strict=True)
+        return [[part, added, cached, period] for (part, added), (cached, period) in shown]
+
+    @property
+    def summary(self) -> str:
+        """What was found, in a few sentences."""
+        stall = f"The accelerator waits {percent(self.stall)} of the time: {self.verdict}."
+        cost = format_quantity(self.evidence[self.culprit])
+        if self.culprit == "compute":
+            named = f"It computes for {cost} of each batch, and nothing starves it."
+        else:
+            named = f"The culprit is {self.culprit}, which adds {cost} to each batch"
+            named += f"; next comes {self.runner_up}." if self.runner_up else "."
+        doubt = "" if self.confident else f" Not certain: {self.reason}."
+        tries = "; ".join(lever.name for lever in self.levers[:4])
+        return f"{stall} {named}{doubt}" + (f" To try: {tries}." if tries else "")
+
+
+def diagnose(
+    pipeline: Any, *, budget: Any = "8 s", clock: Any = None, progress: bool = True, **dataset: Any
+) -> Finding:
+    """Find what starves the accelerator.
+
+    Parameters
+    ----------
+    pipeline : InputPipeline, torch Dataset, or mapping of str to quantity
+        A dataset of your own is run through PyTorch's DataLoader. A mapping gives what was measured by hand:
+        for each thing cached the steps in a second [1/time] or the time of a step [time].
+    budget : quantity [time]
+        How long to measure.
+    clock : SimulatedClock, optional
+        Work it out instead of running it.
+    progress : bool
+        Say how long it takes, and show a bar.
+    **dataset
+        For a dataset: the fields of `DatasetPipeline`, such as batch_size, workers, step_time.
+
+    Raises
+    ------
+    InputError, UnknownNameError, WorkerError
+
+    Examples
+    --------
+    >>> found = diagnose({"nothing": "0.89 / s", "raw sample": "1.72 / s", "processed sample": "3.23 / s",
+    ...     "host batch": "3.33 / s", "device batch": "3.45 / s"})
+    >>> found.culprit, found.runner_up
+    ('read', 'decode + transform')
+    """
+    seconds = positive(as_quantity(budget, "s", "budget"), "s", "budget")
+    if isinstance(pipeline, Mapping):
+        return _conclude(_typed_in(pipeline), "typed in")
+    if not hasattr(pipeline, "worker_count"):
+        from .datasets import DatasetPipeline
+
+        pipeline, dataset = DatasetPipeline.around(pipeline, **dataset), {}
+    if dataset:
+        raise InputError(
+            f"{', '.join(dataset)} belong to a dataset, and this is an InputPipeline already. "
+            "Change it with pipe.but(...)."
+        )
+    if clock is not None:
+        return _conclude(_simulated(pipeline, clock, seconds), "simulated")
+    if progress:
+        length = format_quantity(Q_(seconds, "s"))
+        print(f"Diagnosing {description(pipeline)}: about {length}, and its start-up.")
+    return _conclude(climb(pipeline, seconds=seconds, rungs=pipeline.rungs, progress=progress), "measured")
+
+
+def _conclude(ladder: Ladder, source: str) -> Finding:
+    medians = ladder.medians
+    pairs = list(zip(ladder.rungs, [*ladder.rungs[1:], TOP + 1], strict=True))
+    names = [part_between(low, high) for low, high in pairs]
+    differences = [*np.clip(medians[:-1] - medians[1:], 0, None), medians[-1]]
+    evidence = dict(zip(names, differences, strict=True))
+    stall = float(np.clip(1 - medians[-1] / medians[0], 0, 1))
+    inputs = sorted(names[:-1], key=evidence.__getitem__, reverse=True)
+    starved = stall >= SLIGHT
+    ranking = inputs if starved else [names[-1], *inputs]
+    # Standard error of each difference between two rungs; nothing is subtracted from the last.
+    noise = dict(zip(names, np.hypot(ladder.errors, [*ladder.errors[1:], 0.0]), strict=True))
+    following = ranking[1] if len(ranking) > 1 and evidence[ranking[1]] > LEAD * noise[ranking[1]] else ""
+    reason = _doubt(ladder, evidence, ranking, noise) if source == "measured" else ""
+    return Finding(
+        culprit=ranking[0],
+        runner_up=following,
+        evidence={name: Q_(float(ms), "ms") for name, ms in evidence.items()},
+        periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, medians, strict=True)},
+        stall=stall,
+        confident=not reason,
+        reason=reason,
+        levers=_levers(ranking[0]),
+        source=source,
+    )
+
+
+def _levers(part: str) -> tuple[Lever, ...]:
+    # Of several parts together, the first of each before the second of any.
+    in_turn = chain.from_iterable(zip_longest(*(levers_for(single) for single in part.split(" + "))))
+    return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
+
+
+def _doubt(
+    ladder: Ladder, evidence: Mapping[str, float], ranking: list[str], noise: Mapping[str, float]
+) -> str:
+    reasons = [ladder.quality.reason] if ladder.quality.reason else []
+    if ladder.rounds < FEWEST_ROUNDS:
+        reasons.append(
+            f"only {ladder.rounds} rounds fitted into {ladder.asked:g} s, so give it a longer budget or "
+            "smaller batches"
+        )
+    first, second = ranking[:2]
+    if first != "compute" and evidence[first] - evidence[second] < LEAD * np.hypot(
+        noise[first], noise[second]
+    ):
+        reasons.append(f"{first} and {second} cost the same within the noise")
+    return "; ".join(reasons)
+
+
+def _simulated(pipe: Any, clock: Any, seconds: float) -> Ladder:
+    rungs = InputPipeline.rungs
+    periods = tuple(clock.periods(pipe, rung) for rung in rungs)
+    return Ladder(rungs, periods, Quality(0.0, 0.0, len(periods[0])), seconds)
+
+
+def _typed_in(rates: Mapping[str, Any]) -> Ladder:
+    for name in rates:
+        if name not in CACHED:
+            raise UnknownNameError(f"No rung is called {name!r:.80}. There is: {', '.join(CACHED)}.")
+    for name in (CACHED[0], CACHED[-1]):
+        if name not in rates:
+            raise InputError(
+                f"A ladder needs its ends, with nothing cached and with a device batch, and {name!r} is "
+                "missing. Measure that one too."
+            )
+    rungs = tuple(i for i, name in enumerate(CACHED) if name in rates)
+    periods = tuple(np.array([_period(rates[CACHED[i]], CACHED[i])]) for i in rungs)
+    return Ladder(rungs, periods, Quality(0.0, 0.0, 1), 0.0)
+
+
+def _period(value: Any, name: str) -> float:
+    """Milliseconds of a step, from its time or from steps in a second."""
+    given = Q_(value) if isinstance(value, str) else value
+    if isinstance(given, Quantity) and has_dimension(given, "1/s"):
+        return 1e3 / positive(given, "1/s", name)
+    if isinstance(given, Quantity) and has_dimension(given, "s"):
+        return positive(given, "ms", name)
+    came = format_quantity(given) if isinstance(given, Quantity) else f"{given!r:.80}"
+    raise InputError(
+        f"{name!r} must be steps in a second or the time of a step, got {came}. "
+        'Write for example "0.89 / s" or "1.12 s".'
+    )

@@ -1,0 +1,185 @@
+"""A real GPU behind the interface of the stand-in: a ResNet-50 that trains, timed by CUDA events.
+
+It never asks the device for a value on the way: one synchronisation at the end, then the events are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from ..errors import InputError, MissingFigureError
+from .stand_ins import Passage, check_in_flight
+
+PRECISIONS = ("fp32", "tf32", "amp")
+CLASSES = 1000
+WARM_UP = 5  # steps
+NVML_EVERY = 16  # steps between two questions to the driver
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaAccelerator:
+    """A GPU that trains a ResNet-50 on the batches it is given.
+
+    Parameters
+    ----------
+    precision : {"amp", "tf32", "fp32"}
+        amp is autocast to fp16 with gradient scaling.
+    in_flight : int or inf
+        Steps that may be under way when the loop asks for the next batch; 1 waits for each.
+    overlapped : bool
+        Copy on a stream of its own, from pinned memory; else on the stream that computes.
+    device : int
+
+    Raises
+    ------
+    InputError
+    """
+
+    precision: str = "amp"
+    in_flight: float = 2
+    overlapped: bool = True
+    device: int = 0
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r:.80}. "
+                "Pass one of these."
+            )
+        check_in_flight(self.in_flight)
+
+    def open(self, pipe: Any) -> CudaDevice:
+        """The device at work behind that pipeline.
+
+        Raises
+        ------
+        MissingFigureError
+            If there is no PyTorch that sees a GPU.
+        """
+        try:
+            import torch
+        except ImportError:
+            torch = None
+        if torch is None or not torch.cuda.is_available():
+            raise MissingFigureError(
+                "CudaAccelerator needs PyTorch and a GPU that it can use, and there is none here. "
+                'Use VirtualAccelerator(step_time="30 ms") instead.'
+            )
+        return CudaDevice(self, pipe)
+
+
+class CudaDevice:
+    """The model on the GPU, its streams, and the events of each batch."""
+
+    def __init__(self, accelerator: CudaAccelerator, pipe: Any) -> None:
+        import torch
+
+        from .resnet import resnet50
+
+        self.torch, self.accelerator = torch, accelerator
+        self.device = torch.device("cuda", accelerator.device)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
+            accelerator.precision != "fp32"
+        )
+        torch.backends.cudnn.benchmark = True
+        self.model = resnet50(classes=CLASSES).to(self.device, memory_format=torch.channels_last).train()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
+        amp = accelerator.precision == "amp"
+        self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
+        self.autocast = lambda: torch.autocast("cuda", torch.float16) if amp else nullcontext()
+        self.compute = torch.cuda.current_stream(self.device)
+        self.side = torch.cuda.Stream(self.device) if accelerator.overlapped else self.compute
+        self.pinned = pipe.pinned
+        self.labels = torch.randint(CLASSES, (pipe.batch_size,), device=self.device)
+        self.events: list[tuple[Any, ...]] = []
+        self.unfinished: deque[Any] = deque()
+        self.resident: Any = None
+        self.nvml: list[float] = []
+
+    def warm_up(self, batch: Any) -> None:
+        """The first steps choose algorithms and allocate: they would count as stall."""
+        for _ in range(WARM_UP):
+            self.take(batch)
+        self.events.clear()
+        self.unfinished.clear()
+        # Where the device's clock and the host's meet.
+        self.zero = self._event(self.compute)
+        self.zero_at = self.now()
+
+    def _event(self, stream: Any) -> Any:
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record(stream)
+        return event
+
+    def _train(self, batch: Any) -> None:
+        images = batch.float().contiguous(memory_format=self.torch.channels_last)
+        if batch.dtype == self.torch.uint8:
+            images = images / 255 - 0.45
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast():
+            loss = self.torch.nn.functional.cross_entropy(self.model(images), self.labels)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def take(self, batch: Any, *, resident: bool = False) -> None:
+        """Order the copy of a batch unless it is `resident`, and a step; returns when the loop may go on."""
+        torch = self.torch
+        copy_start = copied = self._event(self.side)
+        if not resident or self.resident is None:
+            host = self.keep(batch)
+            with torch.cuda.stream(self.side):
+                moved = host.to(self.device, non_blocking=True)
+            copied = self._event(self.side)
+            self.compute.wait_event(copied)
+            moved.record_stream(self.compute)
+            self.resident = moved
+        start = self._event(self.compute)
+        self._train(self.resident)
+        end = self._event(self.compute)
+        self.events.append((copy_start, copied, start, end))
+        self.unfinished.append((end, batch))
+        if self.accelerator.in_flight != inf and len(self.unfinished) >= self.accelerator.in_flight:
+            self.unfinished.popleft()[0].synchronize()
+        if len(self.events) % NVML_EVERY == 0:
+            self.nvml += self._ask_driver()
+
+    def keep(self, batch: Any) -> Any:
+        """A batch as the copy wants it: its images, in pinned memory where the pipeline pins."""
+        images = self.torch.as_tensor(batch[0] if isinstance(batch, list | tuple) else batch)
+        return images.pin_memory() if self.pinned and not images.is_pinned() else images
+
+    def _ask_driver(self) -> list[float]:
+        """The share of its last sampling period in which any kernel ran; empty without NVML's package."""
+        try:
+            return [self.torch.cuda.utilization(self.device) / 100]
+        except ImportError:
+            return []
+
+    def facts(self) -> dict[str, Any]:
+        """What a record should say about the device."""
+        seen = sum(self.nvml) / len(self.nvml) if self.nvml else None
+        return {"gpu": self.torch.cuda.get_device_name(self.device), "nvml_utilization": seen}
+
+    def now(self) -> float:
+        """When everything ordered so far is done, on the monotonic clock."""
+        self.torch.cuda.synchronize(self.device)
+        return time.monotonic()
+
+    def finish(self) -> list[Passage]:
+        """Wait for the last step; what happened to each batch."""
+        self.torch.cuda.synchronize(self.device)
+        return [Passage(*map(self._moment, events)) for events in self.events]
+
+    def _moment(self, event: Any) -> float:
+        return self.zero_at + self.zero.elapsed_time(event) / 1e3
+
+    def close(self) -> None:
+        """Give the memory back."""
+        del self.model, self.optimizer, self.resident
+        self.torch.cuda.empty_cache()

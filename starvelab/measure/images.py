@@ -1,0 +1,153 @@
+"""JPEGs to prepare: photo-like ones that are generated once and kept, or a folder of your own.
+
+It knows files and their sizes; nothing of what is done with them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+from PIL import Image
+from tqdm.auto import tqdm
+
+from ..errors import InputError
+from ..units import Q_, whole
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Generated images of one kind: shape in pixels, JPEG quality, grain, and how many are made."""
+
+    width: int
+    height: int
+    quality: int
+    grain: float
+    count: int
+
+
+# The grain (noise, as a share of the full range) brings each to its size: what costs bytes in a photograph is
+# what no neighbour predicts. Sizes differ by a few per cent between versions of the encoder.
+KINDS = {
+    "100 KB": Kind(500, 375, 90, 0.085, 32),
+    "500 KB": Kind(1152, 864, 91, 0.082, 16),
+    "5 MB": Kind(2560, 2048, 97, 0.130, 4),
+}
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Stored samples, one a file.
+
+    Attributes
+    ----------
+    name : str
+    paths : tuple of Path
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} images of {self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
+
+    def read(self, index: int) -> bytes:
+        """The stored bytes of one sample; indices go round."""
+        return self.path(index).read_bytes()
+
+    def path(self, index: int) -> Path:
+        """Where a sample is stored."""
+        return self.paths[index % len(self.paths)]
+
+    @cached_property
+    def mean_size(self) -> Any:
+        """Stored bytes of a sample [data], on average."""
+        return Q_(float(np.mean([path.stat().st_size for path in self.paths])), "B")
+
+
+def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
+    """Photo-like JPEGs of about that size, made on first use and kept.
+
+    Parameters
+    ----------
+    size : {"100 KB", "500 KB", "5 MB"}
+        An ImageNet photograph, the walkthrough's photograph, a medical image.
+    count : int, optional
+        How many different ones; 32, 16 and 4 unless given.
+
+    Raises
+    ------
+    InputError
+    """
+    kind = KINDS.get(size)
+    if kind is None:
+        raise InputError(
+            f"photos makes images of {', '.join(KINDS)}, got {size!r:.80}. "
+            "Pass one of these, or use folder(...) for images of your own."
+        )
+    wanted = kind.count if count is None else int(whole(count, "count"))
+    home = cache_folder() / f"photos-{size.replace(' ', '')}-v1"
+    home.mkdir(parents=True, exist_ok=True)
+    paths = tuple(home / f"{number:03d}.jpg" for number in range(wanted))
+    missing = [number for number, path in enumerate(paths) if not path.exists()]
+    for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
+        _keep(_photo(kind, seed=number), paths[number], kind.quality)
+    return Samples(f"about {size}", paths)
+
+
+def folder(path: str | os.PathLike[str]) -> Samples:
+    """Images of your own: every image file in that folder and those below.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or no image in it.
+    """
+    home = Path(path).expanduser()
+    if not home.is_dir():
+        raise InputError(f"folder needs a folder of images, and {home} is none. Pass the path of one.")
+    paths = tuple(sorted(p for p in home.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()))
+    if not paths:
+        raise InputError(
+            f"folder needs at least one image, and {home} has none. It looks for {', '.join(SUFFIXES)}."
+        )
+    return Samples(str(home), paths)
+
+
+def cache_folder() -> Path:
+    """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
+    named = os.environ.get("STARVELAB_CACHE")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("starvelab"))
+
+
+def _photo(kind: Kind, *, seed: int) -> Image.Image:
+    """Soft shapes at several scales, as photographs have them, with grain on top."""
+    rng = np.random.default_rng(seed)
+    shape = (kind.height, kind.width)
+    canvas = np.zeros((*shape, 3), dtype=np.float32)
+    for cells in (3, 8, 21, 55):
+        coarse = rng.uniform(0, 255, (cells, cells, 3)).astype(np.uint8)
+        smooth = Image.fromarray(coarse).resize((kind.width, kind.height), Image.Resampling.BICUBIC)
+        canvas += np.asarray(smooth, dtype=np.float32) / cells
+    canvas *= 255 / canvas.max()
+    # Photographs of one size in pixels differ in bytes.
+    grain = 255 * kind.grain * rng.uniform(0.5, 1.5)
+    canvas += rng.normal(0, grain, shape)[..., None].astype(np.float32)
+    return Image.fromarray(canvas.clip(0, 255).astype(np.uint8))
+
+
+def _keep(image: Image.Image, path: Path, quality: int) -> None:
+    """Write it under its name only when it is whole: two kernels may make the same image at once."""
+    half = path.with_suffix(f".{os.getpid()}.part")
+    image.save(half, format="JPEG", quality=quality)
+    half.replace(path)

@@ -1,0 +1,161 @@
+"""A real input pipeline: samples, stages, a loader, and the devices behind it.
+
+It says what shall run; `run` and `diagnose` run it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import InputError, UnknownNameError
+from ..units import whole
+from .images import Samples, photos
+from .preparation import PARTS, Preparer, Stage, photo_stages
+from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
+
+LOADERS = ("inline", "threads", "processes", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputPipeline:
+    """What is read, what is done to it, by how many workers, and what consumes it.
+
+    Parameters
+    ----------
+    samples : Samples
+        From `photos` or `folder`.
+    stages : sequence of Stage
+        What a worker does to a sample, in this order.
+    batch_size : int
+    workers : int
+        0 prepares in the training loop, whichever the loader.
+    loader : {"inline", "threads", "processes", "torch"}
+    prefetch : int
+        Batches ordered ahead of each worker.
+    in_order : bool
+        Whether batches are delivered in the order in which they were ordered.
+    pinned : bool
+        Copy from pinned memory, where there is a GPU and the loader is torch's.
+    storage : VirtualStorage, optional
+        A slower storage than this machine's.
+    link : VirtualLink, optional
+        Without it a copy takes no time.
+    accelerator : VirtualAccelerator or CudaAccelerator
+
+    Examples
+    --------
+    >>> pipe = InputPipeline(accelerator=VirtualAccelerator(step_time="30 ms"), workers=4)
+    >>> pipe.but(loader="processes").workers
+    4
+    """
+
+    samples: Samples = field(default_factory=photos)
+    stages: Sequence[Stage] = field(default_factory=photo_stages)
+    batch_size: int = 32
+    workers: int = 2
+    loader: str = "threads"
+    prefetch: int = 2
+    in_order: bool = True
+    pinned: bool = True
+    storage: VirtualStorage | None = None
+    link: VirtualLink | None = None
+    accelerator: Any = field(default_factory=lambda: VirtualAccelerator(step_time="30 ms"))
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "prefetch"):
+            whole(getattr(self, name), name)
+        if self.workers != 0:
+            whole(self.workers, "workers")
+        if self.loader not in LOADERS:
+            raise InputError(
+                f"loader must be one of {', '.join(LOADERS)}, got {self.loader!r:.80}. Pass one of these."
+            )
+        for name, kind in (("storage", VirtualStorage), ("link", VirtualLink)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InputError(
+                    f"{name} must be a {kind.__name__} or None, got {value!r:.80}. "
+                    f'Write for example {kind.__name__}(bandwidth="1 GB/s").'
+                )
+        if not hasattr(self.accelerator, "open"):
+            raise InputError(
+                "accelerator must be a VirtualAccelerator or a CudaAccelerator, got "
+                f"{self.accelerator!r:.80}. "
+                'Write for example VirtualAccelerator(step_time="30 ms").'
+            )
+        object.__setattr__(self, "stages", tuple(self.stages))
+        _check_stages(self.stages)
+
+    def but(self, **changes: Any) -> InputPipeline:
+        """A copy with some fields changed."""
+        known = [f.name for f in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
+                raise UnknownNameError(f"An input pipeline has no field {name!r}. {hint}")
+        return dataclasses.replace(self, **changes)
+
+    # How a DataLoader joins samples (torch's own way), and where the caching ladder can stand.
+    collate_fn: ClassVar[None] = None
+    rungs: ClassVar[tuple[int, ...]] = tuple(range(len(PARTS)))
+
+    @property
+    def worker_count(self) -> int:
+        """Workers beside the training loop: none where it prepares by itself."""
+        return 0 if self.loader == "inline" else self.workers
+
+    def preparer(self, storage: StorageClock) -> Preparer:
+        """What one worker works with."""
+        return Preparer(self.samples, self.stages, self.batch_size, storage)
+
+    @cached_property
+    def _probe(self) -> np.ndarray:
+        """One prepared sample: its shape and type, and an early end if a stage fails."""
+        preparer = self.preparer(StorageClock(None, None, None))
+        value = preparer.sample(0, 0, preparer.no_seconds())
+        if not isinstance(value, np.ndarray):
+            raise InputError(
+                f"The last stage must return a NumPy array, got {type(value).__name__} from "
+                f"{self.stages[-1].name!r}. Add a stage that converts, such as numpy.asarray."
+            )
+        return value
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of a prepared batch."""
+        return (self.batch_size, *self._probe.shape)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes of a prepared batch."""
+        return self.batch_size * self._probe.nbytes
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of its values."""
+        return self._probe.dtype
+
+
+def _check_stages(stages: Sequence[Any]) -> None:
+    for stage in stages:
+        if not isinstance(stage, Stage):
+            raise InputError(
+                f"stages must be of the class Stage, got {stage!r:.80}. Write Stage('name', function)."
+            )
+    order = [PARTS.index(stage.part) for stage in stages]
+    if not stages or order != sorted(order):
+        came = ", ".join(f"{stage.name} ({stage.part})" for stage in stages) or "none"
+        raise InputError(f"There must be stages, those that decode before those that transform, got {came}.")
+    taken = Counter(["read", "collate", *(stage.name for stage in stages)])
+    for name, count in taken.items():
+        if count > 1:
+            raise InputError(f"Each stage needs a name of its own, got {name!r} twice. Rename one of them.")

@@ -1,0 +1,108 @@
+"""The caching ladder: how long a batch takes while ever more parts come from a cache.
+
+It measures periods; what they say about the culprit is `diagnosis`' affair.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .bars import time_bar
+from .preparation import PARTS
+from .quality import LoadMeter, Quality, variation
+from .session import Session
+
+# What is cached on each rung: on rung k the first k parts.
+CACHED = ("nothing", "raw sample", "decoded sample", "processed sample", "host batch", "device batch")
+
+BLOCK = 0.15  # seconds that a rung is measured before the next has its turn
+FEWEST_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Periods of the rungs that were climbed.
+
+    Attributes
+    ----------
+    rungs : tuple of int
+        From 0, nothing cached, upward; not every pipeline has all.
+    periods : tuple of array of float
+        Of each rung, time between batches [ms], one for each block.
+    quality : Quality
+    asked : float
+        Seconds of the budget.
+    """
+
+    rungs: tuple[int, ...]
+    periods: tuple[np.ndarray, ...]
+    quality: Quality
+    asked: float
+
+    @property
+    def rounds(self) -> int:
+        """Blocks of each rung."""
+        return min(len(periods) for periods in self.periods)
+
+    @property
+    def medians(self) -> np.ndarray:
+        """Median period of each rung [ms]."""
+        return np.array([np.median(periods) for periods in self.periods])
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard error of each median [ms]; one outlier among few blocks moves it little."""
+        # 1.48 turns the median deviation into a standard one; a median's error is 1.25 times that of a mean.
+        spread = [np.median(np.abs(each - np.median(each))) / len(each) ** 0.5 for each in self.periods]
+        return 1.25 * 1.48 * np.array(spread)
+
+
+def part_between(low: int, high: int) -> str:
+    """What comes in between two rungs: one part, or several where rungs are left out."""
+    return " + ".join(PARTS[low:high])
+
+
+def climb(pipe: Any, *, seconds: float, rungs: Sequence[int], progress: bool) -> Ladder:
+    """Measure a live pipeline on all rungs in turn, in random order, until the time is over.
+
+    One loader serves all rungs, and foreign load meets them all alike: rungs measured one after the other
+    would each have their own luck.
+    """
+    order = random.Random(0)
+    periods: dict[int, list[float]] = {rung: [] for rung in rungs}
+    with Session(pipe) as session, time_bar(seconds, shown=progress) as bar:
+        session.warm_up()
+        meter, start = LoadMeter(), time.monotonic()
+        rounds, spent, last = 0, 0.0, 0.0
+        while rounds < 2 or spent + last < seconds:
+            begun = spent
+            for rung in order.sample(list(rungs), len(rungs)):
+                session.set_rung(rung)
+                periods[rung].append(_block(session))
+                spent = time.monotonic() - start
+                bar.update(min(spent, seconds) - bar.n)
+            rounds, last = rounds + 1, spent - begun
+        load = meter.foreign_load()
+    blocks = tuple(np.array(periods[rung]) for rung in rungs)
+    spread = float(np.median([variation(each) for each in blocks]))
+    return Ladder(tuple(rungs), blocks, Quality(load, spread, rounds), seconds)
+
+
+def _block(session: Session) -> float:
+    """Time between batches [ms], over a multiple of the workers' number: batches come in bursts."""
+    turn = session.period_of_workers
+    session.step()
+    start = time.monotonic()
+    first = session.device.now()
+    count = 0
+    while time.monotonic() - start < BLOCK:
+        for _ in range(turn):
+            session.step()
+        count += turn
+    return 1e3 * (session.device.now() - first) / count

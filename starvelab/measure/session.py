@@ -1,0 +1,127 @@
+"""A live pipeline: one batch after the other through the loader and the device.
+
+It keeps the times of each batch; what they mean is worked out by those who drive it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..simulate import Trace
+from .loaders import Delivery, open_loader
+from .preparation import PARTS
+
+# Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
+HOST_BATCH, DEVICE_BATCH = PARTS.index("copy"), PARTS.index("compute")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One batch as the training loop saw it: when it asked, when it had it, and how it was made."""
+
+    asked: float
+    received: float
+    delivery: Delivery
+
+
+class Session:
+    """Opens what a pipeline names, and closes it whatever happens.
+
+    Parameters
+    ----------
+    pipe : InputPipeline
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        self.pipe = pipe
+        self.rung = 0
+        self.passed: list[Passed] = []
+        self.kept: Any = None
+
+    def __enter__(self) -> Self:
+        self.device = self.pipe.accelerator.open(self.pipe)
+        try:
+            self.loader = open_loader(self.pipe)
+        except BaseException:
+            self.device.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.loader.close()
+        finally:
+            self.device.close()
+
+    @property
+    def period_of_workers(self) -> int:
+        """Batches come in bursts of the workers: windows are multiples of this."""
+        return max(self.loader.workers, 1)
+
+    def set_rung(self, rung: int) -> None:
+        """Cache the first `rung` parts from now on, and let what was made before pass."""
+        self.rung = rung
+        if rung < HOST_BATCH:
+            self.loader.rung = rung
+            # Each worker's first batch under the new rule may have filled its cache, so that one passes, too.
+            missing = set(range(self.loader.workers)) or {-1}
+            while missing:
+                delivery = self.loader.next()
+                if delivery.work.rung == rung:
+                    missing.discard(delivery.worker)
+        elif self.kept is None:
+            self.kept = self.device.keep(self.loader.next().array)
+
+    def warm_up(self) -> None:
+        """Drop the first batches of each worker: start-up would count as stall."""
+        for _ in range(self.loader.ahead + max(self.loader.workers, 1)):
+            delivery = self.loader.next()
+        self.device.warm_up(delivery.array)
+
+    def step(self) -> None:
+        """One batch: get it, copy it, use it."""
+        asked = time.monotonic()
+        kept = Delivery(-1, -1, self.kept, None)
+        delivery = self.loader.next() if self.rung < HOST_BATCH else kept
+        received = time.monotonic()
+        self.device.take(delivery.array, resident=self.rung == DEVICE_BATCH)
+        # Without the batch itself: it may stand in a slot that is written again.
+        self.passed.append(Passed(asked, received, replace(delivery, array=None)))
+
+    def trace(self) -> Trace:
+        """The batches so far, after the last of them is done."""
+        passages = self.device.finish()
+        start = self.passed[0].asked
+        made = [one.delivery.work for one in self.passed]
+
+        def ms(values: Any) -> np.ndarray:
+            return (np.array(list(values), dtype=float) - start) * 1e3
+
+        return Trace(
+            batch=np.array([one.delivery.number for one in self.passed]),
+            worker=np.array([one.delivery.worker for one in self.passed]),
+            prepare_start=ms(work.start for work in made),
+            prepared=ms(work.end for work in made),
+            received=ms(one.received for one in self.passed),
+            copy_start=ms(one.copy_start for one in passages),
+            copied=ms(one.copied for one in passages),
+            step_start=ms(one.step_start for one in passages),
+            step_end=ms(one.step_end for one in passages),
+            batch_size=self.pipe.batch_size,
+            source="measured",
+        )
+
+    def waits(self) -> np.ndarray:
+        """How long the training loop waited for each batch [ms]."""
+        return np.array([one.received - one.asked for one in self.passed]) * 1e3
+
+    def stage_seconds(self) -> dict[str, float]:
+        """Mean seconds that each stage took for a sample."""
+        made = [one.delivery.work.seconds for one in self.passed]
+        return {
+            name: float(np.mean([each[name] for each in made])) / self.pipe.batch_size for name in made[0]
+        }

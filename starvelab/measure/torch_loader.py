@@ -1,0 +1,154 @@
+"""PyTorch's own `DataLoader` behind the interface of the other loaders.
+
+It orders batches without end and takes the workers' times with them; how a batch travels is torch's affair.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import shutil
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import cloudpickle
+
+from ..errors import InputError, WorkerError
+from .loaders import PATIENCE, Delivery, Shared
+from .preparation import Work
+from .stand_ins import StorageClock
+
+try:
+    import torch
+    from torch.utils.data import DataLoader, Dataset, default_collate, get_worker_info
+except ImportError as error:
+    raise InputError(
+        "loader='torch' needs PyTorch, and it is not installed. Install starvelab[torch], or take another "
+        "loader: threads, processes, inline."
+    ) from error
+
+
+class TorchLoader:
+    """A `DataLoader` over the samples of a pipeline.
+
+    Parameters
+    ----------
+    pipe : InputPipeline
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
+        _check_room((self.ahead + pipe.workers) * pipe.batch_bytes)
+        self.shared = Shared(1, slots=0, workers=self.workers)
+        lock = multiprocessing.get_context().Lock()
+        dataset = _Dataset(cloudpickle.dumps(pipe), self.shared, lock)
+        options: dict[str, Any] = {}
+        if self.workers:
+            options = {"prefetch_factor": pipe.prefetch, "timeout": PATIENCE, "in_order": pipe.in_order}
+        with warnings.catch_warnings():
+            # More workers than cores is what some experiments are about.
+            warnings.filterwarnings("ignore", message="This DataLoader will create")
+            loader = DataLoader(
+                dataset,
+                batch_sampler=_Endless(pipe.batch_size),
+                num_workers=self.workers,
+                collate_fn=dataset.collate,
+                worker_init_fn=_ignore_interrupts,
+                pin_memory=pipe.pinned and torch.cuda.is_available(),
+                **options,
+            )
+        self.iterator = iter(loader)
+
+    @property
+    def rung(self) -> int:
+        """How many parts come from the cache."""
+        return int(self.shared.control[Shared.RUNG])
+
+    @rung.setter
+    def rung(self, value: int) -> None:
+        self.shared.control[Shared.RUNG] = value
+
+    def next(self) -> Delivery:
+        """The next batch, as a tensor."""
+        try:
+            return Delivery(**next(self.iterator))
+        except RuntimeError as error:
+            # Errors of the stages arrive as they are; these are torch's own words for a lost worker.
+            if "DataLoader worker" not in str(error) and "DataLoader timed out" not in str(error):
+                raise
+            raise WorkerError(
+                "A worker of the DataLoader died or hangs. Something ended it from outside, most often a "
+                "lack of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8."
+            ) from error
+
+    def close(self) -> None:
+        """Stop the workers."""
+        # Left to the garbage collector, they would live as long as a traceback that mentions the iterator.
+        if self.workers:
+            self.iterator._shutdown_workers()
+        del self.iterator
+        self.shared.close()
+
+
+class _Dataset(Dataset):
+    """The samples of a pipeline, fetched a batch at a time."""
+
+    def __init__(self, blob: bytes, shared: Shared, lock: Any) -> None:
+        self.blob, self.shared, self.lock = blob, shared, lock
+
+    @cached_property
+    def pipe(self) -> Any:
+        # Made in the worker. By value, so that functions of a notebook reach a spawned one too.
+        return cloudpickle.loads(self.blob)
+
+    @cached_property
+    def preparer(self) -> Any:
+        return self.pipe.preparer(StorageClock(self.pipe.storage, self.shared.control, self.lock))
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        self.start, self.number = time.monotonic(), indices[0] // len(indices)
+        self.seconds = self.preparer.no_seconds()
+        self.rung = int(self.shared.control[Shared.RUNG])
+        return [self.preparer.sample(index, self.rung, self.seconds) for index in indices]
+
+    def collate(self, samples: list[Any]) -> dict[str, Any]:
+        before = time.perf_counter()
+        array = (self.pipe.collate_fn or default_collate)(samples)
+        self.seconds["collate"] = time.perf_counter() - before
+        info = get_worker_info()
+        work = Work(self.start, time.monotonic(), self.rung, self.seconds)
+        return {"number": self.number, "worker": info.id if info else -1, "array": array, "work": work}
+
+
+class _Endless:
+    """Indices of one batch after the other, without end."""
+
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number in itertools.count():
+            yield list(range(number * self.batch_size, (number + 1) * self.batch_size))
+
+
+def _ignore_interrupts(worker: int) -> None:  # noqa: ARG001
+    # An interrupt reaches the whole group of processes; only the training loop shall answer it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _check_room(needed: int) -> None:
+    """Refuse batches that do not fit: torch would be killed in the middle by a bus error."""
+    try:
+        free = shutil.disk_usage("/dev/shm").free
+    except OSError:
+        return  # no such place on this system
+    if needed > free:
+        raise WorkerError(
+            f"The DataLoader's batches need {needed / 1e6:.0f} MB in /dev/shm, and {free / 1e6:.0f} MB are "
+            "free (containers often grant 64 MB). Send uint8, take smaller batches, loader='threads', or "
+            "start the container with more (--shm-size)."
+        )

@@ -1,0 +1,46 @@
+"""How long a worker takes for each batch, drawn at random: jitter, and samples that are slow.
+
+It does not know when a batch is prepared, or by whom.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..units import as_quantity, positive
+from .loader import Loader
+
+
+def draw(loader: Loader, *, batches: int, replicas: int, seed: int) -> np.ndarray:
+    """Times of shape (batches, replicas) [ms], without reads.
+
+    Replicas are drawn one after the other: more of them add to those that were there, and loaders that
+    differ in workers or prefetch meet the same batches.
+    """
+    # Two streams, so that jitter is the same with and without stragglers.
+    for_jitter, for_stragglers = np.random.default_rng(seed).spawn(2)
+    shape = (replicas, batches)
+    times = np.full(shape, loader.stretch * loader.ms("prepare_time"))
+    if loader.jitter:
+        variance = np.log1p(loader.jitter**2)
+        times *= for_jitter.lognormal(-variance / 2, np.sqrt(variance), shape)
+    times += loader.ms("read_wait")
+    if loader.straggler_share and loader.ms("straggler_time"):
+        slow = for_stragglers.binomial(loader.batch_size, loader.straggler_share, shape)
+        times += slow * loader.ms("straggler_time")
+    return np.ascontiguousarray(times.T)
+
+
+def given(prepare_times: Any) -> np.ndarray:
+    """Times of shape (batches, replicas) [ms] from the user's own, which have a row for each replica."""
+    quantity = as_quantity(prepare_times, "ms", "prepare_times")
+    times = np.asarray(positive(quantity, "ms", "prepare_times", zero=True))
+    if times.ndim not in (1, 2) or not times.size:
+        raise InputError(
+            f"prepare_times has a row for each replica and a column for each batch, got shape {times.shape}. "
+            'Pass for example Q_([[12, 15, 11]], "ms").'
+        )
+    return np.ascontiguousarray(np.atleast_2d(times).T)

@@ -1,0 +1,66 @@
+"""Delivery in order as a recurrence: each batch follows from the ones before it, for all replicas at once.
+
+It knows no storage that workers share and no other order; `events` does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .course import Accelerator, Course
+from .loader import Loader
+
+
+def in_order(loader: Loader, times: np.ndarray) -> Course:
+    """Follow the batches through a loader that delivers in order.
+
+    Parameters
+    ----------
+    loader : Loader
+    times : array of float, (batches, replicas)
+        What a worker takes for each batch [ms].
+
+    Notes
+    -----
+    With W workers, prefetch P and depth d, in which batch j is prepared by worker j mod W::
+
+        F[j] = max(F[j-W], R[j-W*P]) + T[j]           prepared; its index was sent when batch j-W*P came back
+        R[j] = max(F[j] + handover, H[j-1]) + fetch   received
+        C[j] = max(R[j], C[j-1]) + copy               copied; max(R[j], D[j-1]) + copy without overlap
+        D[j] = max(C[j], D[j-1]) + step               the step is done
+        H[j] = max(R[j], D[j+1-d])                    the loop is free again
+
+    Without workers F[j] = H[j-1] + T[j]. This is the rule of PyTorch's DataLoader.
+    """
+    workers, depth = loader.workers, loader.in_flight
+    sent_ahead = workers * loader.prefetch
+    handover, fetch = loader.ms("handover_time"), loader.ms("fetch_time")
+    begins, prepared, received, copy_start, copied, step_start, step_end, host_free = (
+        np.empty(times.shape) for _ in range(8)
+    )
+    accelerator = Accelerator(loader)
+    zero = np.zeros(times.shape[1])
+    workers_ready = zero + loader.ms("start_up")
+    host = copy_done = done = zero
+    for j in range(len(times)):
+        if workers == 0:
+            begins[j] = host
+        else:
+            free = prepared[j - workers] if j >= workers else workers_ready
+            asked = received[j - sent_ahead] if j >= sent_ahead else zero
+            np.maximum(free, asked, out=begins[j])
+        np.add(begins[j], times[j], out=prepared[j])
+        np.maximum(prepared[j] + handover, host, out=received[j])
+        received[j] += fetch
+        copy_start[j], copied[j], step_start[j], step_end[j] = accelerator.take(received[j], copy_done, done)
+        copy_done, done = copied[j], step_end[j]
+        if j + 1 < depth:
+            host_free[j] = received[j]
+        else:
+            np.maximum(received[j], step_end[j + 1 - depth], out=host_free[j])
+        host = host_free[j]
+    batch = np.broadcast_to(np.arange(len(times))[:, None], times.shape)
+    worker = batch % workers if workers else np.full(times.shape, -1)
+    return Course(
+        batch, worker, begins, prepared, received, copy_start, copied, step_start, step_end, host_free
+    )

@@ -1,0 +1,250 @@
+"""A loader followed through many batches, and through many replicas of chance at once.
+
+It decides which rule applies and adds up what came of it; the rules stand in `recurrence` and `events`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..tables import cell, percent, to_html, to_text
+from ..units import Q_, whole
+from .course import Course
+from .events import event_by_event
+from .loader import Loader
+from .preparation import draw, given
+from .recurrence import in_order
+from .trace import Trace, counted
+
+# Replicas that are followed together: their rows then fit into a processor's cache.
+_TOGETHER = 1024
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    """What `simulate` found.
+
+    Attributes
+    ----------
+    loader : Loader
+    batches, replicas, warm_up : int
+    times : array of float, (batches, replicas)
+        What a worker took for each batch, without shared reads [ms].
+    utilizations, host_waits : array of float, (replicas,)
+        Busy share of the accelerator, and share of the time that the loop spends in ``next()``.
+    throughputs : quantity [sample/time], (replicas,)
+    """
+
+    loader: Loader
+    times: np.ndarray = field(repr=False)
+    warm_up: int
+    utilizations: np.ndarray
+    host_waits: np.ndarray
+    throughputs: Any
+
+    @property
+    def batches(self) -> int:
+        """How many each replica trains on."""
+        return self.times.shape[0]
+
+    @property
+    def replicas(self) -> int:
+        """How often chance was tried."""
+        return self.times.shape[1]
+
+    @cached_property
+    def utilization(self) -> float:
+        """Busy share of the accelerator, the mean over replicas."""
+        return float(self.utilizations.mean())
+
+    @property
+    def stall(self) -> float:
+        """Share of the time in which the accelerator waits; utilization + stall = 1."""
+        return 1 - self.utilization
+
+    @property
+    def throughput(self) -> Any:
+        """Samples that the accelerator finishes [sample/time], the mean over replicas."""
+        return self.throughputs.mean()
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the utilization from replica to replica; 0 for one of them."""
+        return float(self.utilizations.std(ddof=1)) if self.replicas > 1 else 0.0
+
+    @property
+    def host_wait(self) -> float:
+        """Share of the time that the loop spends in ``next()``, the mean over replicas.
+
+        It is no stall: a loop that runs ahead of the accelerator waits while the accelerator computes.
+        """
+        return float(self.host_waits.mean())
+
+    def trace(self, replica: int = 0) -> Trace:
+        """Every batch of one replica, the warm-up too; `Trace.after` leaves that out.
+
+        Raises
+        ------
+        InputError
+        """
+        if not 0 <= replica < self.replicas:
+            raise InputError(
+                f"There are replicas 0 to {self.replicas - 1}, got {replica!r:.80}. Pass one of these."
+            )
+        course = follow(self.loader, self.times[:, replica : replica + 1])
+        columns = {name: column[:, 0] for name, column in vars(course).items() if name != "host_free"}
+        return Trace(**columns, batch_size=self.loader.batch_size, source="simulated")
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("figure", "mean", "lowest", "highest")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One row for each figure: its mean over replicas, and how far they lie apart."""
+        step = self.loader.step_time
+        return [
+            ["utilisation", *_shares(self.utilizations)],
+            ["stall", *_shares(1 - self.utilizations)],
+            ["loop in next()", *_shares(self.host_waits)],
+            ["throughput", *(cell(of(self.throughputs)) for of in (np.mean, np.min, np.max))],
+            [
+                "time from batch to batch",
+                *(cell(step / of(self.utilizations)) for of in (_harmonic, np.max, np.min)),
+            ],
+        ]
+
+    @property
+    def summary(self) -> str:
+        """How busy the accelerator is, in one line."""
+        spread = f", give or take {percent(self.spread)}," if self.replicas > 1 else ""
+        times = f", {self.replicas} times" if self.replicas > 1 else ""
+        return (
+            f"{counted(self.batches)}{times}: the accelerator is busy {percent(self.utilization)}{spread} "
+            f"at {cell(self.throughput)}"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.headers, self.rows, caption=self.summary)
+
+
+def simulate(
+    loader: Loader,
+    *,
+    batches: int = 200,
+    replicas: int = 1,
+    seed: int = 0,
+    prepare_times: Any = None,
+    warm_up: int = 0,
+) -> Simulation:
+    """Follow a loader through its batches.
+
+    Parameters
+    ----------
+    loader : Loader
+    batches : int
+    replicas : int
+        How often chance is tried; all of them are followed at once.
+    seed : int
+        The same seed gives the same figures.
+    prepare_times : quantity [time], (replicas, batches) or (batches,), optional
+        Your own times of a worker for each batch, instead of drawn ones: then jitter, stragglers, cores and
+        `read_wait` of the loader are not looked at, and the shape decides how many batches and replicas there
+        are.
+    warm_up : int
+        Batches at the beginning that the figures leave out. Without it they start with the run, and the wait
+        for the first batch counts.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    InputError
+
+    Notes
+    -----
+    CPU work is stretched as if all workers computed all the time, whenever there are more of them than cores.
+
+    Examples
+    --------
+    >>> slow = Loader(step_time="20 ms", prepare_time="50 ms", workers=2)
+    >>> print(f"{simulate(slow).utilization:.3f}, {simulate(slow.but(workers=4)).utilization:.3f}")
+    0.794, 0.988
+    """
+    if not isinstance(loader, Loader):
+        raise InputError(
+            f"simulate follows a loader, got {type(loader).__name__}. "
+            'Pass Loader(step_time="20 ms", prepare_time="50 ms").'
+        )
+    if prepare_times is None:
+        batches, replicas = whole(batches, "batches"), whole(replicas, "replicas")
+        times = draw(loader, batches=batches, replicas=replicas, seed=_seed(seed))
+    else:
+        times = given(prepare_times)
+    skipped = _below(warm_up, len(times))
+    found = [
+        _figures(follow(loader, times[:, first : first + _TOGETHER]), skipped)
+        for first in range(0, times.shape[1], _TOGETHER)
+    ]
+    periods, waits = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Simulation(
+        loader=loader,
+        times=times,
+        warm_up=skipped,
+        utilizations=loader.ms("step_time") / periods,
+        host_waits=waits,
+        throughputs=Q_(1000 * loader.batch_size / periods, "img/s"),
+    )
+
+
+def follow(loader: Loader, times: np.ndarray) -> Course:
+    """Every batch of every replica, by the rule that the loader needs; `times` as in `Simulation`."""
+    shared = loader.workers > 1 and loader.ms("read_time") > 0
+    if shared or (loader.workers > 1 and not loader.in_order):
+        return event_by_event(loader, times)
+    # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
+    return in_order(loader, times + loader.ms("read_time"))
+
+
+def _figures(course: Course, skipped: int) -> tuple[np.ndarray, np.ndarray]:
+    """Time from batch to batch [ms], and share of the time that the loop spends in next()."""
+    batches, replicas = course.received.shape
+    start = course.step_end[skipped - 1] if skipped else np.zeros(replicas)
+    end = course.step_end[-1]
+    asked = np.vstack((np.zeros(replicas), course.host_free[:-1]))
+    waits = np.maximum(course.received, start) - np.maximum(asked, start)
+    return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number from 0 on, got {seed!r:.80}. Pass for example seed=1.")
+    return int(seed)
+
+
+def _below(warm_up: Any, batches: int) -> int:
+    if isinstance(warm_up, bool) or not isinstance(warm_up, int | np.integer) or not 0 <= warm_up < batches:
+        raise InputError(
+            f"warm_up must be a whole number from 0 to {batches - 1}, got {warm_up!r:.80}. "
+            f"Of {batches} batches one must be left."
+        )
+    return int(warm_up)
+
+
+def _shares(values: np.ndarray) -> list[str]:
+    return [percent(of(values)) for of in (np.mean, np.min, np.max)]
+
+
+def _harmonic(values: np.ndarray) -> float:
+    return 1 / np.mean(1 / values)

@@ -1,0 +1,178 @@
+"""What happened to each batch of one run, simulated or measured.
+
+It does not know how the times came about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..tables import cell, percent
+from ..units import Q_, whole
+
+SOURCES = ("simulated", "measured")
+_CLOCK = (
+    "prepare_start",
+    "prepared",
+    "received",
+    "copy_start",
+    "copied",
+    "step_start",
+    "step_end",
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trace:
+    """One run, batch by batch in the order of delivery; times are milliseconds since its start.
+
+    Attributes
+    ----------
+    batch : array of int
+        Number of the batch, from 0 in the order in which batches were asked for.
+    worker : array of int
+        From 0; -1 where the training loop prepared the batch itself.
+    prepare_start, prepared : array of float
+        When the worker began and finished it [ms].
+    received : array of float
+        When the training loop had it [ms].
+    copy_start, copied : array of float
+        When it went to the accelerator [ms].
+    step_start, step_end : array of float
+        When the accelerator computed on it [ms].
+    batch_size : int
+    source : {"simulated", "measured"}
+
+    Raises
+    ------
+    InputError
+    """
+
+    batch: Any
+    worker: Any
+    prepare_start: Any
+    prepared: Any
+    received: Any
+    copy_start: Any
+    copied: Any
+    step_start: Any
+    step_end: Any
+    batch_size: int
+    source: str = "simulated"
+
+    def __post_init__(self) -> None:
+        whole(self.batch_size, "batch_size")
+        if self.source not in SOURCES:
+            raise InputError(
+                f"source must be one of {', '.join(SOURCES)}, got {self.source!r}. Pass one of these."
+            )
+        for name in ("batch", "worker", *_CLOCK):
+            column = np.asarray(getattr(self, name), dtype=float if name in _CLOCK else np.int64)
+            if column.ndim != 1 or not len(column) or len(column) != np.size(self.batch):
+                raise InputError(
+                    f"A trace has one {name} for each of its batches, got shape {column.shape} "
+                    f"for {np.size(self.batch)} batches. Pass lists of one length."
+                )
+            if not np.isfinite(column).all():
+                raise InputError(
+                    f"Times of a trace must be finite, got {name} with a gap. Leave that batch out."
+                )
+            object.__setattr__(self, name, column)
+        if self.step_end[-1] <= 0:
+            raise InputError(
+                f"A trace ends after its start, got a last step_end of {self.step_end[-1]:g} ms. "
+                "Count the times from the start of the run."
+            )
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def utilization(self) -> float:
+        """Busy share of the accelerator, from the start to the end of the last step."""
+        return float((self.step_end - self.step_start).sum() / self.step_end[-1])
+
+    @property
+    def stall(self) -> float:
+        """Share of that time in which the accelerator waits."""
+        return 1 - self.utilization
+
+    @property
+    def step_time(self) -> Any:
+        """Mean time that the accelerator computes on a batch [time]."""
+        return Q_(float((self.step_end - self.step_start).mean()), "ms")
+
+    @property
+    def period(self) -> Any:
+        """Mean time from one batch to the next [time]."""
+        return Q_(float(self.step_end[-1] / len(self)), "ms")
+
+    @property
+    def throughput(self) -> Any:
+        """Samples that the accelerator finishes [sample/time]."""
+        return Q_(float(1000 * self.batch_size * len(self) / self.step_end[-1]), "img/s")
+
+    def queue_depth(self, *, in_turn: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """How many finished batches wait for the loop.
+
+        Parameters
+        ----------
+        in_turn : bool
+            Count only those that no missing batch holds back.
+
+        Returns
+        -------
+        times, depths : array of float, array of int
+            Each depth holds from its time [ms] up to the next.
+        """
+        ready = np.maximum.accumulate(self.prepared) if in_turn else self.prepared
+        times, place = np.unique(np.concatenate((ready, self.received)), return_inverse=True)
+        changes = np.repeat((1, -1), len(self))
+        depths = np.bincount(place, weights=changes).cumsum()
+        return times, depths.round().astype(np.int64)
+
+    def first(self, batches: int) -> Trace:
+        """The run up to the end of its first batches; all of it where it has no more."""
+        count = whole(batches, "batches")
+        return replace(self, **{name: getattr(self, name)[:count] for name in ("batch", "worker", *_CLOCK)})
+
+    def after(self, batches: int) -> Trace:
+        """The run without its first batches, its clock set to 0 when the last of them was done.
+
+        Raises
+        ------
+        InputError
+        """
+        first = whole(batches, "batches")
+        if first >= len(self):
+            raise InputError(
+                f"A trace of {len(self)} batches has none left after {first}. Skip at most {len(self) - 1}."
+            )
+        start = self.step_end[first - 1]
+        moved = {name: getattr(self, name)[first:] - start for name in _CLOCK}
+        return replace(self, batch=self.batch[first:], worker=self.worker[first:], **moved)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return tuple(f.name.replace("_", " ") for f in fields(self) if f.name not in ("batch_size", "source"))
+
+    @property
+    def summary(self) -> str:
+        """How busy the accelerator was, in one line."""
+        return (
+            f"{counted(len(self))} of {self.batch_size}, {self.source}: the accelerator is busy "
+            f"{percent(self.utilization)}, {cell(self.throughput)}"
+        )
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+def counted(batches: int) -> str:
+    """A number of batches, in words that agree with it."""
+    return "1 batch" if batches == 1 else f"{batches} batches"

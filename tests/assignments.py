@@ -1,0 +1,135 @@
+"""Which notebooks each assignment has, and how tests read them.
+
+A notebook is there once `python solutions/build.py` has derived it; an assignment without a notebook is not
+tested at all, and what holds of a whole assignment is tested when none of its notebooks is missing.
+
+What an author of a notebook adds, beside the script in solutions/ASSIGNMENT/:
+
+- its name below, if it is new;
+- tests/wrong_answers/ASSIGNMENT/NOTEBOOK.toml, what learners answer (see tests/test_wrong_answers.py);
+- an account of each number in its prose, in tests/golden/prose/ASSIGNMENT.toml (see tests/test_prose.py).
+
+What a notebook must hold stands in tests/test_notebooks.py.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from starvelab.widgets import predict
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+EXPECTED = {
+    "starving-the-gpu": [
+        "01_compute_baseline",
+        "02_storage_check",
+        "03_cpu_wall",
+        "04_batch_sweep",
+        "05_worker_fix",
+        "06_your_turn",
+    ],
+    "find-the-bottleneck": [
+        "01_measure_your_machine",
+        "02_caching_ladder",
+        "03_pull_the_levers",
+        "04_reality_check",
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook of an assignment, as the instructor has it."""
+
+    assignment: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.assignment}/{self.name}"
+
+    @property
+    def script(self) -> Path:
+        """What its author writes."""
+        return REPOSITORY / "solutions" / self.assignment / f"{self.name}.py"
+
+    @property
+    def solution(self) -> Path:
+        """The instructor's notebook."""
+        return self.script.with_suffix(".ipynb")
+
+    @property
+    def released(self) -> Path:
+        """The student's notebook."""
+        return REPOSITORY / "labs" / self.assignment / f"{self.name}.ipynb"
+
+    @property
+    def cells(self) -> list[NotebookNode]:
+        """The instructor's cells."""
+        return read(self.solution).cells
+
+    @property
+    def markdown(self) -> str:
+        """The text of its markdown cells."""
+        return "\n\n".join(cell.source for cell in self.cells if cell.cell_type == "markdown")
+
+    def calls(self, function: str) -> list[tuple[int, ast.Call]]:
+        """Every call of a function, with the position of its cell."""
+        found = []
+        for position, cell in enumerate(self.cells):
+            if cell.cell_type == "code":
+                nodes = (node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call))
+                found += [(position, node) for node in nodes if getattr(node.func, "id", None) == function]
+        return found
+
+    def questions(self) -> dict[str, tuple[int, dict[str, Any]]]:
+        """The predictions it asks for: where, and what is asked."""
+        asked = ((position, given(call)) for position, call in self.calls("predict"))
+        return {one["key"]: (position, one) for position, one in asked if "question" in one}
+
+    def lock_predictions(self, folder: Path) -> None:
+        """Answer all it asks in `folder`, before it is run there: the first choice, or 10."""
+        for key, (_, asked) in self.questions().items():
+            answer = asked["choices"][0] if "choices" in asked else 10
+            predict(key, answer, folder=folder, **{name: asked[name] for name in asked if name != "key"})
+
+
+@cache
+def read(path: Path) -> NotebookNode:
+    """The notebook in a file."""
+    return nbformat.read(path, as_version=4)
+
+
+def given(call: ast.Call) -> dict[str, Any]:
+    """The arguments of a call that are written out, the first under the name "key"."""
+    written = {arg.arg: arg.value for arg in call.keywords} | dict(zip(["key"], call.args, strict=False))
+    found = {}
+    for name, value in written.items():
+        try:
+            found[name] = ast.literal_eval(value)
+        except ValueError:
+            continue
+    return found
+
+
+NOTEBOOKS = [
+    Notebook(assignment, path.stem)
+    for assignment in EXPECTED
+    for path in sorted((REPOSITORY / "solutions" / assignment).glob("*.ipynb"))
+]
+ASSIGNMENTS = list(dict.fromkeys(notebook.assignment for notebook in NOTEBOOKS))
+
+
+def notebooks_of(assignment: str) -> list[Notebook]:
+    """The notebooks of an assignment, in the order in which a learner meets them."""
+    return [notebook for notebook in NOTEBOOKS if notebook.assignment == assignment]
+
+
+COMPLETE = [name for name in ASSIGNMENTS if {one.name for one in notebooks_of(name)} >= set(EXPECTED[name])]

@@ -1,0 +1,206 @@
+"""The loader's timeline: what it draws is in the trace, and what it says is what it draws."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from starvelab import Q_, InputError, show
+from starvelab.show import loader_lanes, loader_timeline
+from starvelab.simulate import Loader, Trace, simulate
+
+SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
+# Batch 0 takes 400 ms, and three others are ready long before it.
+HELD = simulate(SLOW, prepare_times=Q_([400] + [10] * 29, "ms"))
+RUNS = {
+    "slow workers": simulate(SLOW),
+    "held back": HELD,
+    "inline, copies in turn": simulate(SLOW.but(workers=0, copy_time="5 ms", copy_overlaps=False)),
+    "as it comes": simulate(SLOW.but(in_order=False, jitter=0.5)),
+    "shared storage": simulate(SLOW.but(workers=12, read_time="30 ms", copy_time="9 ms"), warm_up=30),
+    "never waits": simulate(SLOW.but(workers=4), warm_up=20),
+    "one batch": simulate(SLOW, batches=1),
+}
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> list[Figure]:
+    """The matplotlib figures behind the pictures."""
+    figures = []
+    rendered = loader_lanes.picture
+
+    def keep(figure, **words):
+        figures.append(figure)
+        return rendered(figure, **words)
+
+    monkeypatch.setattr(loader_lanes, "picture", keep)
+    return figures
+
+
+def names(axes):
+    return [text.get_text() for text in axes.get_yticklabels()]
+
+
+def bars(axes, colour):
+    """Start and end of each bar of a colour."""
+    wanted = loader_lanes.COLOURS[colour].lower()
+    return [
+        (bar.get_x(), bar.get_x() + bar.get_width())
+        for bar in axes.patches
+        if "#{:02x}{:02x}{:02x}".format(*(round(255 * c) for c in bar.get_facecolor()[:3])) == wanted
+    ]
+
+
+def hatched(axes):
+    return [bar for bar in axes.patches if bar.get_hatch() == "////"]
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_each_has_alt_text_a_caption_and_its_data(run):
+    picture = loader_timeline(run)
+    assert picture.png.startswith(b"\x89PNG")
+    for text in (picture.caption, picture.alt):
+        assert text.endswith(".")
+        assert all(sentence[0].isupper() for sentence in re.split(r"(?<=\.) ", text))
+    assert len(picture.rows) == min(24, run.batches - run.warm_up)
+    assert {len(row) for row in picture.rows} == {len(picture.headers)}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_the_title_tells_the_share_that_is_hatched(run, drawn):
+    loader_timeline(run)
+    title = drawn[0].get_suptitle()
+    accelerator = drawn[0].axes[-1]
+    end = accelerator.get_xlim()[1]
+    waits = sum(bar.get_width() for bar in hatched(accelerator))
+    assert title == f"The accelerator waits {100 * waits / end:.1f} % of the time"
+
+
+def test_there_is_a_lane_for_each_worker_and_one_for_the_accelerator(drawn):
+    loader_timeline(RUNS["slow workers"])
+    workers, queue, accelerator = drawn[0].axes
+    assert names(workers) == ["worker 1", "worker 2"]
+    assert names(accelerator) == ["accelerator"]
+    assert queue.get_ylabel() == "batches\nin queue"
+    assert accelerator.get_xlabel() == "time since the start (ms), simulated"
+
+
+def test_a_copy_that_takes_time_has_its_lane(drawn):
+    loader_timeline(RUNS["shared storage"])
+    assert names(drawn[0].axes[-1]) == ["copy", "accelerator"]
+    assert len(names(drawn[0].axes[0])) == 12
+
+
+def test_a_loop_that_prepares_itself_has_a_lane_and_no_queue(drawn):
+    picture = loader_timeline(RUNS["inline, copies in turn"])
+    assert [names(axes) for axes in drawn[0].axes] == [["training loop"], ["copy", "accelerator"]]
+    assert "queue" not in picture.alt
+    assert picture.rows[0][1] == "training loop"
+
+
+def test_batches_are_numbered_from_1_in_every_lane(drawn):
+    loader_timeline(RUNS["slow workers"], batches=4)
+    workers, _, accelerator = drawn[0].axes
+    assert [text.get_text() for text in accelerator.texts] == ["1", "2", "3", "4"]
+    assert [text.get_text() for text in workers.texts] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_bars_stand_where_the_trace_says(drawn):
+    run = RUNS["as it comes"]
+    loader_timeline(run, batches=10)
+    trace, (workers, _, accelerator) = run.trace(), drawn[0].axes
+    steps = list(zip(trace.step_start[:10], trace.step_end[:10], strict=True))
+    assert np.allclose(bars(accelerator, "accelerator"), steps)
+    end = trace.step_end[9]
+    begun = trace.prepare_start < end
+    assert np.allclose(
+        sorted(bars(workers, "CPU")),
+        sorted(zip(trace.prepare_start[begun], trace.prepared[begun], strict=True)),
+    )
+    assert accelerator.get_xlim() == (0, end)
+
+
+def test_the_queue_is_as_deep_as_the_trace_says(drawn):
+    loader_timeline(HELD)
+    [line] = drawn[0].axes[1].lines
+    times, depths = HELD.trace().queue_depth()
+    shown = line.get_xdata() < drawn[0].axes[1].get_xlim()[1]
+    at = np.searchsorted(times, line.get_xdata()[shown], side="right")
+    assert line.get_ydata()[shown].tolist() == np.concatenate(([0], depths))[at].tolist()
+
+
+def test_finished_batches_behind_a_missing_one_are_told_apart_and_counted(drawn):
+    picture = loader_timeline(HELD)
+    # Worker 2 has its two batches done at 20 ms, and gets no other before batch 1 is back at 400.
+    assert picture.caption.startswith(
+        "Simulated run, 24 batches. The accelerator is busy 54.5 % and waits 45.5 % of the time, once; "
+        "longest for batch 1: 400 ms. Up to 2 finished batches were held back by an earlier one."
+    )
+    assert any(area.get_hatch() == "xx" for area in drawn[0].axes[1].collections)
+    assert "ready, held back by an earlier batch" in legend(drawn[0])
+
+
+def legend(figure):
+    [found] = figure.legends
+    return [text.get_text() for text in found.get_texts()]
+
+
+def test_nothing_is_held_back_if_batches_are_taken_as_they_come(drawn):
+    picture = loader_timeline(RUNS["as it comes"])
+    assert "held back" not in picture.caption
+    assert not any(area.get_hatch() for area in drawn[0].axes[1].collections)
+    assert legend(drawn[0]) == ["preparing a batch", "ready for the loop", "computing", "waiting"]
+
+
+def test_an_accelerator_that_never_waits_is_said_to_be_busy(drawn):
+    picture = loader_timeline(RUNS["never waits"])
+    assert "The accelerator is busy 100.0 % and waits 0.0 % of the time." in picture.caption
+    assert not hatched(drawn[0].axes[-1])
+
+
+def test_every_area_is_told_apart_without_colour():
+    # Sky blue is no colour of a resource; beside the workers' blue it is told apart by its panel and outline.
+    hatches = [loader_lanes._READY.get("hatch"), loader_lanes._HELD["hatch"], loader_lanes._WAITS["hatch"]]
+    assert len(set(hatches)) == 3
+
+
+def test_the_warm_up_of_a_simulation_is_left_out():
+    run = simulate(SLOW, batches=60, warm_up=20)
+    assert loader_timeline(run).rows[0][0] == 21
+    assert loader_timeline(run.trace()).rows[0][0] == 1
+
+
+def test_a_measured_trace_is_drawn_as_such():
+    simulated = simulate(SLOW, batches=6).trace()
+    measured = Trace(**{**vars(simulated), "source": "measured"})
+    assert loader_timeline(measured).caption.startswith("Measured run, 6 batches.")
+
+
+def test_the_table_tells_each_batch_from_beginning_to_end():
+    picture = loader_timeline(RUNS["slow workers"], batches=2)
+    assert picture.headers == [
+        "batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)",
+    ]  # fmt: skip
+    assert picture.rows == [
+        [1, "worker 1", "0.0", "50.0", "50.0", "50.0 to 70.0", "50.0"],
+        [2, "worker 2", "0.0", "50.0", "50.0", "70.0 to 90.0", "0.0"],
+    ]
+
+
+def test_it_is_among_the_pictures_of_the_lab():
+    assert "loader_timeline" in dir(show)
+    assert show.loader_timeline is loader_lanes.loader_timeline
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(InputError) as caught:
+        loader_timeline(SLOW)
+    assert str(caught.value) == (
+        "loader_timeline draws a trace or a simulation, got Loader. "
+        "Pass simulate(loader), or the trace of a record."
+    )
+    with pytest.raises(InputError, match="batches must be finite and positive, got 0"):
+        loader_timeline(HELD, batches=0)

@@ -1,0 +1,116 @@
+"""A loader told to simpy: processes, queues and resources, and nothing of the package's own rules.
+
+Who gets the next index is decided as PyTorch's DataLoader does it: a cycle over the workers that passes over
+those with a full queue when batches need not arrive in order.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import simpy
+
+
+class Run:
+    """One run; afterwards `rows` has a dict of times for each batch in the order of delivery."""
+
+    def __init__(self, loader, times):
+        self.loader, self.times = loader, list(times)
+        self.ms = {
+            name: getattr(loader, name).m_as("ms")
+            for name in ("step_time", "copy_time", "handover_time", "fetch_time", "start_up", "read_time")
+        }
+        self.env = simpy.Environment()
+        self.storage, self.copier, self.device = (simpy.Resource(self.env) for _ in range(3))
+        self.arrived = simpy.Store(self.env)
+        self.indices = [simpy.Store(self.env) for _ in range(loader.workers)]
+        self.row = [{} for _ in times]
+        self.step_done = [self.env.event() for _ in times]
+        self.rows = []
+        self.turn, self.full = cycle(range(loader.workers)), [0] * loader.workers
+        self.sent = 0
+        for number in range(loader.workers):
+            self.env.process(self.worker(number))
+        self.env.process(self.loop())
+        self.env.run()
+
+    def worker(self, number):
+        yield self.env.timeout(self.ms["start_up"])
+        while True:
+            batch = yield self.indices[number].get()
+            row = self.row[batch]
+            row["batch"], row["worker"], row["prepare_start"] = batch, number, self.env.now
+            with self.storage.request() as turn:
+                yield turn
+                yield self.env.timeout(self.ms["read_time"])
+            yield self.env.timeout(self.times[batch])
+            row["prepared"] = self.env.now
+            self.env.process(self.hand_over(batch, number))
+
+    def hand_over(self, batch, number):
+        yield self.env.timeout(self.ms["handover_time"])
+        yield self.arrived.put((batch, number))
+
+    def send(self):
+        if self.sent == len(self.times):
+            return
+        for _ in range(self.loader.workers):
+            number = next(self.turn)
+            if self.loader.in_order or self.full[number] < self.loader.prefetch:
+                self.full[number] += 1
+                self.indices[number].put(self.sent)
+                self.sent += 1
+                return
+
+    def loop(self):
+        for _ in range(self.loader.workers * self.loader.prefetch):
+            self.send()
+        kept, launched = {}, []
+        for wanted in range(len(self.times)):
+            if self.loader.workers == 0:
+                batch = wanted
+                row = self.row[batch]
+                row["batch"], row["worker"], row["prepare_start"] = batch, -1, self.env.now
+                yield self.env.timeout(self.ms["read_time"] + self.times[batch])
+                row["prepared"] = self.env.now
+                yield self.env.timeout(self.ms["handover_time"])
+            else:
+                while True:
+                    if self.loader.in_order and wanted in kept:
+                        batch, number = wanted, kept.pop(wanted)
+                        break
+                    batch, number = yield self.arrived.get()
+                    if not self.loader.in_order:
+                        break
+                    kept[batch] = number
+            yield self.env.timeout(self.ms["fetch_time"])
+            self.row[batch]["received"] = self.env.now
+            if self.loader.workers:
+                self.full[number] -= 1
+                self.send()
+            self.rows.append(self.row[batch])
+            launched.append(batch)
+            self.env.process(self.on_the_device(batch))
+            if len(launched) >= self.loader.in_flight:
+                yield self.step_done[launched[len(launched) - self.loader.in_flight]]
+
+    def on_the_device(self, batch):
+        row = self.row[batch]
+        copier = self.copier if self.loader.copy_overlaps else self.device
+        with copier.request() as turn:
+            yield turn
+            row["copy_start"] = self.env.now
+            yield self.env.timeout(self.ms["copy_time"])
+            row["copied"] = self.env.now
+            if not self.loader.copy_overlaps:
+                yield from self.step(batch)
+        if self.loader.copy_overlaps:
+            with self.device.request() as turn:
+                yield turn
+                yield from self.step(batch)
+
+    def step(self, batch):
+        self.row[batch]["step_start"] = self.env.now
+        yield self.env.timeout(self.ms["step_time"])
+        self.row[batch]["step_end"] = self.env.now
+        self.step_done[batch].succeed()

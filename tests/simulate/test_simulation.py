@@ -1,0 +1,197 @@
+"""What a simulation returns, shows and refuses, and how its chance is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from starvelab import Q_, InputError
+from starvelab.simulate import Loader, simulate
+from starvelab.simulate.preparation import draw
+
+SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
+UNEVEN = SLOW.but(jitter=0.4, straggler_share=0.01, straggler_time="200 ms")
+
+
+def refused(*given, **keywords):
+    with pytest.raises(InputError) as caught:
+        simulate(*given, **keywords)
+    return str(caught.value)
+
+
+# --- what is drawn ----------------------------------------------------------------------------------
+
+
+def test_without_chance_every_batch_takes_the_mean():
+    times = draw(SLOW.but(read_wait="3 ms", workers=4, cores=2), batches=3, replicas=2, seed=0)
+    assert times.tolist() == [[103, 103]] * 3
+
+
+def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
+    times = draw(SLOW.but(jitter=0.4), batches=400, replicas=400, seed=0)
+    # 160,000 draws: the mean is known to 50 * 0.4 / 400.
+    assert times.mean() == pytest.approx(50, abs=0.2)
+    assert times.std() == pytest.approx(20, rel=0.02)
+    assert times.min() > 0
+
+
+def test_stragglers_come_as_often_as_they_should_and_take_whole_multiples_longer():
+    times = draw(UNEVEN.but(jitter=0.0), batches=400, replicas=400, seed=0)
+    assert set(np.unique((times - 50) / 200)) <= set(range(10))
+    assert times.mean() == pytest.approx(50 + UNEVEN.straggling.m_as("ms"), rel=0.01)
+
+
+def test_the_same_seed_draws_the_same_and_another_one_does_not():
+    one, same, other = (simulate(UNEVEN, seed=seed).utilization for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_more_replicas_add_to_those_that_were_there():
+    few, many = (simulate(UNEVEN, replicas=count).utilizations for count in (3, 7))
+    assert many[:3].tolist() == few.tolist()
+    assert len(set(many)) == 7
+
+
+def test_loaders_that_differ_in_workers_meet_the_same_batches():
+    one, other = (simulate(UNEVEN.but(workers=count, prefetch=count)).times for count in (2, 5))
+    assert one.tolist() == other.tolist()
+
+
+def test_stragglers_leave_the_jitter_as_it_was():
+    with_, without = (
+        draw(loader, batches=50, replicas=2, seed=4) for loader in (UNEVEN, UNEVEN.but(straggler_share=0))
+    )
+    late = (with_ - without) / 200
+    assert np.allclose(late, late.round())
+    assert late.max() >= 1
+
+
+# --- what is returned -------------------------------------------------------------------------------
+
+
+def test_figures_are_means_over_replicas():
+    found = simulate(UNEVEN, replicas=50)
+    assert found.utilizations.shape == found.throughputs.shape == found.host_waits.shape == (50,)
+    assert found.utilization == pytest.approx(found.utilizations.mean())
+    assert found.spread == pytest.approx(found.utilizations.std(ddof=1))
+    assert found.throughput.m_as("img/s") == pytest.approx(found.throughputs.m_as("img/s").mean())
+    assert (found.batches, found.replicas, found.warm_up) == (200, 50, 0)
+
+
+def test_one_replica_has_no_spread():
+    assert simulate(UNEVEN).spread == 0
+
+
+def test_replicas_beyond_those_that_are_followed_together_are_not_forgotten():
+    found = simulate(UNEVEN, batches=3, replicas=1030)
+    last = simulate(UNEVEN, prepare_times=Q_(found.times[:, 1029], "ms"))
+    assert found.utilizations[1029] == pytest.approx(last.utilization)
+
+
+def test_own_times_decide_how_many_batches_and_replicas_there_are():
+    found = simulate(UNEVEN, prepare_times=Q_([[50, 60, 70], [10, 20, 30]], "ms"))
+    assert (found.batches, found.replicas) == (3, 2)
+    assert found.times.tolist() == [[50, 10], [60, 20], [70, 30]]
+    assert simulate(SLOW, prepare_times=Q_([0.05, 0.06], "s")).times.tolist() == [[50], [60]]
+
+
+def test_a_warm_up_leaves_the_wait_for_the_first_batch_out():
+    late = SLOW.but(workers=4, start_up="2 s")
+    assert simulate(late, batches=100).utilization < 0.6
+    assert simulate(late, batches=100, warm_up=8).utilization == pytest.approx(1)
+
+
+def test_any_replica_can_be_traced():
+    found = simulate(UNEVEN.but(in_order=False), replicas=5, batches=40)
+    for replica in range(5):
+        trace = found.trace(replica)
+        assert trace.utilization == pytest.approx(found.utilizations[replica])
+        assert (len(trace), trace.batch_size, trace.source) == (40, 32, "simulated")
+
+
+def test_one_batch_is_one_batch():
+    found = simulate(SLOW, batches=1)
+    assert found.summary == "1 batch: the accelerator is busy 28.6 % at 457.1 img/s"
+    assert found.trace().summary.startswith("1 batch of 32, simulated:")
+
+
+def test_it_is_shown_as_a_table():
+    found = simulate(SLOW, batches=400, warm_up=200)
+    assert found.summary == "400 batches: the accelerator is busy 80.0 % at 1280 img/s"
+    assert found.headers == ("figure", "mean", "lowest", "highest")
+    assert found.rows == [
+        ["utilisation", "80.0 %", "80.0 %", "80.0 %"],
+        ["stall", "20.0 %", "20.0 %", "20.0 %"],
+        ["loop in next()", "59.6 %", "59.6 %", "59.6 %"],
+        ["throughput", "1280 img/s", "1280 img/s", "1280 img/s"],
+        ["time from batch to batch", "25 ms", "25 ms", "25 ms"],
+    ]
+    assert repr(found).startswith(found.summary)
+    assert f"<caption>{found.summary}</caption>" in found._repr_html_()
+
+
+def test_of_replicas_it_shows_how_far_they_lie_apart():
+    found = simulate(UNEVEN, replicas=20)
+    assert found.summary == (
+        f"200 batches, 20 times: the accelerator is busy {100 * found.utilization:.1f} %, give or take "
+        f"{100 * found.spread:.1f} %, at {found.throughput.m_as('img/s'):.4g} img/s"
+    )
+    [shown] = [row[1:] for row in found.rows if row[0] == "utilisation"]
+    waits = found.utilizations
+    assert shown == [f"{100 * x:.1f} %" for x in (waits.mean(), waits.min(), waits.max())]
+    [periods] = [row[1:] for row in found.rows if row[0] == "time from batch to batch"]
+    shortest, longest = 20 / waits.max(), 20 / waits.min()
+    assert periods == [f"{x:.4g} ms" for x in (np.mean(20 / waits), shortest, longest)]
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+def test_only_a_loader_is_followed():
+    assert refused("loader") == (
+        'simulate follows a loader, got str. Pass Loader(step_time="20 ms", prepare_time="50 ms").'
+    )
+
+
+@pytest.mark.parametrize("name", ["batches", "replicas"])
+def test_counts_are_whole_numbers_from_1_on(name):
+    assert refused(SLOW, **{name: 0}).startswith(f"{name} must be finite and positive, got 0.")
+    assert refused(SLOW, **{name: 1.5}).startswith(f"{name} must be a whole number, got 1.5.")
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "one", None, True])
+def test_a_seed_is_a_whole_number(seed):
+    assert refused(SLOW, seed=seed) == (
+        f"seed must be a whole number from 0 on, got {seed!r}. Pass for example seed=1."
+    )
+
+
+@pytest.mark.parametrize("warm_up", [-1, 10, 2.0, True])
+def test_a_warm_up_leaves_a_batch(warm_up):
+    assert refused(SLOW, batches=10, warm_up=warm_up) == (
+        f"warm_up must be a whole number from 0 to 9, got {warm_up!r}. Of 10 batches one must be left."
+    )
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 2, 3)])
+def test_own_times_are_a_table(shape):
+    assert refused(SLOW, prepare_times=Q_(np.ones(shape), "ms")) == (
+        f"prepare_times has a row for each replica and a column for each batch, got shape {shape}. "
+        'Pass for example Q_([[12, 15, 11]], "ms").'
+    )
+
+
+def test_own_times_have_a_unit_and_a_sign():
+    assert refused(SLOW, prepare_times=[1.0]).startswith(
+        "prepare_times needs a unit, got the bare list [1.0]."
+    )
+    assert refused(SLOW, prepare_times=Q_([1, -2], "ms")) == (
+        "prepare_times must be finite and not negative, got -2 ms. Check the figure and its sign."
+    )
+
+
+@pytest.mark.parametrize("replica", [-1, 2, 5])
+def test_a_replica_that_there_is_not_is_refused(replica):
+    with pytest.raises(InputError) as caught:
+        simulate(SLOW, replicas=2).trace(replica)
+    assert str(caught.value) == f"There are replicas 0 to 1, got {replica}. Pass one of these."
