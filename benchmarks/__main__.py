@@ -8,7 +8,16 @@ from pathlib import Path
 
 from .report import REPOSITORY
 
-NAMES = ("imports", "solve", "simulate", "notebooks", "repaint", "validation")
+NAMES = (
+    "imports",
+    "solve",
+    "simulate",
+    "notebooks",
+    "repaint",
+    "validation",
+    "own_loader",
+    "diagnose",
+)
 
 
 def main() -> int:

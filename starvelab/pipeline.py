@@ -19,7 +19,7 @@ from .assumptions import TUTORIAL, Assumptions, check_assumptions, check_phase, 
 from .catalogue import Entry
 from .errors import InputError, UnknownNameError
 from .stages import Cost, DataModel, Line, SingleNodeModel, TransferModel, TransformationModel
-from .stages.cost import largest, plain
+from .stages.cost import largest, name_of_largest, plain
 from .stages.data import storage_bandwidth
 from .stages.single_node import check_accelerator
 from .stages.transfer import link_bandwidth
@@ -332,9 +332,9 @@ class Pipeline:
 
     def _field_shape(self, name: str) -> tuple[int, ...]:
         value = getattr(self, name)
-        return (
-            () if value is None or isinstance(value, Entry) else np.shape(getattr(value, "magnitude", value))
-        )
+        if value is None or type(value) is int or isinstance(value, Entry):
+            return ()
+        return np.shape(getattr(value, "magnitude", value))
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -486,14 +486,15 @@ def _ranking(resources: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _cause(single: Any, stages: Mapping[str, Any], shape: tuple[int, ...]) -> Any:
     """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
+    cause, extra = single.cause, {"step overhead", "input on device"} & stages.keys()
     if single.compute_time is None:
         parts = {"model": stages["model"], "overhead": 0}
-    else:
+    elif extra:
         times = (single.compute_time, single.memory_time, single.overhead_time)
         parts = dict(zip(("compute", "memory", "overhead"), (t.m_as("s") for t in times), strict=True))
-    parts["overhead"] = parts["overhead"] + stages.get("step overhead", 0)
-    parts["input"] = stages.get("input on device", 0)
-    cause = np.array([*parts])[largest([*parts.values()])]
+    if extra or single.compute_time is None:
+        parts["overhead"] = parts["overhead"] + stages.get("step overhead", 0)
+        cause = name_of_largest({**parts, "input": stages.get("input on device", 0)})
     return np.broadcast_to(cause, shape) if shape else str(cause)
 
 

@@ -135,11 +135,15 @@ def _always_in_time(pipeline: Any, own: Any) -> Callable[[int], bool]:
 def fewest_workers(enough: Callable[[int], bool]) -> int | None:
     """The smallest number of workers that is enough, or None if no number is.
 
-    One more worker never hurts, so halving finds it.
+    One more worker never hurts, so doubling and then halving finds it.
     """
     if not enough(_COUNTLESS):
         return None
-    return 1 + bisect_left(range(1, _COUNTLESS), True, key=enough)
+    most = 1
+    while not enough(most):
+        most *= 2
+    least = most // 2 + 1
+    return least + bisect_left(range(least, most), True, key=enough)
 
 
 def _too_few_cores(pipeline: Any, most: Any, wanted: Any) -> str:

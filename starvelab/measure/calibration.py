@@ -68,6 +68,10 @@ class Calibration(Shown):
     jitter: float
     machine: Mapping[str, Any]
 
+    def but(self, **changes: Any) -> Calibration:
+        """A copy with some figures changed, such as the contention of another one."""
+        return dataclasses.replace(self, **changes)
+
     @property
     def headers(self) -> tuple[str, str]:
         """Of the table that shows it."""

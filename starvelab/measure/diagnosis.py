@@ -144,7 +144,7 @@ def diagnose(
         return _conclude(_simulated(pipeline, clock, seconds), "simulated")
     if progress:
         length = format_quantity(Q_(seconds, "s"))
-        print(f"Diagnosing {description(pipeline)}: about {length}, and its start-up.")
+        print(f"Diagnosing {description(pipeline)}: about {length}.")
     return _conclude(climb(pipeline, seconds=seconds, rungs=pipeline.rungs, progress=progress), "measured")
 
 

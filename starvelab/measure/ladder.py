@@ -69,17 +69,18 @@ def part_between(low: int, high: int) -> str:
 
 
 def climb(pipe: Any, *, seconds: float, rungs: Sequence[int], progress: bool) -> Ladder:
-    """Measure a live pipeline on all rungs in turn, in random order, until the time is over.
+    """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
     One loader serves all rungs, and foreign load meets them all alike: rungs measured one after the other
     would each have their own luck.
     """
     order = random.Random(0)
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
+    start = time.monotonic()
     with Session(pipe) as session, time_bar(seconds, shown=progress) as bar:
         session.warm_up()
-        meter, start = LoadMeter(), time.monotonic()
-        rounds, spent, last = 0, 0.0, 0.0
+        meter = LoadMeter()
+        rounds, spent, last = 0, time.monotonic() - start, 0.0
         while rounds < 2 or spent + last < seconds:
             begun = spent
             for rung in order.sample(list(rungs), len(rungs)):

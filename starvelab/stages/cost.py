@@ -6,7 +6,7 @@ one point, a sweep of a million, and answers that must be exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -71,6 +71,13 @@ def largest(times: Sequence[Any]) -> Any:
         np.copyto(found, position, where=time > best)
         best = np.maximum(best, time)
     return found
+
+
+def name_of_largest(times: Mapping[str, Any]) -> Any:
+    """The name of the largest, the first of equals; an array of names for a sweep."""
+    if all(np.ndim(time) == 0 for time in times.values()):
+        return max(times, key=times.__getitem__)
+    return np.array([*times])[largest([*times.values()])]
 
 
 def plain(value: Any) -> Any:

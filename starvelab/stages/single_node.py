@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..assumptions import check_phase
-from ..catalogue import Rate, check_entry, measured_rate, measured_rates
+from ..catalogue import check_entry, measured_rate, measured_rates
 from ..errors import InputError, MissingFigureError
 from ..units import Q_, format_quantity, positive, whole
-from .cost import Cost, Line, largest
+from .cost import Cost, Line, name_of_largest
 from .stage import Stage
 
 # The basis of a step whose rate the caller gave.
@@ -134,19 +134,12 @@ class SingleNodeModel(Stage):
         (11.74, 21800, 'Compute')
         """
         batch = whole(batch_size, "batch_size")
-        known = {"model": model, "hardware": hardware, "precision": precision}
-        step = self.cost(phase=phase, accelerator_rate=accelerator_rate, framework=framework, **known).at(
-            batch
-        )
-        phase = check_phase(self.assumptions.phase if phase is None else phase)
+        phase, rate, basis = self._rate(model, hardware, precision, phase, accelerator_rate, framework)
         if model is None or hardware is None:
-            return _of_a_rate(batch, step)
+            return _of_a_rate(batch, _measured_cost(rate, positive).at(batch))
         legs = self._legs(model, hardware, precision, phase, positive)
-        if accelerator_rate is not None:
-            basis = GIVEN
-        else:
-            rate = self._measured(model, hardware, precision, phase, framework)
-            basis = "peak x efficiency" if rate is None else f"measured: {rate.framework}, {rate.fact.source}"
+        cost = _modelled_cost(legs) if rate is None else _measured_cost(rate, positive)
+        step = cost.at(batch)
         compute, memory, overhead = (leg.at(batch) for leg in legs)
         flop = self._flop(model, phase, positive)
         peak = _peak(hardware, precision)
@@ -155,8 +148,8 @@ class SingleNodeModel(Stage):
         return SingleNodeResult(
             latency=Q_(step * 1e3, "ms"),
             throughput=Q_(batch / step, "img/s"),
-            bottleneck=_largest({"Compute": compute, "Memory": memory}),
-            cause=_largest({"compute": compute, "memory": memory, "overhead": overhead}),
+            bottleneck=name_of_largest({"Compute": compute, "Memory": memory}),
+            cause=name_of_largest({"compute": compute, "memory": memory, "overhead": overhead}),
             compute_time=Q_(compute * 1e3, "ms"),
             memory_time=Q_(memory * 1e3, "ms"),
             overhead_time=Q_(overhead * 1e3, "ms"),
@@ -181,6 +174,21 @@ class SingleNodeModel(Stage):
         figure: Any = positive,
     ) -> Cost:
         """Time of a step as a function of the batch size."""
+        phase, rate, _ = self._rate(model, hardware, precision, phase, accelerator_rate, framework)
+        if rate is not None:
+            return _measured_cost(rate, figure)
+        return _modelled_cost(self._legs(model, hardware, precision, phase, figure))
+
+    def _rate(
+        self,
+        model: Any,
+        hardware: Any,
+        precision: str,
+        phase: str | None,
+        accelerator_rate: Any,
+        framework: str | None,
+    ) -> tuple[str, Any, str]:
+        """The phase and the measured rate to use, if there is one, and where it is from."""
         check_accelerator(model, hardware, accelerator_rate)
         if precision not in ELEMENT_BYTES:
             raise InputError(
@@ -193,23 +201,14 @@ class SingleNodeModel(Stage):
                     f"framework names a measured rate of the catalogue, got {framework!r} beside "
                     "accelerator_rate. Pass one of them."
                 )
-            return Cost((Line(0, 1 / figure(accelerator_rate, "sample/s", "accelerator_rate")),))
-        rate = self._measured(model, hardware, precision, phase, framework)
-        if rate is not None:
-            return Cost((Line(0, 1 / figure(rate.fact.value, "sample/s", "measured rate")),))
-        # The larger of arithmetic and memory traffic, plus overhead.
-        compute, memory, overhead = self._legs(model, hardware, precision, phase, figure)
-        return Cost((compute + overhead, memory + overhead))
-
-    def _measured(
-        self, model: Any, hardware: Any, precision: str, phase: str, framework: str | None
-    ) -> Rate | None:
-        """The measured rate to use: that of the framework asked for, or the default if rates are believed."""
-        if framework is None and not self.assumptions.measured_rates:
-            return None
-        of = {"hardware": hardware, "model": model, "precision": precision, "phase": phase}
-        rate = measured_rate(**of, framework=framework)
-        if rate is None and framework is not None:
+            return phase, accelerator_rate, GIVEN
+        found = None
+        if framework is not None or self.assumptions.measured_rates:
+            of = {"hardware": hardware, "model": model, "precision": precision, "phase": phase}
+            found = measured_rate(**of, framework=framework)
+        if found is not None:
+            return phase, found.fact.value, f"measured: {found.framework}, {found.fact.source}"
+        if framework is not None:
             known = sorted(
                 {r.framework for r in measured_rates() if measured_rate(**of, framework=r.framework)}
             )
@@ -218,7 +217,7 @@ class SingleNodeModel(Stage):
                 f"{phase}. There is: {', '.join(known) or 'none'}. Pass one of these, or your own "
                 "accelerator_rate."
             )
-        return rate
+        return phase, None, "peak x efficiency"
 
     def _factor(self, phase: str, figure: Any) -> Any:
         return figure(self.assumptions.training_factor if phase == "training" else 1, None, "training_factor")
@@ -252,6 +251,16 @@ class SingleNodeModel(Stage):
         if phase == "training":
             return Line(model.parameters * a.state_bytes / 1e9, sample)
         return Line(model.parameters * element / 1e9, sample * a.forward_activation)
+
+
+def _modelled_cost(legs: tuple[Line, Line, Line]) -> Cost:
+    """The larger of arithmetic and memory traffic, plus overhead."""
+    compute, memory, overhead = legs
+    return Cost((compute + overhead, memory + overhead))
+
+
+def _measured_cost(rate: Any, figure: Any) -> Cost:
+    return Cost((Line(0, 1 / figure(rate, "sample/s", "accelerator_rate")),))
 
 
 def check_accelerator(model: Any, hardware: Any, accelerator_rate: Any) -> None:
@@ -295,13 +304,6 @@ def _peak(hardware: Any, precision: str) -> Any:
             f"It lists {', '.join(listed)}: pass one of them as precision."
         )
     return peak
-
-
-def _largest(times: dict[str, Any]) -> Any:
-    """The name of the largest, the first of equals; an array of names for a sweep."""
-    if all(np.ndim(t) == 0 for t in times.values()):
-        return max(times, key=times.__getitem__)
-    return np.array([*times])[largest([*times.values()])]
 
 
 def _fits(held: Line | None, batch: Any, hardware: Any) -> tuple[Any, str]:

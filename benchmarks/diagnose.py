@@ -1,0 +1,105 @@
+"""Whether `diagnose` names the culprit that was planted, and how soon, with the other cores busy.
+
+Six plants (a slow storage, small files behind a latency, dear decoding, a dear transform, a slow link, a slow
+accelerator) under three loaders. One process for each core but one spins beside them, for all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from PIL import Image, ImageFilter
+from tabulate import tabulate
+from tqdm import tqdm
+
+from starvelab.measure import (
+    InputPipeline,
+    Stage,
+    VirtualAccelerator,
+    VirtualLink,
+    VirtualStorage,
+    diagnose,
+    photo_stages,
+    photos,
+    usable_cores,
+)
+
+from .report import machine
+
+LOADERS = ("threads", "processes", "torch")
+
+
+def blur(image: Image.Image) -> Image.Image:
+    """A dear transform: on the whole image, before anything is cut away."""
+    for _ in range(3):
+        image = image.filter(ImageFilter.GaussianBlur(6))
+    return image
+
+
+def plants() -> dict[str, tuple[str, InputPipeline]]:
+    """What is planted, the part that should be named, and the pipeline."""
+    fast, slow = VirtualAccelerator(step_time="5 ms"), VirtualAccelerator(step_time="100 ms")
+    base = InputPipeline(samples=photos("100 KB"), batch_size=8, workers=2, accelerator=fast)
+    decode, *rest = photo_stages()
+    return {
+        "a slow storage": ("read", base.but(storage=VirtualStorage(bandwidth="10 MB/s"))),
+        "small files": ("read", base.but(storage=VirtualStorage(bandwidth="1 GB/s", latency="30 ms"))),
+        "large images": ("decode", base.but(samples=photos("5 MB"), batch_size=2)),
+        "a dear transform": ("transform", base.but(stages=(decode, Stage("blur", blur), *rest))),
+        "a slow link": ("copy", base.but(link=VirtualLink(bandwidth="40 MB/s"))),
+        "a slow accelerator": ("compute", base.but(accelerator=slow)),
+    }
+
+
+def spin() -> None:
+    """Keep a core busy."""
+    while True:
+        pass
+
+
+@contextmanager
+def busy(cores: int) -> Iterator[None]:
+    """That many cores kept busy meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    spinners = [context.Process(target=spin, daemon=True) for _ in range(cores)]
+    for spinner in spinners:
+        spinner.start()
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.terminate()
+            spinner.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quiet", action="store_true", help="leave the other cores alone")
+    parser.add_argument("--budget", default="8 s", help="of each diagnosis (default 8 s)")
+    asked = parser.parse_args()
+    others = max(1, min(usable_cores(), os.cpu_count() or 1) - 1)
+    cases = [(loader, name, *plant) for loader in LOADERS for name, plant in plants().items()]
+    rows, right, longest = [], 0, 0.0
+    with nullcontext() if asked.quiet else busy(others):
+        for loader, name, part, pipe in tqdm(cases, unit="case"):
+            start = time.monotonic()
+            found = diagnose(pipe.but(loader=loader), budget=asked.budget, progress=False)
+            took = time.monotonic() - start
+            named = found.culprit == part
+            right, longest = right + named, max(longest, took)
+            evidence = f"{found.evidence[found.culprit]:.1f~}"
+            sure = "yes" if found.confident else "no"
+            rows.append([loader, name, part, found.culprit, evidence, sure, f"{took:.1f} s"])
+    print(machine())
+    print("other cores idle" if asked.quiet else f"{others} other core(s) kept busy")
+    print(tabulate(rows, headers=["loader", "planted", "part", "named", "adds to a batch", "sure", "took"]))
+    print(f"{right} of {len(cases)} named, the slowest in {longest:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

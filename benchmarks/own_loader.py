@@ -1,0 +1,92 @@
+"""The model beside this machine's own loaders: three of them, four data sets, one, two and four workers.
+
+Of each loader and data set only one worker is calibrated. How several get in each other's way is taken from
+another data set under the same loader, so that no row is predicted with a constant fitted to itself. The rows
+with one worker repeat what was calibrated: their error is the drift between two runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import median
+
+from tabulate import tabulate
+from tqdm import tqdm
+
+from starvelab.measure import (
+    InputPipeline,
+    VirtualAccelerator,
+    calibrate,
+    compare,
+    photo_stages,
+    photos,
+    predict,
+    run,
+)
+
+from .report import machine
+
+LOADERS = ("threads", "processes", "torch")
+WORKERS = (1, 2, 4)
+
+
+def data_sets() -> dict[str, InputPipeline]:
+    """Pipelines that keep an accelerator waiting, whatever the workers do."""
+    base = InputPipeline(samples=photos("100 KB"), accelerator=VirtualAccelerator(step_time="1 ms"))
+    return {
+        "100 KB": base,
+        "100 KB as uint8": base.but(stages=photo_stages(send="uint8")),
+        "500 KB": base.but(samples=photos("500 KB"), batch_size=16),
+        "5 MB": base.but(samples=photos("5 MB"), batch_size=4),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", default="2 s", help="of each run (default 2 s)")
+    asked = parser.parse_args()
+    sets = data_sets()
+    rows, errors, simulated = [], {n: [] for n in WORKERS}, {n: [] for n in WORKERS}
+    with tqdm(total=len(LOADERS) * len(sets) * (2 + len(WORKERS)), unit="run") as bar:
+        for loader in LOADERS:
+            pipes = {name: pipe.but(loader=loader) for name, pipe in sets.items()}
+            alone = {}
+            for name, pipe in pipes.items():
+                alone[name] = calibrate(pipe, seconds=asked.seconds, progress=False)
+                bar.update(2)
+            names = list(pipes)
+            for name, other in zip(names, names[1:] + names[:1], strict=True):
+                bar.set_description(f"{loader}, {name}")
+                known = alone[name].but(contention=alone[other].contention)
+                for workers in WORKERS:
+                    pipe = pipes[name].but(workers=workers)
+                    found = compare(run(pipe, seconds=asked.seconds, progress=False), predict(known, pipe))
+                    errors[workers].append(abs(found.error))
+                    simulated[workers].append(abs(found.simulated_error))
+                    told = found.prediction
+                    shown = [f"{rate:.4g~}" for rate in (found.record.throughput, told.throughput)]
+                    rows.append(
+                        [
+                            loader,
+                            name,
+                            workers,
+                            *shown,
+                            f"{found.error:+.1%}",
+                            f"{found.simulated_error:+.1%}",
+                        ]
+                    )
+                    bar.update()
+    print(machine())
+    headers = ["loader", "data set", "workers", "measured", "model", "off by", "simulation off by"]
+    print(tabulate(rows, headers=headers))
+    for name, found in (("model", errors), ("simulation", simulated)):
+        every = [error for each in found.values() for error in each]
+        several = [error for workers in WORKERS[1:] for error in found[workers]]
+        print(
+            f"{name}: median error {median(every):.1%}, worst {max(every):.1%}; "
+            f"with several workers median {median(several):.1%}, worst {max(several):.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
