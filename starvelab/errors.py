@@ -3,6 +3,9 @@
 They share one base class, and each is also the built-in error a Python programmer would expect.
 """
 
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+
 
 class StarvelabError(Exception):
     """Base of every error that starvelab raises on purpose."""
@@ -22,3 +25,12 @@ class UnknownNameError(StarvelabError, LookupError, AttributeError):
 
 class WorkerError(StarvelabError, RuntimeError):
     """A worker of a loader died, hangs, or has no room to work in."""
+
+
+def check_names(names: Iterable[str], known: Collection[str], owner: str) -> None:
+    """Refuse a name that is no field of `owner`, and say which one was meant."""
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
+            raise UnknownNameError(f"{owner} has no field {name!r}. {hint}")

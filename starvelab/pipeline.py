@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
@@ -17,14 +16,14 @@ import numpy as np
 
 from .assumptions import TUTORIAL, Assumptions, check_assumptions, check_phase, supply_rate
 from .catalogue import Entry
-from .errors import InputError, UnknownNameError
+from .errors import InputError, check_names
 from .stages import Cost, DataModel, Line, SingleNodeModel, TransferModel, TransformationModel
 from .stages.cost import largest, name_of_largest, plain
 from .stages.data import storage_bandwidth
 from .stages.single_node import check_accelerator
 from .stages.transfer import link_bandwidth
 from .stages.transformation import check_supply
-from .tables import cell, percent, to_html, to_text
+from .tables import Shown, cell, percent
 from .units import Q_, Quantity, as_quantity, positive, whole
 
 # Stage -> the resource it runs on. In a tie the resource named first binds: a tie is no starvation.
@@ -94,8 +93,8 @@ _MAY_BE_ZERO = ("device_input_time", "step_overhead", "read_wait", "handover_tim
 _OF_WORKERS = ("cpu_time", "cores", "read_wait", "handover_time")
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, repr=False)
+class Step(Shown):
     """What `Pipeline.solve` found; every figure has the shape of the swept arguments.
 
     Attributes
@@ -170,12 +169,6 @@ class Step:
             f"A step of {cell(self.step_time)}, {cell(self.throughput)}: {CALLED[self.binding]} binds, "
             f"and the accelerator is busy {percent(self.utilization)}"
         )
-
-    def __repr__(self) -> str:
-        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
-
-    def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows, caption=self.summary)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,12 +448,7 @@ class Pipeline:
 
 def check_fields(names: Iterable[str]) -> None:
     """Refuse what is no field of a pipeline."""
-    known = [f.name for f in dataclasses.fields(Pipeline)]
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
-            raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
+    check_names(names, [f.name for f in dataclasses.fields(Pipeline)], "A pipeline")
 
 
 def _by_resource(stages: Mapping[str, Any]) -> dict[str, Any]:

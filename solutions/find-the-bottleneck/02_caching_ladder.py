@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 2. The caching ladder
 #
-# The accelerator waits, and the CPU is to blame. Is it reading, decoding, the transforms, putting the batch together, the
-# copy? From the training loop they all look the same: the next batch is not there yet. **How do you find the one that
-# starves it?**
+# The accelerator waits, and the CPU is to blame. Is it reading, decoding, the transforms, putting the batch together,
+# the copy? From the training loop they all look the same: the next batch is not there yet. **How do you find the one
+# that starves it?**
 #
 # In about 20 minutes you will
 #
@@ -23,9 +23,9 @@ from starvelab.widgets import Drawing, explore, predict, reveal
 # %% [markdown]
 # ## Predict
 #
-# Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to transform and 0.1 ms
-# to put it into the batch. The accelerator needs 50 ms for a batch. You cache one part after the other, first what is read,
-# then what is decoded and so on, and note each time how much sooner the next batch comes.
+# Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to transform and
+# 0.1 ms to put it into the batch. The accelerator needs 50 ms for a batch. You cache one part after the other, first
+# what is read, then what is decoded and so on, and note each time how much sooner the next batch comes.
 
 # %%
 predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
@@ -34,15 +34,15 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Two workers share 32 images: each prepares 16 of them for every batch. Write down the time for a batch with nothing cached,
-# then with reading cached too, and so on. Can it fall below what the accelerator needs?
+# Two workers share 32 images: each prepares 16 of them for every batch. Write down the time for a batch with nothing
+# cached, then with reading cached too, and so on. Can it fall below what the accelerator needs?
 #
 # </details>
 #
 # ## Why not simply look?
 #
-# Here are two pipelines with opposite faults: in one the images are slow to read, in the other slow to transform. The lab's
-# `SimulatedClock` works out how they run, exactly, without a thread or a file.
+# Here are two pipelines with opposite faults: in one the images are slow to read, in the other slow to transform. The
+# lab's `SimulatedClock` works out how they run, exactly, without a thread or a file.
 
 # %%
 loaders = {"slow to read": SimulatedClock({"read": "5 ms", "transform": "1 ms"}),
@@ -54,12 +54,13 @@ table(["pipeline", "time between batches", "accelerator busy", "loop waits in ne
        for name, record in seen.items()])
 
 # %% [markdown]
-# Not a digit differs. That is all a profiler of the training loop can see: a long wait in `next()`. It shows *that* the loop
-# starves and never *why*, since the work is done in other processes.
+# Not a digit differs. That is all a profiler of the training loop can see: a long wait in `next()`. It shows *that*
+# the loop starves and never *why*, since the work is done in other processes.
 #
-# So people set `num_workers=0`. Now the loop prepares its own batches, and the profiler shows every part. Try it on a third
-# pipeline: four workers, batches of 40, a storage that all workers share. In one process the profile is clear: of the 140 ms
-# for a batch, 100 ms are transforms and 40 ms reading. You make the transforms twice as fast and go back to four workers.
+# So people set `num_workers=0`. Now the loop prepares its own batches, and the profiler shows every part. Try it on a
+# third pipeline: four workers, batches of 40, a storage that all workers share. In one process the profile is clear:
+# of the 140 ms for a batch, 100 ms are transforms and 40 ms reading. You make the transforms twice as fast and go
+# back to four workers.
 
 # %%
 predict("ladder-inline", choices=["by about a third", "by about a tenth", "not at all"],
@@ -89,8 +90,8 @@ def show_inline():
 reveal("ladder-inline", "not at all", then=show_inline)
 
 # %% [markdown]
-# **Setting `num_workers=0` changes the very thing you measure.** Whatever you do to find a bottleneck has to leave the
-# workers, the storage and the accelerator as they are.
+# **Setting `num_workers=0` changes the very thing you measure.** Whatever you do to find a bottleneck has to leave
+# the workers, the storage and the accelerator as they are.
 #
 # ## The ladder
 #
@@ -105,8 +106,8 @@ reveal("ladder-inline", "not at all", then=show_inline)
 # | host batch | copy, compute |
 # | device batch | compute |
 #
-# *Collate* puts the samples together into a batch. The last rung is the best that any loader can do. Between two rungs exactly one part
-# comes in, and the **difference of their times between batches** is what that part adds.
+# *Collate* puts the samples together into a batch. The last rung is the best that any loader can do. Between two
+# rungs exactly one part comes in, and the **difference of their times between batches** is what that part adds.
 #
 # The idea is Chaim Rand's, in [A Caching Strategy for Identifying Bottlenecks on the Data Input
 # Pipeline](https://towardsdatascience.com/a-caching-strategy-for-identifying-bottlenecks-on-the-data-input-pipeline/)
@@ -138,9 +139,9 @@ reveal("ladder-culprit", by_hand.culprit, then=lambda: by_hand)
 # %% [markdown]
 # ## Exercise 2.1: what a part adds (5 points)
 #
-# Ladders are usually noted as rates: so many steps a second. From the rates of two neighbouring rungs, how much does the part
-# between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower, the part adds nothing
-# that can be told from noise, and the answer is 0 ms.
+# Ladders are usually noted as rates: so many steps a second. From the rates of two neighbouring rungs, how much does
+# the part between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower,
+# the part adds nothing that can be told from noise, and the answer is 0 ms.
 #
 # <details><summary>Hint</summary>
 #
@@ -166,7 +167,8 @@ check(added(Q_("5 / s"), Q_("4.9 / s")), Q_("0 ms"), what="what a part adds that
     "Noise with its sign turned round is still noise.": Q_(1000 / 4.9 - 1000 / 5, "ms"),
 })
 ### BEGIN HIDDEN TESTS
-check(added(Q_("0.89 / s"), Q_("1.72 / s")), Q_(1000 / 0.89 - 1000 / 1.72, "ms"), what="what reading adds in the article")
+article_read = Q_(1000 / 0.89 - 1000 / 1.72, "ms")
+check(added(Q_("0.89 / s"), Q_("1.72 / s")), article_read, what="what reading adds in the article")
 check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds between two units", mistakes={
     "Convert both rates to the same unit first.": Q_("0 ms"),
 })
@@ -175,8 +177,8 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 # %% [markdown]
 # ## Exercise 2.2: the suspects in order (5 points)
 #
-# Given what each part adds, list the parts that starve the accelerator: the culprit first, then the runner-up, down to the
-# least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
+# Given what each part adds, list the parts that starve the accelerator: the culprit first, then the runner-up, down
+# to the least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -193,7 +195,8 @@ def suspects(evidence):
     ### END SOLUTION
 
 # %% role="test" id="suspects-test" points=5
-evidence = {"read": Q_("16 ms"), "decode": Q_("0 ms"), "transform": Q_("30 ms"), "copy": Q_("4 ms"), "compute": Q_("50 ms")}
+times = {"read": 16, "decode": 0, "transform": 30, "copy": 4, "compute": 50}
+evidence = {part: Q_(time, "ms") for part, time in times.items()}
 check(" > ".join(suspects(evidence)), "transform > read > copy", what="the order of the suspects", mistakes={
     "The accelerator's own time is what should be left, so it is no suspect.": "compute > transform > read > copy",
     "The largest comes first.": "copy > read > transform",
@@ -224,20 +227,24 @@ def compare_parts():
              rungs["nothing"] - batch_time(**{other: t for other, t in costs.items() if other != part})]
             for part, time in costs.items()]
     table(["part", "costs", "adds on the ladder", "gained if it alone were free"], rows)
-    say("Transforms cost the most, and mending them alone gains the most. On the ladder they show only what sticks out "
-        "above the accelerator: by the time only transforms and collating run, the accelerator's own 50 ms hide the rest.")
+
+# %%
+def show_parts():
+    compare_parts()
+    say("Transforms cost the most, and mending them alone gains the most. On the ladder they show only what sticks "
+        "out above the accelerator: with nothing else to prepare, its own 50 ms hide the rest of them.")
 
 
-reveal("ladder-culprit", then=compare_parts)
+reveal("ladder-culprit", then=show_parts)
 
 # %% [markdown]
-# So read a ladder with two thoughts. **It finds what starves the accelerator, climbing from the source: each difference is
-# what you gain once everything before it is mended.** And the part next to the accelerator hides some of its cost behind it:
-# parts on the same workers add up, while the accelerator overlaps with them. Where two CPU parts are near each other, solve
-# for what they cost before you choose one. You do that below.
+# So read a ladder with two thoughts. **It finds what starves the accelerator, climbing from the source: each
+# difference is what you gain once everything before it is mended.** And the part next to the accelerator hides some
+# of its cost behind it: parts on the same workers add up, while the accelerator overlaps with them. Where two CPU
+# parts are near each other, solve for what they cost before you choose one. You do that below.
 #
-# Move the sliders. The outline is what a part costs, the filled bar what it adds. Make the accelerator slower until a part
-# vanishes from the ladder: it is hidden, not gone. What happens when you then make the accelerator faster?
+# Move the sliders. The outline is what a part costs, the filled bar what it adds. Make the accelerator slower until a
+# part vanishes from the ladder: it is hidden, not gone. What happens when you then make the accelerator faster?
 
 # %%
 def bar(row, part, cost, adds, scale):
@@ -268,26 +275,26 @@ explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")), transform
 # %% [markdown]
 # ## A published ladder
 #
-# Rand's article trains a small network on one A10G with 4 CPU cores, 4 workers and batches of 256. The images are random
-# numbers of 1024 x 1024 pixels, so that *reading* one means generating it; there is nothing to decode. It measured these
-# steps a second:
+# Rand's article trains a small network on one A10G with 4 virtual CPUs, 4 workers and batches of 256. The images are
+# random numbers of 1024 x 1024 pixels, so that *reading* one means generating it; there is nothing to decode. It
+# measured these steps a second:
 
 # %%
 article = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed sample": Q_("3.23 / s"),
            "host batch": Q_("3.33 / s"), "device batch": Q_("3.45 / s")}
 rates = list(article.values())
 table(["cached", "steps a second", "time between batches", "times the rate of the row above"],
-      [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"), f"{(rate / before).m_as(''):.2f}"]
-       for (name, rate), before in zip(article.items(), [rates[0], *rates])])
+      [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"), before and f"{(rate / before).m_as(''):.2f}"]
+       for (name, rate), before in zip(article.items(), [None, *rates])])
 diagnose(article)
 
 # %% [markdown]
 # As ratios, the two large steps look alike. As times, one is twice the other. **Ratios mislead because they depend on
-# where you stand**: 1 ms more is a tenth of 10 ms and a hundredth of 100 ms, and costs the same. Times add up to the whole; ratios
-# do not.
+# where you stand**: 1 ms more is a tenth of 10 ms and a hundredth of 100 ms, and costs the same. Times add up to the
+# whole; ratios do not.
 #
-# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, which is as
-# fast as with a processed one. Reading was left as it was.
+# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, which is
+# as fast as with a processed one. Reading was left as it was.
 
 # %%
 predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "it rises to 3.23 as well"],
@@ -296,15 +303,16 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# The same four workers read *and* transform. How long would they take for a batch if the transforms took no time at all?
+# The same four workers read *and* transform. How long would they take for a batch if the transforms took no time at
+# all?
 #
 # </details>
 #
 # ## Exercise 2.3: solve for the costs (6 points, in parts)
 #
-# With nothing cached and with a raw sample cached, the workers cannot keep up: they set the pace, and the accelerator's time
-# is hidden behind theirs. With a processed sample cached, the accelerator sets it. How long does one worker take to *read* one
-# image, and how long to *transform* it? Neglect collating.
+# With nothing cached and with a raw sample cached, the workers cannot keep up: they set the pace, and the
+# accelerator's time is hidden behind theirs. With a processed sample cached, the accelerator sets it. How long does
+# one worker take to *read* one image, and how long to *transform* it? Neglect collating.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -314,7 +322,8 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 #
 # <details><summary>Hint 2</summary>
 #
-# If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image. You do not need all arguments.
+# If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image. You do not need all
+# arguments.
 #
 # </details>
 
@@ -327,32 +336,32 @@ def solve_costs(nothing, raw_sample, processed_sample, batch_size, workers):
     ### END SOLUTION
 
 # %% role="test" id="solve-costs-test" points=6
-credit = Credit(6)
-easy = solve_costs(Q_("0.8 / s"), Q_("2 / s"), Q_("4 / s"), 100, 5)
-credit.part(2, "reading", lambda: check(easy[0], Q_("37.5 ms"), what="The time to read an image", mistakes={
+credit, easy = Credit(6), (Q_("0.8 / s"), Q_("2 / s"), Q_("4 / s"), 100, 5)
+credit.part(2, "reading", lambda: check(solve_costs(*easy)[0], Q_("37.5 ms"), what="The time to read", mistakes={
     "With nothing cached a worker reads and transforms: take the transforms away.": Q_("62.5 ms"),
     "A batch has 100 images.": Q_("3.75 s"),
     "Five workers share the batch, so each image keeps one of them for longer than that.": Q_("7.5 ms"),
 }))
-credit.part(2, "transforming", lambda: check(easy[1], Q_("25 ms"), what="The time to transform an image", mistakes={
+credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"), what="The time to transform", mistakes={
     "That is what transforms add. The rest of what they cost hides behind the accelerator.": Q_("12.5 ms"),
     "A batch has 100 images, not one.": Q_("2.5 s"),
     "Five workers share the batch: in the time of a batch each has only its share of the images.": Q_("5 ms"),
 }))
 ### BEGIN HIDDEN TESTS
-real = solve_costs(Q_("0.89 / s"), Q_("1.72 / s"), Q_("3.23 / s"), 256, 4)
+real = Q_("0.89 / s"), Q_("1.72 / s"), Q_("3.23 / s"), 256, 4
 read_cost = Q_((1 / 0.89 - 1 / 1.72) * 1000 * 4 / 256, "ms")
-credit.part(1, "the article's reading", lambda: check(real[0], read_cost, what="The time to read"))
-credit.part(1, "the article's transforms", lambda: check(real[1], Q_(62.5 / 4 / 1.72, "ms"), what="The time to transform"))
+work = Q_(1000 * 4 / 256 / 1.72, "ms")
+credit.part(1, "the article's reading", lambda: check(solve_costs(*real)[0], read_cost, what="The time to read"))
+credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], work, what="The time to transform"))
 ### END HIDDEN TESTS
 credit.total()
 
 # %% [markdown]
 # ## Exercise 2.4: predict the rate (6 points)
 #
-# Now the other way round: from what an image costs to read and to transform, predict the steps a second. Use the rule of the first
-# assignment: *stages on one resource add, stages on different resources overlap*. Reading and transforming share the workers; the accelerator is
-# another resource.
+# Now the other way round: from what an image costs to read and to transform, predict the steps a second. Use the rule
+# of the first assignment: *stages on one resource add, stages on different resources overlap*. Reading and
+# transforming share the workers; the accelerator is another resource.
 #
 # <details><summary>Hint</summary>
 #
@@ -369,14 +378,16 @@ def steps_per_second(read, transform, batch_size, workers, accelerator_step):
     ### END SOLUTION
 
 # %% role="test" id="predict-rate-test" points=6
-check(steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms")), Q_("5 / s"), what="the rate behind slow workers", mistakes={
+slow = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
+check(slow, Q_("5 / s"), what="the rate behind slow workers", mistakes={
     "That takes the slowest of three. Reading and transforming share the workers, so they add.": Q_(1 / 0.12, "1/s"),
     "You added the accelerator's time, and it overlaps with the workers'.": Q_(1 / 0.31, "1/s"),
     "The slower side sets the pace, not the faster.": Q_(1 / 0.11, "1/s"),
     "Five workers share the batch.": Q_("1 / s"),
     "That is images a second, not steps.": Q_("500 / s"),
 })
-check(steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s")), Q_("10 / s"), what="the rate of quick workers", mistakes={
+quick = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
+check(quick, Q_("10 / s"), what="the rate of quick workers", mistakes={
     "However quick the workers are, the accelerator needs its time.": Q_(1 / 0.06, "1/s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -391,9 +402,9 @@ check(steps_per_second(images[2], images[1], 256, 4, step), Q_("3.23 / s"), what
 # %% [markdown]
 # ## The article's table, solved
 #
-# Eight measured rates, six unknown times: compute, copy, the loader's overhead for a batch, reading, the transforms, the faster
-# transforms. Six rows fix them. The last two are *predicted*, by the same `Pipeline` as in the first assignment: after the
-# faster transforms, the raw images are also made 16 times smaller.
+# Eight measured rates, six unknown times: compute, copy, the loader's overhead for a batch, reading, the transforms,
+# the faster transforms. Six rows fix them. The last two are *predicted*, by the same `Pipeline` as in the first
+# assignment: after the faster transforms, the raw images are also made 16 times smaller.
 
 # %%
 def apart(without, with_it):
@@ -418,7 +429,8 @@ def eight_rows():
     rows = [["device batch", 3.45, steps(0, 0.01), "compute"], ["host batch", 3.33, steps(copy, 0.01), "copy"]]
     rows += [[name, measured, steps(copy + overhead, work), use] for name, measured, work, use in (
         ("processed sample", 3.23, 0.01, "overhead"), ("raw sample", 1.72, transform, "transform"),
-        ("nothing", 0.89, transform + read, "read"), ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
+        ("nothing", 0.89, transform + read, "read"),
+        ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
         ("raw sample, faster transforms", 3.23, faster, "predicted"),
         ("nothing, both, small images", 3.23, faster + read / 16, "predicted"))]
     table(["cached", "measured", "model", "used to find"], [[a, f"{b:.2f}", f"{c:.2f}", d] for a, b, c, d in rows])
@@ -426,20 +438,22 @@ def eight_rows():
 # %%
 def show_solved():
     eight_rows()
-    table(["for a batch", "in all"], [["compute", Q_(1000 / 3.45, "ms")], ["copy", Q_(copy, "ms")], ["overhead", Q_(overhead, "ms")]])
-    table(["for an image", "in one worker"], [["read", Q_(read / 64, "ms")], ["transform", Q_(transform / 64, "ms")],
-                                             ["faster transform", Q_(faster / 64, "ms")]])
+    batch = {"compute": 1000 / 3.45, "copy": copy, "overhead": overhead}
+    image = {"read": read / 64, "transform": transform / 64, "faster transform": faster / 64}
+    table(["for a batch", "in all"], [[part, Q_(time, "ms")] for part, time in batch.items()])
+    table(["for an image", "in one worker"], [[part, Q_(time, "ms")] for part, time in image.items()])
+    say("The transforms cost more than reading, although the ladder says that reading adds twice as much.")
 
 
 reveal("ladder-fix", "it rises, to less than 2", then=show_solved)
 
 # %% [markdown]
-# The model is one line: *the longer of compute + copy + overhead, and of what the workers do*. The copy stands with compute because
-# here both wait in one queue on the GPU, and so they add.
+# The model is one line: *the longer of compute + copy + overhead, and of what the workers do*. The copy stands with
+# compute because here both wait in one queue on the GPU, and so they add.
 #
-# Two other models are tempting. **The slowest stage sets the pace**, each stage by itself: then reading alone must explain the
-# rate with nothing cached. **Everything adds**: then each difference is the cost of one stage. What do they say of the
-# rate after the fix?
+# Two other models are tempting. **The slowest stage sets the pace**, each stage by itself: then reading alone must
+# explain the rate with nothing cached. **Everything adds**: then each difference is the cost of one stage. What do
+# they say of the rate after the fix?
 
 # %%
 def show_others():
@@ -455,22 +469,23 @@ def show_others():
 reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
-# And the hidden stage: after the fix, with a raw sample cached, the transforms added *nothing*, since the accelerator took longer. With
-# nothing cached they still cost all four workers a good part of each batch. **Hidden is not free: a stage behind a slower one
-# shows when that one is mended**, or when something else comes to share its resource.
+# And the hidden stage: after the fix, with a raw sample cached, the transforms added *nothing*, since the accelerator
+# took longer. With nothing cached they still cost all four workers a good part of each batch. **Hidden is not free: a
+# stage behind a slower one shows when that one is mended**, or when something else comes to share its resource.
 #
 # ## On your own machine
 #
-# Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 60 MB/s, an accelerator that needs
-# 6 ms for a batch of 4 (the last two are stand-ins that only keep time). Somebody added a stage that asks a slow service about each image.
+# Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 60 MB/s, an
+# accelerator that needs 6 ms for a batch of 4 (the last two are stand-ins that only keep time). Somebody added a
+# stage that asks a slow service about each image.
 
 # %%
 from time import sleep
 
 
 def ask_service(image):
-    """Nothing but waiting: 6 ms for each image."""
-    sleep(0.006)
+    """Nothing but waiting: 10 ms for each image."""
+    sleep(0.010)
     return image
 
 # %%
@@ -483,9 +498,9 @@ found = diagnose(live, budget="8 s")
 found
 
 # %% [markdown]
-# Rungs measured one after the other would each have their own luck: while one is measured, another program may want the CPU. So `diagnose`
-# keeps one loader running and changes what is cached every few batches, in random order, round after round. Each rung meets the same
-# troubles, and what counts is the median.
+# Rungs measured one after the other would each have their own luck: while one is measured, another program may want
+# the CPU. So `diagnose` keeps one loader running and changes what is cached every few batches, in random order, round
+# after round. Each rung meets the same troubles, and what counts is the median.
 #
 # What it names comes with levers, each with its reason:
 
@@ -493,7 +508,8 @@ found
 table(["lever", "why it works"], [[lever.name, lever.why] for lever in found.levers[:3]])
 
 # %% [markdown]
-# Take the planted stage out and look again. Which part leads now, and did it get slower, or was it there all the time?
+# Take the planted stage out and look again. Which part leads now, and did it get slower, or was it there all the
+# time?
 
 # %%
 mended = diagnose(live.but(stages=usual), budget="6 s")
@@ -504,9 +520,9 @@ say(mended.summary)
 # %% [markdown]
 # ## When not to believe it
 #
-# A diagnosis that is not certain says so: `confident` is `False`, and `reason` says why. There are four reasons: other programs used much of the
-# CPU, the blocks of a rung differ too much, too few rounds fitted into the time, or the culprit leads the runner-up by less than the noise. Give it too little
-# time on purpose:
+# A diagnosis that is not certain says so: `confident` is `False`, and `reason` says why. There are four reasons:
+# other programs used much of the CPU, the blocks of a rung differ too much, too few rounds fitted into the time, or
+# the culprit leads the runner-up by less than the noise. Give it too little time on purpose:
 
 # %%
 hasty = diagnose(live, budget="0.5 s", progress=False)
@@ -514,14 +530,15 @@ print("confident:", hasty.confident)
 say(hasty.reason)
 
 # %% [markdown]
-# It still names a part, and the name may even be right; you just cannot tell by this. What to do: close what else is running, give it
-# a longer budget, take smaller batches (more of them fit into the same time), and repeat it. Two diagnoses that agree are worth more than a
-# long one.
+# It still names a part, and the name may even be right; you just cannot tell by this. What to do: close what else is
+# running, give it a longer budget, take smaller batches (more of them fit into the same time), and repeat it: two
+# that agree are a better sign than one.
 #
 # ## Exercise 2.5: a lead, or noise? (4 points)
 #
-# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one lead? The rule of
-# `diagnose`: the lead must be *more than twice* the standard error of the difference, which for independent errors is $\sqrt{e_1^2 + e_2^2}$.
+# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one lead? The
+# rule of `diagnose`: the lead must be *more than twice* the standard error of the difference, which for independent
+# errors is $\sqrt{e_1^2 + e_2^2}$.
 #
 # <details><summary>Hint</summary>
 #
@@ -550,6 +567,7 @@ check(leads(Q_("19 ms"), second, first, other), False, what="19 ± 3 ms against 
 })
 ### BEGIN HIDDEN TESTS
 check(leads(Q_("30 ms"), Q_("1 ms"), Q_("25 ms"), Q_("3 ms")), False, what="30 ± 1 ms against 25 ± 3 ms")
+check(leads(Q_("30 ms"), Q_("3 ms"), Q_("21 ms"), Q_("4 ms")), False, what="30 ± 3 ms against 21 ± 4 ms")
 check(leads(Q_("30 ms"), Q_("3 ms"), Q_("23 ms"), Q_("1 ms")), True, what="30 ± 3 ms against 23 ± 1 ms")
 check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0.05 s against 20 ms")
 ### END HIDDEN TESTS
@@ -557,8 +575,8 @@ check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0
 # %% [markdown]
 # ## What a ladder cannot tell
 #
-# **A drop may come from a stage that only tipped the balance.** Here the transforms take 46.4 ms of each 50 ms that the accelerator needs, and
-# decoding 6.4 ms. Alone, either hides. Together they do not:
+# **A drop may come from a stage that only tipped the balance.** Here the transforms take 46.4 ms of each 50 ms that
+# the accelerator needs, and decoding 6.4 ms. Alone, either hides. Together they do not:
 
 # %%
 tipped = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms", "transform": "2.9 ms"}))
@@ -567,21 +585,22 @@ say(tipped.summary.split(" To try")[0])
 print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.stall:.1f} % of the time.")
 
 # %% [markdown]
-# Decoding takes the blame, as it comes in last. The workers were nearly full before, and the transforms that filled them are the better place to start.
-# Rand's article warns of this, and of two more:
+# Decoding takes the blame, as it comes in last. The workers were nearly full before, and the transforms that filled
+# them are the better place to start. Rand's article warns of this, and of two more:
 #
-# - **One cached sample is not representative.** If sizes vary, a ladder climbed on a small image promises too much. `diagnose` keeps
-#   several samples of each rung; how many do justice to your data is for you to judge.
+# - **One cached sample is not representative.** If sizes vary, a ladder climbed on a small image promises too much.
+#   `diagnose` keeps several samples of each rung; how many do justice to your data is for you to judge.
 # - **Work may depend on the data.** A model that skips padding, or one with routing between experts, computes
 #   differently on one batch over and over than on all the data. Then the last rung is no upper bound.
 #
-# And a third of our own: **a rung that is cached takes memory, and memory is a resource too.** A cache that does not fit makes a ladder of swapping.
+# And a third of our own: **a rung that is cached takes memory, and memory is a resource too.** A cache that does not
+# fit makes a ladder of swapping.
 #
 # ## In your own words
 #
-# A colleague's profiler says that 80 % of the time goes into `next()`, and with `num_workers=0` that augmentation is the largest
-# part. They are about to rewrite the augmentation. What do you ask them to measure first, and how would its result change your advice? Three
-# sentences. Nobody marks this.
+# A colleague's profiler says that 80 % of the time goes into `next()`, and with `num_workers=0` that augmentation is
+# the largest part. They are about to rewrite the augmentation. What do you ask them to measure first, and how would
+# its result change your advice? Three sentences. Nobody marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -591,7 +610,8 @@ print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.sta
 #
 # - A wait in `next()` says that the loop starves, not why; `num_workers=0` changes what is measured.
 # - Cache one part after the other, leave all else running, and subtract times between batches. Never compare ratios.
-# - What a part adds is what sticks out above the accelerator; what it costs may be more. Workers' parts add, the accelerator overlaps.
+# - What a part adds is what sticks out above the accelerator; what it costs may be more. Workers' parts add, the
+#   accelerator overlaps.
 # - Hidden is not free: after each fix, climb again.
 # - A culprit needs a lead beyond the noise; without it the honest answer is "not certain".
 #

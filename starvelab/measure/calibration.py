@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..assumptions import TUTORIAL
-from ..errors import InputError
+from ..errors import InputError, check_names
 from ..pipeline import CALLED, Pipeline, Step
 from ..simulate import Loader, Simulation, simulate
 from ..tables import Shown, percent
@@ -70,6 +70,7 @@ class Calibration(Shown):
 
     def but(self, **changes: Any) -> Calibration:
         """A copy with some figures changed, such as the contention of another one."""
+        check_names(changes, [f.name for f in dataclasses.fields(self)], "A calibration")
         return dataclasses.replace(self, **changes)
 
     @property

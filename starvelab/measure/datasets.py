@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import InputError, UnknownNameError
-from ..units import whole
+from .input_pipeline import read_counts
 from .preparation import CACHED_BYTES, CACHED_SAMPLES, PARTS, weight
 from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink
 
@@ -75,8 +75,7 @@ class DatasetPipeline:
             )
         if len(self.dataset) == 0:
             raise InputError("A dataset to diagnose needs items, and this one has none. Check its path.")
-        for name in ("batch_size", "prefetch", *(["workers"] if self.workers else [])):
-            whole(getattr(self, name), name)
+        read_counts(self)
         if (self.accelerator is None) == (self.step_time is None):
             raise InputError(
                 "A dataset needs an accelerator or the step_time of one, and not both. "

@@ -5,9 +5,12 @@ It knows files and their sizes; nothing of what is done with them.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +99,12 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
             "Pass one of these, or use folder(...) for images of your own."
         )
     wanted = kind.count if count is None else int(whole(count, "count"))
-    home = cache_folder() / f"photos-{size.replace(' ', '')}-v1"
-    home.mkdir(parents=True, exist_ok=True)
-    paths = tuple(home / f"{number:03d}.jpg" for number in range(wanted))
+    name, files = f"photos-{size.replace(' ', '')}-v1", [f"{number:03d}.jpg" for number in range(wanted)]
+    home = cache_folder() / name
+    if not (all((home / file).exists() for file in files) or _can_be_written(home)):
+        home = _temporary_folder() / name
+        home.mkdir(exist_ok=True)
+    paths = tuple(home / file for file in files)
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
         _keep(_photo(kind, seed=number), paths[number], kind.quality)
@@ -128,6 +134,22 @@ def cache_folder() -> Path:
     """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
     named = os.environ.get("STARVELAB_CACHE")
     return Path(named) if named else Path(platformdirs.user_cache_dir("starvelab"))
+
+
+def _can_be_written(home: Path) -> bool:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(home, os.W_OK)
+
+
+@cache
+def _temporary_folder() -> Path:
+    """Where images go if the cache cannot be written; it ends with this process."""
+    home = Path(tempfile.mkdtemp(prefix="starvelab-images-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
 
 
 def _photo(kind: Kind, *, seed: int) -> Image.Image:

@@ -9,13 +9,12 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import InputError, UnknownNameError
+from ..errors import InputError, check_names
 from ..units import whole
 from .images import Samples, photos
 from .preparation import PARTS, Preparer, Stage, photo_stages
@@ -70,10 +69,12 @@ class InputPipeline:
     accelerator: Any = field(default_factory=lambda: VirtualAccelerator(step_time="30 ms"))
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "prefetch"):
-            whole(getattr(self, name), name)
-        if self.workers != 0:
-            whole(self.workers, "workers")
+        read_counts(self)
+        if not (hasattr(self.samples, "read") and hasattr(self.samples, "name")):
+            raise InputError(
+                f"samples must come from photos or folder, got {self.samples!r:.80}. "
+                'Write for example photos("100 KB").'
+            )
         if self.loader not in LOADERS:
             raise InputError(
                 f"loader must be one of {', '.join(LOADERS)}, got {self.loader!r:.80}. Pass one of these."
@@ -91,17 +92,11 @@ class InputPipeline:
                 f"{self.accelerator!r:.80}. "
                 'Write for example VirtualAccelerator(step_time="30 ms").'
             )
-        object.__setattr__(self, "stages", tuple(self.stages))
-        _check_stages(self.stages)
+        object.__setattr__(self, "stages", _checked(self.stages))
 
     def but(self, **changes: Any) -> InputPipeline:
         """A copy with some fields changed."""
-        known = [f.name for f in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
-                raise UnknownNameError(f"An input pipeline has no field {name!r}. {hint}")
+        check_names(changes, [f.name for f in dataclasses.fields(self)], "An input pipeline")
         return dataclasses.replace(self, **changes)
 
     # How a DataLoader joins samples (torch's own way), and where the caching ladder can stand.
@@ -145,7 +140,22 @@ class InputPipeline:
         return self._probe.dtype
 
 
-def _check_stages(stages: Sequence[Any]) -> None:
+def read_counts(pipe: Any) -> None:
+    """Its counts as whole numbers; of workers there may be none at all."""
+    for name in ("batch_size", "prefetch", "workers"):
+        given = getattr(pipe, name)
+        if name == "workers" and type(given) is int and given == 0:
+            continue
+        number = whole(given, name)
+        if np.ndim(number):
+            raise InputError(f"A pipeline has one {name}, got an array. Make one with pipe.but({name}=...).")
+        object.__setattr__(pipe, name, number)
+
+
+def _checked(given: Any) -> tuple[Stage, ...]:
+    if not isinstance(given, Sequence):
+        raise InputError(f"stages must be a sequence of Stage, got {given!r:.80}. Put it into a list.")
+    stages = tuple(given)
     for stage in stages:
         if not isinstance(stage, Stage):
             raise InputError(
@@ -159,3 +169,4 @@ def _check_stages(stages: Sequence[Any]) -> None:
     for name, count in taken.items():
         if count > 1:
             raise InputError(f"Each stage needs a name of its own, got {name!r} twice. Rename one of them.")
+    return stages

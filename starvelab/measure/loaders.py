@@ -9,13 +9,15 @@ from __future__ import annotations
 import concurrent.futures as futures
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +27,14 @@ import cloudpickle
 import numpy as np
 import psutil
 
-from ..errors import WorkerError
+from ..errors import InputError, WorkerError
 from .preparation import Work
 from .stand_ins import StorageClock
 
 # The slowest batch that is waited for. A worker that takes longer has died without a word, or hangs.
 PATIENCE = 120.0  # seconds
+# What a worker may take to end the batch that is under way once nobody wants it.
+LAST_BATCH = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Delivery:
 
 def open_loader(pipe: Any) -> Any:
     """The loader that a pipeline asks for, running."""
+    _ = pipe.batch_bytes  # prepares one sample here: a stage that fails says so before any worker starts
     if pipe.loader == "torch":
         from .torch_loader import TorchLoader
 
@@ -86,9 +91,14 @@ class PoolLoader:
         self.in_order = pipe.in_order
         self.number = 0
         self.ordered: deque[tuple[int, int, futures.Future]] = deque()
-        self.executors = self._start(pipe)
-        for _ in range(self.ahead):
-            self._order(self.number % self.workers)
+        self.executors: list[futures.Executor] = []
+        try:
+            self.executors = self._start(pipe)
+            for _ in range(self.ahead):
+                self._order(self.number % self.workers)
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self, pipe: Any) -> list[futures.Executor]:
         raise NotImplementedError
@@ -101,7 +111,8 @@ class PoolLoader:
         raise NotImplementedError
 
     def _order(self, worker: int) -> None:
-        self.ordered.append((self.number, worker, self._send(worker, self.number)))
+        with _naming_the_dead():
+            self.ordered.append((self.number, worker, self._send(worker, self.number)))
         self.number += 1
 
     def next(self) -> Delivery:
@@ -116,12 +127,8 @@ class PoolLoader:
             position = next(done, 0)
         number, worker, future = self.ordered[position]
         try:
-            result = future.result(timeout=PATIENCE)
-        except BrokenProcessPool as error:
-            raise WorkerError(
-                f"A worker process died while it prepared batch {number}. Something ended it from outside, "
-                "most often a lack of memory. Try fewer workers, smaller batches, or loader='threads'."
-            ) from error
+            with _naming_the_dead():
+                result = future.result(timeout=PATIENCE)
         except futures.TimeoutError as error:
             raise WorkerError(
                 f"Batch {number} has not come after {PATIENCE:.0f} s, so worker {worker} hangs. "
@@ -134,11 +141,14 @@ class PoolLoader:
         return Delivery(number, worker, array, work)
 
     def close(self) -> None:
-        """Stop the workers: what is ordered is dropped, what is under way is waited for."""
+        """Stop the workers: what is ordered is dropped, what is under way is waited for, within reason."""
         for executor in self.executors:
             executor.shutdown(wait=False, cancel_futures=True)
-        for executor in self.executors:
-            executor.shutdown(wait=True)
+        begun = [future for *_, future in self.ordered if not future.cancelled()]
+        # A thread that hangs cannot be ended.
+        if not futures.wait(begun, timeout=LAST_BATCH).not_done:
+            for executor in self.executors:
+                executor.shutdown(wait=True)
 
 
 class ThreadLoader(PoolLoader):
@@ -163,18 +173,20 @@ class ThreadLoader(PoolLoader):
 class ProcessLoader(PoolLoader):
     """Workers in processes, which write their batches into a ring of slots in shared memory."""
 
-    def _start(self, pipe: Any) -> list[futures.Executor]:
+    def __init__(self, pipe: Any) -> None:
         # One slot for each batch ordered ahead, and one for the batch that the training loop works with.
-        slots = self.ahead + 1
+        slots = pipe.workers * pipe.prefetch + 1
         self.free = deque(range(slots))
         self.held: int | None = None
         self.slot_of: dict[int, int] = {}
-        self.shared = Shared(slots * pipe.batch_bytes, slots=slots, workers=self.workers)
+        self.shared = Shared(slots * pipe.batch_bytes, slots=slots, workers=pipe.workers)
+        super().__init__(pipe)
+
+    def _start(self, pipe: Any) -> list[futures.Executor]:
         self.ring = self.shared.ring(pipe)
         context = multiprocessing.get_context("spawn")
         lock = context.Lock()
-        # By value, so that a function defined in a notebook reaches a process that never saw the notebook.
-        blob = cloudpickle.dumps((pipe, self.shared))
+        blob = by_value((pipe, self.shared))
         return [
             futures.ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock, i))
             for i in range(self.workers)
@@ -205,7 +217,7 @@ class ProcessLoader(PoolLoader):
             executor.shutdown(wait=False, cancel_futures=True)
         self.shared.end_workers()
         super().close()
-        del self.ring
+        vars(self).pop("ring", None)
         self.shared.close()
 
 
@@ -255,6 +267,42 @@ class Shared:
         """Give the memory back."""
         vars(self).pop("control", None)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def by_value(content: Any) -> bytes:
+    """For another process, which may never have seen the notebook that a function is defined in."""
+    try:
+        return cloudpickle.dumps(content)
+    except (TypeError, pickle.PicklingError) as error:
+        raise InputError(
+            f"Stages must be such that they can be sent to another process, and {error}. Take locks, open "
+            "files and generators out of them, or loader='threads'."
+        ) from error
+
+
+def lost_worker(error: BaseException | None) -> WorkerError | None:
+    """What PyTorch's own words for a lost worker mean; None for any other error."""
+    own_words = str(error).startswith(("DataLoader worker (pid", "DataLoader timed out"))
+    # A batch whose sender is gone; what a dataset raised itself begins otherwise.
+    cut_off = isinstance(error, ConnectionError | EOFError) and not str(error).startswith("Caught")
+    if not (cut_off or (isinstance(error, RuntimeError) and own_words)):
+        return None
+    return WorkerError(
+        "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack of "
+        "memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8."
+    )
+
+
+@contextmanager
+def _naming_the_dead() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "A worker process died. Something ended it from outside, most often a lack of memory. Try fewer "
+            "workers, smaller batches, or loader='threads'. In a script, run it below "
+            "if __name__ == '__main__'."
+        ) from error
 
 
 # What a worker process works with, set once when it begins.

@@ -137,7 +137,7 @@ class Record(Shown):
             arrays = {k: np.asarray(v) if isinstance(v, list) else v for k, v in fields["trace"].items()}
             fields["trace"] = Trace(**arrays)
             return cls(**fields)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{path} is a damaged record: {error}. Save it again with record.save(path)."
             ) from error

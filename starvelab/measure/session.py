@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..simulate import Trace
-from .loaders import Delivery, open_loader
+from .loaders import Delivery, lost_worker, open_loader
 from .preparation import PARTS
 
 # Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
@@ -51,11 +51,14 @@ class Session:
             raise
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             self.loader.close()
         finally:
             self.device.close()
+        # PyTorch tells by a signal, so at whatever place the loop was just then.
+        if self.pipe.loader == "torch" and (lost := lost_worker(error)) is not None:
+            raise lost from error
 
     @property
     def period_of_workers(self) -> int:
@@ -67,11 +70,12 @@ class Session:
         self.rung = rung
         if rung < HOST_BATCH:
             self.loader.rung = rung
-            # Each worker's first batch under the new rule may have filled its cache, so that one passes, too.
-            missing = set(range(self.loader.workers)) or {-1}
+            # Each worker's first batch under the new rule may have filled its cache, so that one passes, too;
+            # and what was made of this rung before a kept batch had its turn would come for nothing.
+            missing, since = set(range(self.loader.workers)) or {-1}, time.monotonic()
             while missing:
                 delivery = self.loader.next()
-                if delivery.work.rung == rung:
+                if delivery.work.rung == rung and delivery.work.start >= since:
                     missing.discard(delivery.worker)
         elif self.kept is None:
             self.kept = self.device.keep(self.loader.next().array)

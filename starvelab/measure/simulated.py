@@ -20,7 +20,7 @@ from .record import Record
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
 MOST_BATCHES = 2000
-WARM_UP = 20
+WARM_UP, MEASURED = 20, 180
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SimulatedClock:
 
     def _batches(self, loader: Loader, seconds: float) -> int:
         wanted = seconds * loader.mean_rate.m_as("img/s") / loader.batch_size
-        return int(np.clip(wanted, 2 * WARM_UP, MOST_BATCHES))
+        return max(int(np.clip(wanted, 2 * WARM_UP, MOST_BATCHES)), 4 * loader.workers + 1)
 
     def record(self, pipe: Any, *, seconds: float) -> Record:
         """A record of a run of that length."""
@@ -129,8 +129,9 @@ class SimulatedClock:
 
         loader = self.loader(pipe)
         count = self._batches(loader, seconds)
-        found = simulate(loader, batches=count + WARM_UP, seed=self.seed)
-        trace = found.trace().after(WARM_UP)
+        skipped = in_turns(WARM_UP, loader)
+        found = simulate(loader, batches=count + skipped, seed=self.seed)
+        trace = found.trace().after(skipped)
         costs = {part: time.m_as("s") for part, time in self.costs.items()}
         # The share of waiting is the simulation's own; spread evenly, it comes out as that share.
         length = trace.step_end[-1] - trace.step_start[0]
@@ -140,5 +141,13 @@ class SimulatedClock:
     def periods(self, pipe: Any, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
         loader = self.loader(pipe, rung)
-        found = simulate(loader, batches=200, replicas=replicas, seed=self.seed, warm_up=WARM_UP)
+        skipped = in_turns(WARM_UP, loader)
+        batches = skipped + in_turns(MEASURED, loader)
+        found = simulate(loader, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped)
         return 1e3 * loader.batch_size / found.throughputs.m_as("img/s")
+
+
+def in_turns(batches: int, loader: Loader) -> int:
+    """At least that many batches, the same number from each worker: they come in bursts."""
+    turn = max(loader.workers, 1)
+    return -(-batches // turn) * turn

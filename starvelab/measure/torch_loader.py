@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from ..errors import InputError, WorkerError
-from .loaders import PATIENCE, Delivery, Shared
+from .loaders import PATIENCE, Delivery, Shared, by_value, lost_worker
 from .preparation import Work
 from .stand_ins import StorageClock
 
@@ -44,8 +44,15 @@ class TorchLoader:
         self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
         _check_room((self.ahead + pipe.workers) * pipe.batch_bytes)
         self.shared = Shared(1, slots=0, workers=self.workers)
+        try:
+            self.iterator = self._start(pipe)
+        except BaseException:
+            self.shared.close()
+            raise
+
+    def _start(self, pipe: Any) -> Iterator[dict[str, Any]]:
         lock = multiprocessing.get_context().Lock()
-        dataset = _Dataset(cloudpickle.dumps(pipe), self.shared, lock)
+        dataset = _Dataset(by_value(pipe), self.shared, lock)
         options: dict[str, Any] = {}
         if self.workers:
             options = {"prefetch_factor": pipe.prefetch, "timeout": PATIENCE, "in_order": pipe.in_order}
@@ -61,7 +68,7 @@ class TorchLoader:
                 pin_memory=pipe.pinned and torch.cuda.is_available(),
                 **options,
             )
-        self.iterator = iter(loader)
+        return iter(loader)
 
     @property
     def rung(self) -> int:
@@ -74,24 +81,20 @@ class TorchLoader:
 
     def next(self) -> Delivery:
         """The next batch, as a tensor."""
-        try:
-            return Delivery(**next(self.iterator))
-        except RuntimeError as error:
-            # Errors of the stages arrive as they are; these are torch's own words for a lost worker.
-            if "DataLoader worker" not in str(error) and "DataLoader timed out" not in str(error):
-                raise
-            raise WorkerError(
-                "A worker of the DataLoader died or hangs. Something ended it from outside, most often a "
-                "lack of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8."
-            ) from error
+        return Delivery(**next(self.iterator))
 
     def close(self) -> None:
         """Stop the workers."""
         # Left to the garbage collector, they would live as long as a traceback that mentions the iterator.
-        if self.workers:
-            self.iterator._shutdown_workers()
-        del self.iterator
-        self.shared.close()
+        try:
+            if self.workers:
+                self.iterator._shutdown_workers()
+        except RuntimeError as error:
+            if lost_worker(error) is None:  # that one need not be stopped any more
+                raise
+        finally:
+            del self.iterator
+            self.shared.close()
 
 
 class _Dataset(Dataset):
@@ -117,11 +120,21 @@ class _Dataset(Dataset):
 
     def collate(self, samples: list[Any]) -> dict[str, Any]:
         before = time.perf_counter()
-        array = (self.pipe.collate_fn or default_collate)(samples)
+        array = self.pipe.collate_fn(samples) if self.pipe.collate_fn else _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
         info = get_worker_info()
         work = Work(self.start, time.monotonic(), self.rung, self.seconds)
         return {"number": self.number, "worker": info.id if info else -1, "array": array, "work": work}
+
+
+def _joined(samples: list[Any]) -> Any:
+    try:
+        return default_collate(samples)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(
+            f"All samples of a batch must have one shape and type, and be arrays or tensors: {error}. "
+            "Let the last stage or transform bring them to that, or pass a collate_fn of your own."
+        ) from error
 
 
 class _Endless:

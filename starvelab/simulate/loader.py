@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, UnknownNameError
+from ..errors import InputError, check_names
 from ..tables import cell
 from ..units import Q_, as_quantity, check_magnitude, positive, whole
 
@@ -155,12 +154,7 @@ class Loader:
         ------
         InputError, UnknownNameError
         """
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                close = get_close_matches(name, known, n=1)
-                hint = f"Did you mean {close[0]}?" if close else f"There is: {', '.join(known)}."
-                raise UnknownNameError(f"A loader has no field {name!r}. {hint}")
+        check_names(changes, [field.name for field in dataclasses.fields(self)], "A loader")
         return dataclasses.replace(self, **changes)
 
     def ms(self, name: str) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..tables import cell, percent, to_html, to_text
+from ..tables import Shown, cell, percent
 from ..units import Q_, whole
 from .course import Course
 from .events import event_by_event
@@ -26,7 +26,7 @@ _TOGETHER = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simulation:
+class Simulation(Shown):
     """What `simulate` found.
 
     Attributes
@@ -129,12 +129,6 @@ class Simulation:
             f"{counted(self.batches)}{times}: the accelerator is busy {percent(self.utilization)}{spread} "
             f"at {cell(self.throughput)}"
         )
-
-    def __repr__(self) -> str:
-        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
-
-    def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows, caption=self.summary)
 
 
 def simulate(
