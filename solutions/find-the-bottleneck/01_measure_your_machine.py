@@ -39,17 +39,18 @@ from starvelab.widgets import Drawing, explore, predict, reveal
 def trouble(record):
     """What disturbed a run, in short."""
     quality = record.quality
-    words = f"others took {quality.foreign_load:.0%}" if quality.foreign_load > 0.2 else f"uneven, {quality.variation:.0%}"
-    return "no" if quality.trustworthy else words
+    if quality.trustworthy:
+        return "no"
+    return f"others took {quality.foreign_load:.0%}" if quality.foreign_load > 0.2 else f"uneven, {quality.variation:.0%}"
 
-
+# %% role="setup" id="setup-14"
 def outcome(name, record, base):
     """One row of a table: what a run reached, how surely, how many times `base` that is, and what disturbed it."""
     low, high = (f"{end.m_as('img/s'):.4g}" for end in record.interval)
     times = f"{(record.throughput / base.throughput).m_as(''):.2f}x"
     return [name, record.throughput, f"{low} to {high}", times, trouble(record)]
 
-# %% role="setup" id="setup-14"
+# %% role="setup" id="setup-15"
 def measured(pipe, seconds="1 s"):
     """A run; where something disturbed it one more, and of the two the calmer one."""
     first = run(pipe, seconds=seconds)
@@ -166,7 +167,7 @@ cores = usable_cores(physical=True)
 info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(), usable_and_physical=cores)
 
 # %%
-predict("past-cores", unit="%", question="With one worker for each physical core as 100 %: what do two workers for each core deliver, in percent?")
+predict("past-cores", unit="%", question="One worker for each physical core delivers 100 %. How many percent do two for each core?")
 
 # %%
 limit = min(cores, 8)  # more than that would take its time to start
@@ -246,10 +247,10 @@ table(["batches counted", "from the start: ms a batch", "without the first 20: m
 # %% [markdown]
 # Two rules follow, and `run` keeps both:
 #
-# - **Leave the start out.** Workers start, caches are cold, queues are empty. In the middle column it takes hundreds of batches
-#   to wash that out.
-# - **Count a multiple of the workers.** In the last column 4, 8 and 12 batches give 30 ms exactly. With 3 or 5 the count ends in the
-#   middle of a burst, and the pause before it weighs too much.
+# - **Leave the start out.** Workers start, caches are cold, queues are empty. In the middle column it takes hundreds of
+#   batches to wash that out.
+# - **Count a multiple of the workers.** In the last column 4, 8 and 12 batches give 30 ms exactly. With 3 or 5 the count
+#   ends in the middle of a burst, and the pause before it weighs too much.
 #
 # And count what lies *between* the marks: from the end of one batch to the end of the next is one batch, not two.
 #
@@ -429,7 +430,8 @@ def idle_share(asked, received, step_start, step_end):
 
 # %% role="test" id="idle-share-test" points=6
 had = [100, 125, 150, 175, 200]
-check(idle_share([80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]), 1 / 6, what="the share in which the accelerator waits", mistakes={
+record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
+check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits", mistakes={
     "That is the loop, waiting in next().": 1.0,
     "That is the busy share.": 5 / 6,
     "You compared the gaps with the steps; compare them with the whole stretch.": 0.2,
@@ -569,6 +571,6 @@ credit.total()
 # - Threads help where the work leaves Python; processes help in both cases.
 # - Drop the warm-up, count a multiple of the workers, and count what lies between the marks.
 # - The loop's wait in `next()` is not the accelerator's stall.
-# - A calibrated model is good to about 5 % on a quiet machine. Say so when you use it.
+# - A calibrated model is good to a few per cent on a quiet machine. Say so when you use it.
 #
 # **Next:** you know what your machine can do. [Notebook 2](02_caching_ladder.ipynb): which stage is to blame when it does not?

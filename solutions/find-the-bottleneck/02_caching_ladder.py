@@ -475,7 +475,7 @@ reveal("ladder-fix", then=show_others)
 #
 # ## On your own machine
 #
-# Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 60 MB/s, an
+# Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 30 MB/s, an
 # accelerator that needs 6 ms for a batch of 4 (the last two are stand-ins that only keep time). Somebody added a
 # stage that asks a slow service about each image.
 
@@ -484,15 +484,15 @@ from time import sleep
 
 
 def ask_service(image):
-    """Nothing but waiting: 10 ms for each image."""
-    sleep(0.010)
+    """Nothing but waiting: 12 ms for each image."""
+    sleep(0.012)
     return image
 
 # %%
 usual = photo_stages()
 decode, *transforms = usual
 live = InputPipeline(samples=photos("100 KB"), stages=[decode, Stage("ask service", ask_service), *transforms],
-                     batch_size=4, workers=2, storage=VirtualStorage(bandwidth="60 MB/s"),
+                     batch_size=4, workers=2, storage=VirtualStorage(bandwidth="30 MB/s"),
                      accelerator=VirtualAccelerator(step_time="6 ms"))
 found = diagnose(live, budget="8 s")
 found

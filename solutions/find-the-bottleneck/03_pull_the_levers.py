@@ -97,9 +97,8 @@ def nap(array):
 def show_measured():
     pipe = InputPipeline(samples=photos("100 KB"), batch_size=8, accelerator=VirtualAccelerator(step_time="20 ms"),
                          stages=(*photo_stages(send="uint8"), Stage("nap", nap)))
-    for name in ("as it is", "both"):
-        record = run(pipe.but(**TWO[name]), seconds="4 s", progress=False)
-        print(f"{name}: busy {percent(record.utilization)}, {record.throughput:.0f~P}")
+    records = {name: run(pipe.but(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
+    table(["measured here", "busy", "throughput"], [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
 
 
 reveal("slow-samples", then=show_measured)
@@ -258,7 +257,7 @@ reveal("slow-samples", then=show_alone_and_last)
 # %% [markdown]
 # "I tried that, it did nothing" is a statement about the pipeline, not about the lever. A lever that does not touch what
 # binds gains nothing, and the same lever may be worth more than any other once the rest is done. Nor do gains multiply: `prefetch`
-# and `in order` cure the same fault, so whichever comes last finds nothing to do.
+# and `in order` cure the same fault, so whichever comes last finds little to do.
 #
 # ## On your own machine: less work for a sample
 #
@@ -335,7 +334,6 @@ check(time_in_order([blur_, crop_]), Q_("44 ms"), what="blur, then crop", mistak
 })
 check(time_in_order([crop_, blur_, grey_]), Q_("19 ms"), what="crop, then blur, then grey", mistakes={
     "The crop comes first here: all that follows it works on fewer pixels.": Q_("64 ms"),
-    "A stage works on what it is given, not on what it passes on: the crop sees the whole image.": Q_("16 ms"),
     "Only the stage right behind the crop got cheaper: the pixels do not come back after it.": Q_("34 ms"),
 })
 ### BEGIN HIDDEN TESTS
@@ -460,7 +458,6 @@ def period(batch_size, values, bytes_each, bandwidth, step_time, overlapped):
 link = Q_("3 GB/s")
 check(period(100, 150_000, 4, link, Q_("30 ms"), False), Q_("50 ms"), what="the period with copies in turn", mistakes={
     "That is the slower of the two, but in turn neither works while the other does.": Q_("30 ms"),
-    "A copy of one value only? The batch has 100 samples of 150,000 values.": Q_("30.000001333 ms"),
     "That copies one sample; the batch has 100.": Q_("30.2 ms"),
     "The bytes of a value were forgotten: float32 has four.": Q_("35 ms"),
     "Bits and bytes are mixed up: the bandwidth is in bytes already.": Q_("190 ms"),
@@ -508,7 +505,7 @@ def show_precision():
             for name, p in (("TF32", "tf32"), ("mixed", "fp16")) for step in [trained(w, p)]]
     table(["workers", "precision", "throughput", "GPU busy", "binds"], rows)
 
-
+# %%
 faster = (trained(8, "fp16").throughput / trained(8, "tf32").throughput).m_as("")
 reveal("mixed-precision", faster, then=show_precision)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InputError, UnknownNameError
 from ..simulate import Loader, simulate
+from ..simulate.simulation import follow
 from ..units import as_quantity, positive
 from .preparation import PARTS
 from .record import Record
@@ -50,7 +51,7 @@ class SimulatedClock:
     >>> from starvelab.measure import InputPipeline, VirtualAccelerator, run
     >>> pipe = InputPipeline(accelerator=VirtualAccelerator(step_time="64 ms"), workers=2)
     >>> record = run(pipe, clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}))
-    >>> f"{record.throughput:.0f~}, {record.utilization:.2f}"
+    >>> f"{record.throughput.m_as('img/s'):.0f} img/s, {record.utilization:.2f}"
     '250 img/s, 0.50'
     """
 
@@ -133,10 +134,9 @@ class SimulatedClock:
         found = simulate(loader, batches=count + skipped, seed=self.seed)
         trace = found.trace().after(skipped)
         costs = {part: time.m_as("s") for part, time in self.costs.items()}
-        # The share of waiting is the simulation's own; spread evenly, it comes out as that share.
-        length = trace.step_end[-1] - trace.step_start[0]
-        waits = np.full(len(trace), found.host_wait * length / len(trace))
-        return summarise(pipe, trace, waits, costs, 0.0, {})
+        course = follow(loader, found.times)
+        asked = np.concatenate(([0.0], course.host_free[:-1, 0]))
+        return summarise(pipe, trace, (course.received[:, 0] - asked)[skipped:], costs, 0.0, {})
 
     def periods(self, pipe: Any, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
