@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 2. The caching ladder
 #
-# The accelerator waits, and the CPU is to blame. Is it reading, decoding, the transforms, putting the batch together,
-# the copy? From the training loop they all look the same: the next batch is not there yet. **How do you find the one
-# that starves it?**
+# The accelerator waits for its input. Is it reading, decoding, the transforms, putting the batch together, the copy?
+# From the training loop they all look the same: the next batch is not there yet. **How do you find the one that
+# starves it?**
 #
 # In about 20 minutes you will
 #
-# - see why a profiler and `num_workers=0` point at the wrong part,
+# - see what a profiler and `num_workers=0` can tell, and what they cannot,
 # - climb a ladder of caches by hand, then let `diagnose` climb it on a real pipeline with a planted bottleneck,
 # - learn to read differences of time and not ratios, and to tell what a part *adds* from what it *costs*,
 # - solve a published table, and predict two of its rows before you see them.
@@ -247,6 +247,9 @@ reveal("ladder-culprit", then=show_parts)
 # part vanishes from the ladder: it is hidden, not gone. What happens when you then make the accelerator faster?
 
 # %%
+start = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
+
+
 def bar(row, part, cost, adds, scale):
     """One row: the name, an outline for what a part costs, a bar for what it adds, and both figures [ms]."""
     y = 8 + 34 * row
@@ -257,7 +260,7 @@ def bar(row, part, cost, adds, scale):
             f'<text x="452" y="{y + 17}">costs {cost:.1f}, adds {adds:.1f} ms</text>')
 
 # %%
-def draw(decode=Q_("4 ms"), transform=Q_("5 ms"), workers=2, step=Q_("50 ms")):
+def draw(decode=start["decode"], transform=start["transform"], workers=2, step=start["step"]):
     shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform, "collate": Q_("0.1 ms")}
     moved = pipe.but(workers=workers, accelerator=VirtualAccelerator(step_time=step))
     found = diagnose(moved, clock=SimulatedClock(shown))
@@ -285,7 +288,7 @@ article = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed s
 rates = list(article.values())
 table(["cached", "steps a second", "time between batches", "times the rate of the row above"],
       [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"), before and f"{(rate / before).m_as(''):.2f}"]
-       for (name, rate), before in zip(article.items(), [None, *rates])])
+       for (name, rate), before in zip(article.items(), [None, *rates], strict=False)])
 diagnose(article)
 
 # %% [markdown]
@@ -328,27 +331,27 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 # </details>
 
 # %% role="answer" id="solve-costs"
-def solve_costs(nothing, raw_sample, processed_sample, batch_size, workers):
-    """Time of one worker for one image [time]: to read it, and to transform it. The rates are [1/time]."""
+def solve_costs(rates, batch_size, workers):
+    """Two times of one worker for one image [time]: to read it, to transform it. `rates` is {what is cached: [1/time]}."""
     ### BEGIN SOLUTION
     share = workers / batch_size
-    return share * (1 / nothing - 1 / raw_sample), share / raw_sample
+    return share * (1 / rates["nothing"] - 1 / rates["raw sample"]), share / rates["raw sample"]
     ### END SOLUTION
 
 # %% role="test" id="solve-costs-test" points=6
-credit, easy = Credit(6), (Q_("0.8 / s"), Q_("2 / s"), Q_("4 / s"), 100, 5)
+credit = Credit(6)
+easy = {"nothing": Q_("0.8 / s"), "raw sample": Q_("2 / s"), "processed sample": Q_("4 / s")}, 100, 5
 credit.part(2, "reading", lambda: check(solve_costs(*easy)[0], Q_("37.5 ms"), what="The time to read", mistakes={
     "With nothing cached a worker reads and transforms: take the transforms away.": Q_("62.5 ms"),
     "A batch has 100 images.": Q_("3.75 s"),
-    "Five workers share the batch, so each image keeps one of them for longer than that.": Q_("7.5 ms"),
-}))
+    "Five workers share the batch, so each image keeps one of them for longer than that.": Q_("7.5 ms")}))
 credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"), what="The time to transform", mistakes={
     "That is what transforms add. The rest of what they cost hides behind the accelerator.": Q_("12.5 ms"),
     "A batch has 100 images, not one.": Q_("2.5 s"),
     "Five workers share the batch: in the time of a batch each has only its share of the images.": Q_("5 ms"),
 }))
 ### BEGIN HIDDEN TESTS
-real = Q_("0.89 / s"), Q_("1.72 / s"), Q_("3.23 / s"), 256, 4
+real = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed sample": Q_("3.23 / s")}, 256, 4
 read_cost = Q_((1 / 0.89 - 1 / 1.72) * 1000 * 4 / 256, "ms")
 work = Q_(1000 * 4 / 256 / 1.72, "ms")
 credit.part(1, "the article's reading", lambda: check(solve_costs(*real)[0], read_cost, what="The time to read"))
@@ -378,16 +381,16 @@ def steps_per_second(read, transform, batch_size, workers, accelerator_step):
     ### END SOLUTION
 
 # %% role="test" id="predict-rate-test" points=6
-slow = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
-check(slow, Q_("5 / s"), what="the rate behind slow workers", mistakes={
+busy = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
+check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
     "That takes the slowest of three. Reading and transforming share the workers, so they add.": Q_(1 / 0.12, "1/s"),
     "You added the accelerator's time, and it overlaps with the workers'.": Q_(1 / 0.31, "1/s"),
     "The slower side sets the pace, not the faster.": Q_(1 / 0.11, "1/s"),
     "Five workers share the batch.": Q_("1 / s"),
     "That is images a second, not steps.": Q_("500 / s"),
 })
-quick = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
-check(quick, Q_("10 / s"), what="the rate of quick workers", mistakes={
+idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
+check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
     "However quick the workers are, the accelerator needs its time.": Q_(1 / 0.06, "1/s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -440,8 +443,9 @@ def show_solved():
     eight_rows()
     batch = {"compute": 1000 / 3.45, "copy": copy, "overhead": overhead}
     image = {"read": read / 64, "transform": transform / 64, "faster transform": faster / 64}
-    table(["for a batch", "in all"], [[part, Q_(time, "ms")] for part, time in batch.items()])
-    table(["for an image", "in one worker"], [[part, Q_(time, "ms")] for part, time in image.items()])
+    for each, headers in ((batch, ["for a batch", "in all"]), (image, ["for an image", "in one worker"])):
+        print()
+        table(headers, [[part, Q_(time, "ms")] for part, time in each.items()])
     say("The transforms cost more than reading, although the ladder says that reading adds twice as much.")
 
 
@@ -557,7 +561,7 @@ def leads(first, first_error, second, second_error):
 # %% role="test" id="leads-test" points=4
 first, second, other = Q_("30 ms"), Q_("3 ms"), Q_("4 ms")
 check(leads(first, second, Q_("19 ms"), other), True, what="30 ± 3 ms against 19 ± 4 ms", mistakes={
-    "Independent errors partly cancel: they add as squares, and then the root.": False,
+    "The lead is 11 ms. Did you add the errors as they are? Take the root of the sum of their squares.": False,
 })
 check(leads(first, second, Q_("22 ms"), other), False, what="30 ± 3 ms against 22 ± 4 ms", mistakes={
     "It is ahead, but not by more than twice the error of the difference.": True,

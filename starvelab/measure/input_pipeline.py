@@ -164,7 +164,10 @@ def _checked(given: Any) -> tuple[Stage, ...]:
     order = [PARTS.index(stage.part) for stage in stages]
     if not stages or order != sorted(order):
         came = ", ".join(f"{stage.name} ({stage.part})" for stage in stages) or "none"
-        raise InputError(f"There must be stages, those that decode before those that transform, got {came}.")
+        raise InputError(
+            f"There must be stages, those that decode before those that transform, got {came}. "
+            "Put them in that order."
+        )
     taken = Counter(["read", "collate", *(stage.name for stage in stages)])
     for name, count in taken.items():
         if count > 1:

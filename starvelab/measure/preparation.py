@@ -50,7 +50,9 @@ class Stage:
 
     def __post_init__(self) -> None:
         if self.part not in SAMPLE_PARTS[1:]:
-            raise InputError(f"The part of a stage must be decode or transform, got {self.part!r:.80}.")
+            raise InputError(
+                f"The part of a stage must be decode or transform, got {self.part!r:.80}. Pass one of these."
+            )
         if not callable(self.function):
             raise InputError(
                 f"A stage needs a function of a sample, got {self.function!r:.80}. "

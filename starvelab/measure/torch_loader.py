@@ -129,7 +129,10 @@ class _Dataset(Dataset):
 
 def _joined(samples: list[Any]) -> Any:
     try:
-        return default_collate(samples)
+        with warnings.catch_warnings():
+            # Of an array that was made from an image or from bytes; joining copies it anyway.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return default_collate(samples)
     except (RuntimeError, TypeError) as error:
         raise InputError(
             f"All samples of a batch must have one shape and type, and be arrays or tensors: {error}. "

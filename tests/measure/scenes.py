@@ -1,0 +1,66 @@
+"""Small images, and pipelines over them whose own work takes no time worth mentioning.
+
+Functions are made inside functions, so that they travel to a worker by value and no worker imports a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from starvelab.measure import InputPipeline, Samples, Stage, VirtualAccelerator
+
+STORED = 1000  # bytes of each
+
+
+def tiny_samples(home: Path, count: int = 8) -> Samples:
+    """Files of one size that are no images: most pipelines here do not look at what they read."""
+    paths = tuple(home / f"{number}.jpg" for number in range(count))
+    for path in paths:
+        path.write_bytes(bytes(STORED))
+    return Samples("tiny", paths)
+
+
+def images(home: Path, *sides: int) -> Path:
+    """A folder of grey squares."""
+    home.mkdir(exist_ok=True)
+    for number, side in enumerate(sides):
+        Image.new("RGB", (side, side), "grey").save(home / f"{number}.png")
+    return home
+
+
+def zeros() -> Stage:
+    """A stage that makes the same small array of anything."""
+
+    def blank(raw: Any) -> np.ndarray:
+        return np.zeros((3, 4, 4), np.uint8)
+
+    return Stage("blank", blank)
+
+
+def after(calls: int, act: Callable[[], Any]) -> Stage:
+    """A stage that does something else from its call number `calls` on, counted in each worker."""
+    seen = []
+
+    def work(raw: Any) -> np.ndarray:
+        seen.append(1)
+        if len(seen) > calls:
+            act()
+        return np.zeros((3, 4, 4), np.uint8)
+
+    return Stage("trick", work)
+
+
+def pipeline(home: Path, **changes: Any) -> InputPipeline:
+    """Batches of four, two workers, a step of 5 ms; everything can be changed."""
+    usual = {
+        "samples": tiny_samples(home),
+        "stages": [zeros()],
+        "batch_size": 4,
+        "accelerator": VirtualAccelerator(step_time="5 ms"),
+    }
+    return InputPipeline(**usual | changes)

@@ -1,0 +1,278 @@
+"""Every loader delivers each batch once, in the order it was asked for, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+
+import numpy as np
+import psutil
+import pytest
+
+from starvelab import InputError
+from starvelab.errors import WorkerError
+from starvelab.measure import Stage, VirtualAccelerator, diagnose, loaders, run, torch_loader
+from starvelab.measure.loaders import Shared, open_loader
+from starvelab.measure.stand_ins import VirtualDevice
+
+from .scenes import after, pipeline
+
+LOADERS = ["inline", "threads", "processes", "torch"]
+WITH_WORKERS = LOADERS[1:]
+APART = ["processes", "torch"]
+DIED = {
+    "processes": "A worker process died. Something ended it from outside, most often a lack of memory. Try "
+    "fewer workers, smaller batches, or loader='threads'. In a script, run it below "
+    "if __name__ == '__main__'.",
+    "torch": "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack "
+    "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
+}
+pytestmark = pytest.mark.usefixtures("nothing_stays")
+
+
+def numbered(home):
+    """A pipeline whose samples carry the number of their file."""
+    pipe = pipeline(home, batch_size=2)
+    for number, path in enumerate(pipe.samples.paths):
+        path.write_bytes(bytes([number]))
+
+    def number(raw):
+        return np.frombuffer(raw, np.uint8)
+
+    return pipe.but(stages=[Stage("number", number)])
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
+    opened = open_loader(numbered(tmp_path).but(loader=loader))
+    try:
+        for expected in range(7):
+            delivery = opened.next()
+            first = 2 * expected % 8
+            assert delivery.number == expected
+            assert delivery.worker == (-1 if loader == "inline" else expected % 2)
+            assert np.asarray(delivery.array).ravel().tolist() == [first, first + 1]
+            assert delivery.work.end >= delivery.work.start
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize("loader", WITH_WORKERS)
+def test_no_workers_at_all_is_the_training_loop(tmp_path, loader):
+    opened = open_loader(numbered(tmp_path).but(loader=loader, workers=0))
+    assert (opened.next().worker, opened.workers, opened.ahead) == (-1, 0, 0)
+    opened.close()
+
+
+@pytest.mark.parametrize("loader", WITH_WORKERS)
+def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
+    pipe = numbered(tmp_path)
+
+    def slow_zero(raw):
+        number = np.frombuffer(raw, np.uint8)
+        time.sleep(0.6 if number[0] == 0 else 0)
+        return number
+
+    opened = open_loader(pipe.but(loader=loader, in_order=False, stages=[Stage("number", slow_zero)]))
+    try:
+        came = [opened.next().number for _ in range(4)]
+        while 0 not in came:
+            came.append(opened.next().number)
+    finally:
+        opened.close()
+    assert came[0] != 0
+    assert len(set(came)) == len(came)
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_rung_takes_hold_while_the_loader_runs(tmp_path, loader):
+    opened = open_loader(numbered(tmp_path).but(loader=loader))
+    try:
+        opened.rung = 3
+        rungs = [opened.next().work.rung for _ in range(12)]
+    finally:
+        opened.close()
+    assert rungs[-1] == 3
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_stage_that_raises_is_named_with_its_sample(tmp_path, loader):
+    def fail():
+        raise KeyError("no such label")
+
+    pipe = pipeline(tmp_path, stages=[after(6, fail)], loader=loader)
+    with pytest.raises(InputError) as caught:
+        run(pipe, progress=False)
+    assert "Stage 'trick' failed on" in str(caught.value)
+    assert ".jpg: KeyError: 'no such label'. Try the function on that sample by itself." in str(caught.value)
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_samples_of_differing_shape_are_refused(tmp_path, loader):
+    pipe = pipeline(tmp_path)
+    pipe.samples.path(2).write_bytes(b"short")
+
+    def as_long(raw):
+        return np.frombuffer(raw, np.uint8)
+
+    with pytest.raises(InputError, match="All samples of a batch must have one shape and type"):
+        run(pipe.but(loader=loader, stages=[Stage("bytes", as_long)]), progress=False)
+
+
+@pytest.mark.parametrize("step", ["1 ms", "150 ms"])
+@pytest.mark.parametrize("loader", APART)
+def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
+    # With a long step the loop is somewhere else when it happens.
+    pipe = pipeline(tmp_path, loader=loader, workers=1, stages=[after(22, lambda: os._exit(1))])
+    with pytest.raises(WorkerError) as caught:
+        run(pipe.but(accelerator=VirtualAccelerator(step_time=step)), progress=False)
+    assert str(caught.value) == DIED[loader]
+
+
+@pytest.mark.parametrize("loader", WITH_WORKERS)
+def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
+    # For processes the warning counts from the time they start, so it must be longer than that.
+    monkeypatch.setattr(loaders, "PATIENCE", 6.0 if loader == "processes" else 1.0)
+    monkeypatch.setattr(torch_loader, "PATIENCE", 1.0)
+    monkeypatch.setattr(loaders, "LAST_BATCH", 0.2)
+    wake = threading.Event()  # a thread cannot be ended, so the test wakes it
+    stage = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
+    pipe = pipeline(tmp_path, loader=loader, workers=1, stages=[stage])
+    begun = time.monotonic()
+    with pytest.raises(WorkerError) as caught:
+        run(pipe, progress=False)
+    wake.set()
+    assert time.monotonic() - begun < 40  # and not the 60 that it would have slept
+    if loader == "torch":
+        assert str(caught.value) == DIED["torch"]
+    else:
+        assert "so worker 0 hangs. Try its stages with loader='inline' to see where." in str(caught.value)
+
+
+@pytest.mark.parametrize("drive", [run, diagnose])
+@pytest.mark.parametrize("loader", LOADERS)
+def test_an_interrupt_leaves_nothing_behind(tmp_path, loader, drive):
+    class Interrupted(VirtualDevice):
+        def take(self, batch, *, resident=False):
+            super().take(batch, resident=resident)
+            if len(self.passages) == 5:
+                raise KeyboardInterrupt
+
+    class Accelerator:
+        def open(self, pipe):
+            return Interrupted(VirtualAccelerator(step_time="2 ms"), None)
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(pipeline(tmp_path, loader=loader, accelerator=Accelerator()), progress=False)
+
+
+@pytest.mark.parametrize("loader", APART)
+def test_an_interrupt_while_workers_start_leaves_nothing_behind(tmp_path, loader, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loaders.ProcessLoader, "_send", interrupted)
+    monkeypatch.setattr(torch_loader, "iter", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        open_loader(pipeline(tmp_path, loader=loader))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import numpy as np
+from starvelab.measure import *
+from starvelab.measure import loaders
+loaders._in_memory = lambda size: sys.argv[1]
+
+if __name__ == "__main__":
+    samples = folder(sys.argv[2])
+    def blank(raw):
+        Path(sys.argv[1], "runs").touch()
+        return np.zeros(3)
+    pipe = InputPipeline(samples=samples, batch_size=2, loader=sys.argv[3], stages=[Stage("blank", blank)])
+    run(pipe, seconds="60 s", progress=False)
+"""
+
+
+@pytest.mark.parametrize("loader", APART)
+def test_ctrl_c_in_a_terminal_ends_workers_and_program(tmp_path, nothing_stays, loader):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    _ = pipeline(tmp_path)  # its files are the samples
+    command = [sys.executable, str(tmp_path / "program.py"), str(nothing_stays), str(tmp_path), loader]
+    # A group of its own, as a terminal has it: an interrupt reaches every process in it.
+    program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (nothing_stays / "runs").exists() and program.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    workers = psutil.Process(program.pid).children(recursive=True)
+    assert workers
+    os.killpg(program.pid, signal.SIGINT)
+    _, said = program.communicate(timeout=30)
+    assert program.returncode != 0
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
+
+
+@pytest.mark.parametrize("loader", APART)
+def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
+    lock = threading.Lock()
+
+    def locked(raw):
+        with lock:
+            return np.zeros(3)
+
+    with pytest.raises(InputError) as caught:
+        open_loader(pipeline(tmp_path, loader=loader, stages=[Stage("locked", locked)]))
+    assert str(caught.value) == (
+        "Stages must be such that they can be sent to another process, and cannot pickle '_thread.lock' "
+        "object. Take locks, open files and generators out of them, or loader='threads'."
+    )
+
+
+def test_a_full_shared_memory_shows_before_anything_runs(tmp_path, monkeypatch):
+    def full(file, start, size):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(WorkerError) as caught:
+        open_loader(pipeline(tmp_path, loader="processes"))
+    said = str(caught.value)
+    assert said.startswith("Worker processes need 0 MB of shared memory for their batches, and ")
+    assert said.endswith(
+        "has no room: No space left on device. Send uint8, take smaller batches, or loader='threads'."
+    )
+
+
+def test_without_room_in_memory_batches_go_through_files(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    monkeypatch.setattr(os.path, "isdir", lambda path: True)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10_000))
+    assert loaders._in_memory(1_000) == "/dev/shm"
+    assert loaders._in_memory(9_500) is None
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)
+    assert loaders._in_memory(1_000) is None
+
+
+def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate")
+    shared = Shared(5000, slots=1, workers=2)
+    assert (shared.folder / "ring").stat().st_size == 5000
+    assert len(shared.control) == 4
+    shared.close()
+
+
+def test_an_unknown_process_number_needs_no_ending():
+    shared = Shared(10, slots=1, workers=2)
+    shared.control[Shared.PIDS] = 2**22 + 1  # above the highest that Linux gives
+    shared.end_workers(patience=0.1)
+    shared.close()
