@@ -58,17 +58,19 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str 
 
 
 class Shown:
-    """A result that shows itself as a table: give it a `summary` in one line, `headers` and `rows`."""
+    """A result that shows itself as a table: a `summary`, `headers` and `rows`, and below them a `note`."""
 
     summary: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    note = ""
 
     def __repr__(self) -> str:
-        return f"{self.summary}\n{to_text(self.headers, self.rows)}"
+        return "\n".join(filter(None, (self.summary, to_text(self.headers, self.rows), self.note)))
 
     def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows, caption=self.summary)
+        below = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return to_html(self.headers, self.rows, caption=self.summary) + below
 
 
 def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

@@ -167,10 +167,13 @@ cores = usable_cores(physical=True)
 info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(), usable_and_physical=cores)
 
 # %%
-predict("past-cores", unit="%", question="One worker for each physical core delivers 100 %. How many percent do two for each core?")
+predict("past-cores", unit="%",
+        question="One worker for each physical core delivers 100 %. How many percent do two for each core?")
 
 # %%
-limit = min(cores, 8)  # more than that would take its time to start
+limit = min(cores, 16)  # more than that would take their time to start
+if cores > limit:
+    print(f"This machine has more cores than we start workers for: {2 * limit} workers may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
 several = {count: measured(pipe.but(loader="processes", workers=count)) for count in counts}
 several[1] = one_worker["processes"]
@@ -284,7 +287,7 @@ def throughput(done, batch_size, workers, warm_up):
 # %% role="test" id="record-throughput-test" points=7
 three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350, 1460, 1465]
 check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"), what="the throughput of three workers", mistakes={
-    "That counts a burst too many: is your stretch a multiple of the workers?": Q_(16 * 7 / 0.245, "img/s"),
+    "It ends inside a burst: is your stretch a multiple of the workers?": Q_(16 * 7 / 0.245, "img/s"),
     "You counted marks. Between 8 marks lie 7 batches.": Q_(16 * 8 / 0.245, "img/s"),
     "From one mark to a mark 6 batches later, 6 batches were done.": Q_(16 * 7 / 0.24, "img/s"),
     "The start-up is in it: count from the end of a batch, not from the start of the run.": Q_(16 * 14 / 1.465, "img/s"),
@@ -333,7 +336,7 @@ reveal("past-cores", then=show_steps)
 
 # %% role="answer" id="stall"
 def stall(step_time, throughput, batch_size):
-    """Waiting share [a plain number from 0 to 1]; `step_time` is [time], `throughput` [sample/time], `batch_size` a number."""
+    """Waiting share [a plain number from 0 to 1]; `step_time` is [time], `throughput` [sample/time]."""
     ### BEGIN SOLUTION
     period = Q_(batch_size, "img") / throughput
     return (1 - step_time / period).to("").magnitude
@@ -434,13 +437,13 @@ record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
 check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits", mistakes={
     "That is the loop, waiting in next().": 1.0,
     "That is the busy share.": 5 / 6,
+    "That is a percentage; return a share from 0 to 1.": 100 / 6,
     "You compared the gaps with the steps; compare them with the whole stretch.": 0.2,
     "Start the clock with the first step: before that, nothing could run.": 120 / 220,
 })
 slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 100, 130]
 check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
-    "Here next() takes no time, and the accelerator waits all the same: for a copy.": 0.0,
-})
+    "Here next() takes no time, and the accelerator waits all the same: for a copy.": 0.0})
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
 check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
@@ -495,12 +498,12 @@ def show_model():
 reveal("past-cores", then=show_model)
 
 # %% [markdown]
-# **What to expect.** About 5 % typically, 15 to 20 % at worst on a shared machine; further off only where the last
-# column names a culprit. Trials with 74 runs of this package's prototype, on a shared machine of two cores, had half of
-# the predictions within 4.5 % and nine in ten within 16.2 %. It is mostly not the structure of the model that is off:
-# two calibrations a minute apart differ by several per cent by themselves, because other programs come and go and
-# processors change their clock. So calibrate again before you doubt the rule. A model that is right to a few per cent
-# tells 2x from 1x, and that is what it is for. It settles no argument about 3 %.
+# **What to expect.** About 5 % typically, 15 to 20 % at worst on a shared machine: trials with 74 runs of this package's
+# prototype, on a shared machine of two cores, had half of the predictions within 4.5 % and nine in ten within 16.2 %.
+# Further off are those where other programs took the cores, either in a run (the last column says so) or while calibrating
+# (nothing says so: run that cell again). It is mostly not the structure of the model that is off: two calibrations a minute
+# apart differ by several per cent by themselves, because other programs come and go and processors change their clock.
+# A model that is right to a few per cent tells 2x from 1x, and that is what it is for. It settles no argument about 3 %.
 #
 # Here is the model with *your* calibration. What would four workers do on eight cores?
 

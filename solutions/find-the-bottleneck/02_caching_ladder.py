@@ -268,8 +268,9 @@ def draw(decode=start["decode"], transform=start["transform"], workers=2, step=s
     scale = 330 / max(each.values())
     bars = "".join(bar(i, part, cost, found.evidence[part].m_as("ms"), scale)
                    for i, (part, cost) in enumerate(each.items()))
-    picture = svg.frame(bars, height=180, title=found.summary.split(" To try")[0], description=str(each))
-    return Drawing(picture, found.summary.split(" To try")[0], found.headers, found.rows)
+    said = found.summary
+    told = ", ".join(f"{part} costs {cost:.1f} ms" for part, cost in each.items())
+    return Drawing(svg.frame(bars, height=180, title=said, description=told), said, found.headers, found.rows)
 
 # %%
 explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")), transform=(Q_("0 ms"), Q_("8 ms")),
@@ -326,13 +327,13 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 # <details><summary>Hint 2</summary>
 #
 # If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image. You do not need all
-# arguments.
+# three rates.
 #
 # </details>
 
 # %% role="answer" id="solve-costs"
 def solve_costs(rates, batch_size, workers):
-    """Two times of one worker for one image [time]: to read it, to transform it. `rates` is {what is cached: [1/time]}."""
+    """Times [time] of one worker to read and to transform an image; `rates` is {what is cached: [1/time]}."""
     ### BEGIN SOLUTION
     share = workers / batch_size
     return share * (1 / rates["nothing"] - 1 / rates["raw sample"]), share / rates["raw sample"]
@@ -585,7 +586,7 @@ check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0
 # %%
 tipped = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms", "transform": "2.9 ms"}))
 quicker = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms", "transform": "2.3 ms"}))
-say(tipped.summary.split(" To try")[0])
+say(tipped.summary)
 print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.stall:.1f} % of the time.")
 
 # %% [markdown]
@@ -597,8 +598,8 @@ print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.sta
 # - **Work may depend on the data.** A model that skips padding, or one with routing between experts, computes
 #   differently on one batch over and over than on all the data. Then the last rung is no upper bound.
 #
-# And a third of our own: **a rung that is cached takes memory, and memory is a resource too.** A cache that does not
-# fit makes a ladder of swapping.
+# And one of our own: **a rung that is cached takes memory, and memory is a resource too.** A cache that does not fit
+# makes a ladder of swapping.
 #
 # ## In your own words
 #

@@ -31,7 +31,6 @@ from starvelab.checks import check
 from starvelab.levers import levers_for
 from starvelab.measure import PARTS, InputPipeline, Stage, VirtualAccelerator, diagnose, photo_stages, photos, run
 from starvelab.show import loader_timeline, svg, table
-from starvelab.show.looks import COLOURS
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent, to_html
 from starvelab.widgets import Drawing, explore, predict, reveal
@@ -182,33 +181,7 @@ def job(workers=4, prefetch=2, batch_size=64, in_order=True, packed_in_shards=Fa
 # %% [markdown]
 # The picture always shows 600 ms: more boxes in the lowest lane are more batches trained on, and
 # where it is hatched the accelerator waits. The sentence beneath tells of 80
-# batches. (The next three cells only draw.)
-
-# %%
-def box(lane, start, end, name):
-    start, end = max(start, 0.0), min(end, 600.0)
-    return "" if end <= start else (f'<rect x="{110 + 0.86 * start:.1f}" y="{8 + 18 * lane}" height="14" '
-                                    f'width="{max(0.86 * (end - start) - 1.5, 0.8):.1f}" fill="{COLOURS[name]}"/>')
-
-
-def label(lane, text):
-    return f'<text x="102" y="{20 + 18 * lane}" text-anchor="end" font-size="12">{text}</text>'
-
-
-HATCH = ('<defs><pattern id="waits" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
-         'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>')
-
-# %%
-def lanes(trace, workers):
-    t = trace  # times of all its batches, ms
-    boxes = [box(*one, "CPU") for one in zip(t.worker, t.prepare_start, t.prepared, strict=True)]
-    boxes += [box(workers, *one, "link") for one in zip(t.copy_start, t.copied, strict=True)]
-    boxes += [box(workers + 1, *one, "accelerator") for one in zip(t.step_start, t.step_end, strict=True)]
-    lanes = [*(f"worker {w + 1}" for w in range(workers)), "copy", "accelerator"]
-    names = [label(lane, name) for lane, name in enumerate(lanes)]
-    gaps = f'{HATCH}<rect x="110" y="{26 + 18 * workers}" width="516" height="14" fill="url(#waits)"/>'
-    return svg.frame(gaps + "".join(boxes + names), height=50 + 18 * workers, title=f"600 ms, {workers} workers",
-                     description=f"The accelerator is busy {percent(trace.utilization)}; hatched: it waits.")
+# batches.
 
 # %%
 def draw(workers=4, prefetch=2, batch_size=64, **switches):
@@ -218,7 +191,7 @@ def draw(workers=4, prefetch=2, batch_size=64, **switches):
     rows = [["a worker's batch", own], ["... shared by all workers", own / loader.workers], ["copy", loader.copy_time],
             ["step", loader.step_time], ["the loop itself", loader.fetch_time]]
     said = f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy {percent(trace.utilization)} of the time."
-    return Drawing(lanes(trace, loader.workers), said, headers=["for a batch", "time"], rows=rows)
+    return Drawing(svg.loader_lanes(trace), said, headers=["for a batch", "time"], rows=rows)
 
 # %%
 explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4], batch_size=[32, 64, 128, 256],

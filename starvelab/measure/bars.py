@@ -5,12 +5,18 @@ It counts seconds; what is done in them is written beside it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm.auto import tqdm
 
 
-def time_bar(seconds: float, *, shown: bool) -> Any:
-    """A bar of so many seconds, to be updated by those that have passed; it goes away when they have."""
+@contextmanager
+def time_bar(seconds: float, *, shown: bool) -> Iterator[Any]:
+    """A bar of so many seconds, updated by those that passed; it goes away when all is done."""
     form = "{bar} {n:.0f} of {total:.0f} s"
-    return tqdm(total=seconds, bar_format=form, ncols=60, leave=False, disable=not shown)
+    with tqdm(total=seconds, bar_format=form, leave=False, disable=not shown) as bar:
+        yield bar
+        # A notebook keeps a bar that is not full, in red.
+        bar.update(max(0.0, seconds - bar.n))

@@ -25,6 +25,7 @@ from .run import description
 SLIGHT, SEVERE = 0.05, 0.20
 # By how much the culprit must lead, in standard errors of the difference.
 LEAD = 2.0
+MOST_TRIES = 4  # levers that the short form names
 TOP = CACHED.index("device batch")
 
 
@@ -94,8 +95,12 @@ class Finding(Shown):
             named = f"The culprit is {self.culprit}, which adds {cost} to each batch"
             named += f"; next comes {self.runner_up}." if self.runner_up else "."
         doubt = "" if self.confident else f" Not certain: {self.reason}."
-        tries = "; ".join(lever.name for lever in self.levers[:4])
-        return f"{stall} {named}{doubt}" + (f" To try: {tries}." if tries else "")
+        return f"{stall} {named}{doubt}"
+
+    @property
+    def note(self) -> str:
+        """What to try next, in one line."""
+        return f"To try: {'; '.join(lever.name for lever in self.levers[:MOST_TRIES])}."
 
 
 def diagnose(
@@ -120,6 +125,11 @@ def diagnose(
     Raises
     ------
     InputError, UnknownNameError, WorkerError
+
+    Notes
+    -----
+    What a part adds is what caching it saves once all parts before it are cached. While the accelerator or a
+    slower part hides some of a part's work, that share does not show: mend the culprit, and diagnose again.
 
     Examples
     --------

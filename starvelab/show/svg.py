@@ -14,6 +14,7 @@ import numpy as np
 from ..analysis.schedule import one_step
 from ..errors import InputError
 from ..pipeline import CALLED
+from ..simulate import Trace
 from ..stages.single_node import SingleNodeResult
 from ..tables import percent
 from ..units import format_number, format_quantity
@@ -21,6 +22,7 @@ from .looks import COLOURS, PART_COLOURS
 
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 _WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
+_LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
 _FIGURES = _LEFT + _BAR + 12  # where figures stand: in a column, so that no line crosses them
 _STYLE = (
     "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
@@ -103,6 +105,77 @@ def step_parts(result: Any) -> str:
         height=y + 44,
         title=f"The largest part of the step is {result.cause}",
         description=f"Parts of one step: {_listed(times)}. The step takes {length}.",
+    )
+
+
+def loader_lanes(trace: Any, *, span: float = 600.0) -> str:
+    """The first `span` milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
+
+    Where the accelerator's lane is hatched it waits; a box is one batch. `show.loader_timeline` has more to
+    say and takes longer.
+
+    Parameters
+    ----------
+    trace : Trace
+    span : float
+        Always the same, so that pictures of two settings compare: more boxes are more batches.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(trace, Trace):
+        raise InputError(
+            f"loader_lanes draws a trace, got {type(trace).__name__}. "
+            "Pass simulate(...).trace() or record.trace."
+        )
+    numbers = sorted({int(worker) for worker in trace.worker})
+    lanes = [
+        *(f"worker {number + 1}" if number >= 0 else "loop" for number in numbers),
+        "copy",
+        "accelerator",
+    ]
+    place = {number: lane for lane, number in enumerate(numbers)}
+    prepared = zip((place[int(w)] for w in trace.worker), trace.prepare_start, trace.prepared, strict=True)
+    boxes = [_box(*one, "CPU", span) for one in prepared]
+    last = len(lanes) - 1
+    boxes += [_box(last - 1, *one, "link", span) for one in zip(trace.copy_start, trace.copied, strict=True)]
+    boxes += [
+        _box(last, *one, "accelerator", span) for one in zip(trace.step_start, trace.step_end, strict=True)
+    ]
+    names = [
+        f'<text x="{_LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'
+        for lane, name in enumerate(lanes)
+    ]
+    # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
+    gaps = (
+        '<defs><pattern id="waits" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
+        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
+        f'<rect x="{_LEFT}" y="{8 + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
+    )
+    end = 14 + _LANE * len(lanes)
+    axis = "".join(
+        f'<text x="{_LEFT + _LANES * i / 4:.0f}" y="{end + 8}" text-anchor="middle" font-size="11">'
+        f"{format_number(span * i / 4)}{' ms' if i == 4 else ''}</text>"
+        for i in range(5)
+    )
+    busy = percent(trace.utilization)
+    return frame(
+        "".join((gaps, *boxes, *names, axis)),
+        height=end + 16,
+        title=f"{format_number(span)} ms of a loader, {len(numbers)} workers; the accelerator is busy {busy}",
+        description="A box is one batch. Where the accelerator's lane is hatched it waits.",
+    )
+
+
+def _box(lane: int, start: float, end: float, name: str, span: float) -> str:
+    """One batch on its lane, if it can be seen."""
+    start, end, scale = max(start, 0.0), min(end, span), _LANES / span
+    if end <= start:
+        return ""
+    return (
+        f'<rect x="{_LEFT + scale * start:.1f}" y="{8 + _LANE * lane}" height="14" '
+        f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{COLOURS[name]}"/>'
     )
 
 

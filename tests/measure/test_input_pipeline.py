@@ -46,7 +46,7 @@ def test_a_misspelt_field_is_told_the_one_that_was_meant(tmp_path):
     with pytest.raises(UnknownNameError) as caught:
         pipeline(tmp_path).but(worker=3)
     assert str(caught.value) == "An input pipeline has no field 'worker'. Did you mean workers?"
-    with pytest.raises(UnknownNameError, match="no field 'gpu'. There is: samples, stages, batch_size"):
+    with pytest.raises(UnknownNameError, match=r"no field 'gpu'\. There is: samples, stages, batch_size"):
         pipeline(tmp_path).but(gpu=3)
 
 

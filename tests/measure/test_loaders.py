@@ -35,6 +35,7 @@ DIED = {
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
 pytestmark = pytest.mark.usefixtures("nothing_stays")
+in_memory = loaders._in_memory  # which that fixture replaces
 
 
 def numbered(home):
@@ -138,8 +139,7 @@ def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
 
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
-    # For processes the warning counts from the time they start, so it must be longer than that.
-    monkeypatch.setattr(loaders, "PATIENCE", 6.0 if loader == "processes" else 1.0)
+    monkeypatch.setattr(loaders, "PATIENCE", 3.0 if loader == "processes" else 1.0)  # processes start slowly
     monkeypatch.setattr(torch_loader, "PATIENCE", 1.0)
     monkeypatch.setattr(loaders, "LAST_BATCH", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
@@ -185,7 +185,7 @@ def test_an_interrupt_while_workers_start_leaves_nothing_behind(tmp_path, loader
 
 
 PROGRAM = """
-import sys
+import os, sys
 from pathlib import Path
 import numpy as np
 from starvelab.measure import *
@@ -195,7 +195,7 @@ loaders._in_memory = lambda size: sys.argv[1]
 if __name__ == "__main__":
     samples = folder(sys.argv[2])
     def blank(raw):
-        Path(sys.argv[1], "runs").touch()
+        Path(sys.argv[1], f"runs-{os.getpid()}").touch()
         return np.zeros(3)
     pipe = InputPipeline(samples=samples, batch_size=2, loader=sys.argv[3], stages=[Stage("blank", blank)])
     run(pipe, seconds="60 s", progress=False)
@@ -209,13 +209,16 @@ def test_ctrl_c_in_a_terminal_ends_workers_and_program(tmp_path, nothing_stays, 
     command = [sys.executable, str(tmp_path / "program.py"), str(nothing_stays), str(tmp_path), loader]
     # A group of its own, as a terminal has it: an interrupt reaches every process in it.
     program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not (nothing_stays / "runs").exists() and program.poll() is None:
-        time.sleep(0.05)
-    time.sleep(1.0)
-    workers = psutil.Process(program.pid).children(recursive=True)
-    assert workers
-    os.killpg(program.pid, signal.SIGINT)
-    _, said = program.communicate(timeout=30)
+    try:
+        # The program itself and two workers.
+        while len(list(nothing_stays.glob("runs-*"))) < 3 and program.poll() is None:
+            time.sleep(0.05)
+        workers = psutil.Process(program.pid).children(recursive=True)
+        os.killpg(program.pid, signal.SIGINT)
+        _, said = program.communicate(timeout=30)
+    finally:
+        program.kill()
+    assert len(workers) >= 2
     assert program.returncode != 0
     assert said.rstrip().endswith("KeyboardInterrupt")
     assert psutil.wait_procs(workers, timeout=10)[1] == []
@@ -252,15 +255,14 @@ def test_a_full_shared_memory_shows_before_anything_runs(tmp_path, monkeypatch):
 
 
 def test_without_room_in_memory_batches_go_through_files(tmp_path, monkeypatch):
-    monkeypatch.undo()
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(os, "access", lambda path, mode: True)
     monkeypatch.setattr(os.path, "isdir", lambda path: True)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10_000))
-    assert loaders._in_memory(1_000) == "/dev/shm"
-    assert loaders._in_memory(9_500) is None
+    assert in_memory(1_000) == "/dev/shm"
+    assert in_memory(9_500) is None
     monkeypatch.setattr(os.path, "isdir", lambda path: False)
-    assert loaders._in_memory(1_000) is None
+    assert in_memory(1_000) is None
 
 
 def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,8 @@ from matplotlib.textpath import TextPath
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, SingleNodeModel, Storage
 from starvelab.show import svg
+from starvelab.show.looks import COLOURS
+from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -168,3 +171,36 @@ def test_a_sweep_is_refused():
 def test_parts_of_what_is_no_step_are_refused():
     with pytest.raises(InputError, match="got Step"):
         svg.step_parts(PIPE.solve())
+
+
+def lanes(**changes):
+    loader = Loader(step_time="20 ms", prepare_time="30 ms", copy_time="5 ms").but(**changes)
+    return svg.loader_lanes(simulate(loader, batches=60).trace())
+
+
+def test_a_loader_has_a_lane_for_each_worker_its_copies_and_its_accelerator():
+    picture = lanes(workers=3)
+    for name in ("worker 1", "worker 2", "worker 3", "copy", "accelerator"):
+        assert f">{name}</text>" in picture
+    assert ">worker 4</text>" not in picture
+
+
+def test_a_loop_that_prepares_by_itself_has_a_lane_too():
+    assert ">loop</text>" in lanes(workers=0)
+
+
+def test_a_faster_loader_shows_more_boxes_in_the_same_time():
+    def boxes(picture):
+        return picture.count(f'fill="{COLOURS["accelerator"]}"')
+
+    assert boxes(lanes(workers=4)) > boxes(lanes(workers=1)) > 10
+
+
+def test_lanes_end_where_the_picture_ends():
+    for x, width in re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)" fill="#', lanes(workers=2)):
+        assert 110 <= float(x) <= float(x) + float(width) <= 611
+
+
+def test_lanes_are_drawn_of_a_trace():
+    with pytest.raises(InputError, match=r"loader_lanes draws a trace, got int. Pass simulate"):
+        svg.loader_lanes(7)

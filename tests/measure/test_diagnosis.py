@@ -1,0 +1,309 @@
+"""A diagnosis names the part that costs most, and says when it is not sure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import Q_, InputError, UnknownNameError
+from starvelab.measure import (
+    PARTS,
+    Finding,
+    SimulatedClock,
+    VirtualAccelerator,
+    VirtualLink,
+    VirtualStorage,
+    diagnose,
+)
+from starvelab.measure.diagnosis import _conclude
+from starvelab.measure.ladder import CACHED, Ladder, part_between
+from starvelab.measure.quality import Quality
+
+from .scenes import pipeline
+
+# Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
+ARTICLE = {
+    "nothing": "0.89 / s",
+    "raw sample": "1.72 / s",
+    "processed sample": "3.23 / s",
+    "host batch": "3.33 / s",
+    "device batch": "3.45 / s",
+}
+ENDS = {"nothing": "100 ms", "device batch": "30 ms"}
+
+
+def ladder(*levels, rounds=8, noise=0.0, load=0.0, spread=0.0, rungs=None):
+    """Periods around those levels [ms], half of them above and half below."""
+    sign = np.resize([1.0, -1.0], rounds)
+    blocks = tuple(level + noise * sign for level in levels)
+    return Ladder(rungs or tuple(range(len(levels))), blocks, Quality(load, spread, rounds), 8.0)
+
+
+def found(*levels, **options):
+    return _conclude(ladder(*levels, **options), "measured")
+
+
+# --- typed in ---
+
+
+def test_the_article_s_table_names_reading_before_decoding_and_transforming():
+    finding = diagnose(ARTICLE)
+    assert (finding.culprit, finding.runner_up) == ("read", "decode + transform")
+    # 1/0.89 - 1/1.72 and 1/1.72 - 1/3.23 of a second.
+    assert finding.evidence["read"].m_as("ms") == pytest.approx(542.2, abs=0.05)
+    assert finding.evidence["decode + transform"].m_as("ms") == pytest.approx(271.8, abs=0.05)
+    assert finding.stall == pytest.approx(1 - 0.89 / 3.45)
+    assert finding.verdict == "highly input-bound"
+    assert finding.confident
+    assert finding.source == "typed in"
+
+
+def test_times_and_rates_say_the_same():
+    times = {name: Q_(1e3 / float(rate.split()[0]), "ms") for name, rate in ARTICLE.items()}
+    assert diagnose(times).evidence["read"].m_as("ms") == pytest.approx(
+        diagnose(ARTICLE).evidence["read"].m_as("ms")
+    )
+
+
+def test_two_rungs_are_enough_for_all_parts_together():
+    assert diagnose(ENDS).culprit == "read + decode + transform + collate + copy"
+
+
+def test_a_rung_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownNameError) as caught:
+        diagnose(ENDS | {"jpeg": "50 ms"})
+    assert str(caught.value) == (
+        "No rung is called 'jpeg'. There is: nothing, raw sample, decoded sample, processed sample, "
+        "host batch, device batch."
+    )
+
+
+@pytest.mark.parametrize("end", ["nothing", "device batch"])
+def test_a_ladder_needs_both_ends(end):
+    with pytest.raises(InputError) as caught:
+        diagnose({name: time for name, time in ENDS.items() if name != end})
+    assert str(caught.value) == (
+        "A ladder needs its ends, with nothing cached and with a device batch, and "
+        f"{end!r} is missing. Measure that one too."
+    )
+
+
+@pytest.mark.parametrize(("value", "came"), [("3 GB", "3 GB"), (0.89, "0.89"), (Q_(3, "img/s"), "3 img/s")])
+def test_a_rate_is_steps_or_time(value, came):
+    with pytest.raises(InputError) as caught:
+        diagnose(ENDS | {"nothing": value})
+    assert str(caught.value) == (
+        f"'nothing' must be steps in a second or the time of a step, got {came}. "
+        'Write for example "0.89 / s" or "1.12 s".'
+    )
+
+
+def test_a_rate_is_positive():
+    with pytest.raises(InputError, match="nothing must be finite and positive, got 0 ms"):
+        diagnose(ENDS | {"nothing": "0 ms"})
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=6, max_size=6))
+def test_whatever_was_measured_the_largest_drop_is_named(times):
+    periods = np.sort(times)[::-1] + 1.0
+    finding = diagnose({name: Q_(float(ms), "ms") for name, ms in zip(CACHED, periods, strict=True)})
+    drops = periods[:-1] - periods[1:]
+    assert 0 <= finding.stall <= 1
+    if finding.stall >= 0.05:
+        assert finding.evidence[finding.culprit].m_as("ms") == pytest.approx(drops.max())
+    else:
+        assert finding.culprit == "compute"
+    assert list(finding.evidence) == list(PARTS)
+    total = sum(ms.m_as("ms") for ms in finding.evidence.values())
+    assert total == pytest.approx(periods[0])
+
+
+# --- what is concluded from a ladder ---
+
+
+def test_the_largest_drop_is_the_culprit_and_the_next_the_runner_up():
+    finding = found(100, 95, 50, 30, 30, 28)
+    assert (finding.culprit, finding.runner_up) == ("decode", "transform")
+    assert finding.evidence["decode"] == Q_(45, "ms")
+    assert finding.evidence["compute"] == Q_(28, "ms")
+    assert finding.stall == pytest.approx(0.72)
+    assert finding.confident
+    assert finding.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("levels", "verdict", "culprit"),
+    [
+        ((31, 30, 30, 30, 30, 30), "not input-bound", "compute"),
+        ((32, 30, 30, 30, 30, 30), "moderately input-bound", "read"),
+        ((37, 30, 30, 30, 30, 30), "moderately input-bound", "read"),
+        ((38, 30, 30, 30, 30, 30), "highly input-bound", "read"),
+    ],
+)
+def test_under_five_per_cent_of_stall_computing_is_the_culprit(levels, verdict, culprit):
+    finding = found(*levels)
+    assert (finding.verdict, finding.culprit) == (verdict, culprit)
+
+
+def test_a_tie_within_the_noise_is_no_certainty():
+    finding = found(100, 70, 40, 30, 30, 30, noise=3.0)
+    assert not finding.confident
+    assert finding.reason == "read and decode cost the same within the noise"
+    # The same with little noise, and a clear lead with the same noise.
+    assert found(100, 69, 40, 30, 30, 30, noise=0.1).confident
+    assert found(100, 40, 30, 30, 30, 30, noise=3.0).confident
+
+
+def test_a_tie_is_no_doubt_where_nothing_starves():
+    assert found(31, 30.5, 30, 30, 30, 30, noise=1.0).confident
+
+
+def test_too_few_rounds_are_no_certainty():
+    finding = found(100, 40, 30, 30, 30, 30, rounds=3)
+    assert finding.reason == ("only 3 rounds fitted into 8 s, so give it a longer budget or smaller batches")
+    assert found(100, 40, 30, 30, 30, 30, rounds=4).confident
+
+
+def test_foreign_load_is_no_certainty():
+    finding = found(100, 40, 30, 30, 30, 30, load=0.4)
+    assert finding.reason == "other programs used 40% of the cores"
+    assert " Not certain: other programs used 40% of the cores." in finding.summary
+
+
+def test_several_doubts_are_all_said():
+    finding = found(100, 70, 40, 30, 30, 30, noise=3.0, rounds=2, spread=0.5)
+    assert finding.reason == (
+        "the windows differ by 50% and there were only 2 windows; only 2 rounds fitted into 8 s, so give it "
+        "a longer budget or smaller batches; read and decode cost the same within the noise"
+    )
+
+
+def test_a_runner_up_within_the_noise_is_none():
+    assert found(100, 40, 39, 30, 30, 30, noise=3.0).runner_up == "transform"
+    assert found(100, 32, 31, 30, 30, 30, noise=3.0).runner_up == ""
+
+
+def test_a_rung_that_came_out_slower_counts_as_nothing():
+    finding = found(100, 104, 40, 30, 30, 30)
+    assert finding.evidence["read"] == Q_(0, "ms")
+    assert finding.culprit == "decode"
+
+
+def test_an_outlier_moves_a_median_little():
+    climbed = ladder(100, 40, 30, 30, 30, 30)
+    climbed.periods[5][0] = 900
+    assert _conclude(climbed, "measured").stall == pytest.approx(0.7)
+
+
+def test_rungs_that_are_left_out_join_their_parts():
+    finding = found(100, 60, 30, 30, rungs=(0, 3, 4, 5))
+    assert list(finding.evidence) == ["read + decode + transform", "collate", "copy", "compute"]
+    assert part_between(0, 3) == "read + decode + transform"
+
+
+def test_a_simulated_ladder_has_no_doubts():
+    assert _conclude(ladder(100, 70, 40, 30, 30, 30, rounds=2), "simulated").confident
+
+
+def test_the_error_of_a_median_is_that_of_its_deviation():
+    # Median deviation 2, eight blocks: 1.25 x 1.48 x 2 / sqrt(8).
+    assert ladder(50, noise=2.0).errors[0] == pytest.approx(1.308, abs=1e-3)
+    assert ladder(50, noise=2.0).medians[0] == 50
+
+
+def test_levers_are_those_of_the_culprit():
+    assert all("decode" in lever.parts for lever in found(100, 95, 50, 30, 30, 28).levers)
+    together = found(100, 60, 30, 30, rungs=(0, 3, 4, 5)).levers
+    assert len(set(together)) == len(together)
+    assert {part for lever in together[:3] for part in lever.parts} >= {"read", "decode", "transform"}
+
+
+def test_a_finding_shows_its_evidence():
+    finding = found(100, 95, 50, 30, 30, 28)
+    assert finding.summary == (
+        "The accelerator waits 72.0 % of the time: highly input-bound. The culprit is decode, which adds "
+        "45 ms to each batch; next comes transform."
+    )
+    assert finding.note.startswith("To try: ")
+    assert repr(finding).endswith(finding.note)
+    assert [row[0] for row in finding.rows] == list(PARTS)
+    assert [row[2] for row in finding.rows] == list(CACHED)
+    assert "decode" in repr(finding)
+    assert finding._repr_html_().startswith("<table><caption>The accelerator waits 72.0 %")
+
+
+def test_where_nothing_starves_the_finding_says_so():
+    assert (
+        "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
+        in found(31, 30, 30, 30, 30, 30).summary
+    )
+
+
+# --- live ---
+
+
+def live(pipe, culprit):
+    """A live diagnosis; on a busy machine not each is disturbed."""
+    for _ in range(2):
+        finding = diagnose(pipe, budget="2 s", progress=False)
+        if finding.culprit == culprit:
+            break
+    assert isinstance(finding, Finding)
+    assert finding.source == "measured"
+    return finding
+
+
+@pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
+def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
+    storage = VirtualStorage(bandwidth="1 GB/s", latency="10 ms")
+    finding = live(pipeline(tmp_path, loader=loader, storage=storage), "read")
+    assert finding.culprit == "read"
+    assert finding.stall > 0.5
+
+
+@pytest.mark.parametrize("loader", ["threads", "torch"])
+def test_a_slow_link_is_found(tmp_path, nothing_stays, loader):
+    link = VirtualLink(bandwidth="6.4 KB/s")  # 30 ms for a batch
+    finding = live(pipeline(tmp_path, loader=loader, link=link), "copy")
+    assert finding.culprit == "copy"
+
+
+def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
+    finding = live(pipeline(tmp_path, accelerator=VirtualAccelerator(step_time="40 ms")), "compute")
+    assert finding.culprit == "compute"
+    assert finding.verdict == "not input-bound"
+
+
+def test_a_live_diagnosis_says_how_long_it_takes(tmp_path, capsys):
+    diagnose(pipeline(tmp_path), budget="0.1 s")
+    assert capsys.readouterr().out == (
+        "Diagnosing tiny images with 2 workers (threads): about 0.1 s, and its start-up.\n"
+    )
+
+
+# --- what is refused ---
+
+
+def test_a_budget_needs_a_unit(tmp_path):
+    with pytest.raises(InputError, match="budget needs a unit, got the bare int 8"):
+        diagnose(pipeline(tmp_path), budget=8)
+
+
+def test_options_of_a_dataset_do_not_fit_a_pipeline(tmp_path):
+    with pytest.raises(InputError) as caught:
+        diagnose(pipeline(tmp_path), batch_size=3, workers=1)
+    assert str(caught.value) == (
+        "batch_size, workers belong to a dataset, and this is an InputPipeline already. "
+        "Change it with pipe.but(...)."
+    )
+
+
+def test_a_number_cannot_be_diagnosed():
+    with pytest.raises(InputError) as caught:
+        diagnose(5, clock=SimulatedClock())
+    assert str(caught.value) == (
+        "diagnose takes an InputPipeline, a dataset with items and a length, or a mapping of rates, got int. "
+        "Pass one of these."
+    )

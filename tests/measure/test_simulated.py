@@ -1,0 +1,234 @@
+"""Records and diagnoses that a simulated clock works out, each figure derived by hand."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from starvelab import InputError, UnknownNameError
+from starvelab.measure import (
+    PARTS,
+    CudaAccelerator,
+    InputPipeline,
+    SimulatedClock,
+    VirtualAccelerator,
+    VirtualLink,
+    VirtualStorage,
+    diagnose,
+    run,
+)
+
+STEP = VirtualAccelerator(step_time="64 ms")
+PIPE = InputPipeline(accelerator=STEP, workers=2)  # batches of 32
+# 8 ms of CPU work a sample are 256 ms a batch.
+WORK = SimulatedClock({"decode": "5 ms", "transform": "3 ms"})
+IDLE = SimulatedClock()
+
+
+def figures(pipe, clock):
+    """Time between batches [ms], utilisation, share of waiting in next()."""
+    record = run(pipe, clock=clock)
+    return pytest.approx((record.period.m_as("ms"), record.utilization, record.host_wait), rel=1e-9, abs=1e-9)
+
+
+def period(pipe, clock):
+    return run(pipe, clock=clock).period.m_as("ms")
+
+
+def test_two_workers_halve_the_time_of_one():
+    # 256 / 2 = 128 ms. Two batches come together every 256: the loop asks for the third when the first step
+    # is done, after 64, and waits 192 of 256.
+    assert figures(PIPE, WORK) == (128, 0.5, 0.75)
+
+
+def test_enough_workers_leave_the_accelerator_no_wait():
+    # 256 / 8 = 32 ms are less than a step of 64. The loop finds a batch whenever it asks.
+    assert figures(PIPE.but(workers=8), WORK) == (64, 1, 0)
+
+
+def test_any_number_of_workers_divides_the_time_exactly():
+    fast = VirtualAccelerator(step_time="1 ms")
+    for workers in (1, 3, 7, 16, 48, 64):
+        pipe = PIPE.but(workers=workers, accelerator=fast)
+        assert period(pipe, WORK) == pytest.approx(256 / workers)
+        found = diagnose(pipe, clock=WORK)
+        assert found.periods["nothing"].m_as("ms") == pytest.approx(256 / workers)
+        assert found.periods["decoded sample"].m_as("ms") == pytest.approx(96 / workers)
+
+
+def test_a_loop_that_prepares_itself_works_while_the_accelerator_does():
+    assert period(PIPE.but(workers=0), WORK) == pytest.approx(256)
+    assert period(PIPE.but(loader="inline"), WORK) == pytest.approx(256)
+
+
+def test_a_loop_that_waits_for_each_step_does_one_after_the_other():
+    waiting = VirtualAccelerator(step_time="64 ms", in_flight=1)
+    # 256 + 64 = 320, of which the loop prepares for 256.
+    assert figures(PIPE.but(workers=0, accelerator=waiting), WORK) == (320, 0.2, 0.8)
+
+
+def test_a_shared_storage_bounds_any_number_of_workers():
+    # 32 samples of 114.66 KB at 20 MB/s.
+    pipe = PIPE.but(workers=8, storage=VirtualStorage(bandwidth="20 MB/s"))
+    assert period(pipe, IDLE) == pytest.approx(32 * 114.66 / 20, rel=1e-3)
+
+
+def test_latency_keeps_a_worker_and_no_core():
+    # 32 x (8 + 2) / 2; the bytes themselves take next to nothing.
+    slow = VirtualStorage(bandwidth="100 TB/s", latency="2 ms")
+    assert period(PIPE.but(storage=slow), WORK) == pytest.approx(160, rel=1e-4)
+
+
+# 32 x 602,112 bytes over 0.2 GB/s.
+COPY = 32 * 602112 / 0.2e6
+
+
+def copied(*, overlapped=True, in_flight=2):
+    return PIPE.but(
+        workers=8,
+        link=VirtualLink(bandwidth="0.2 GB/s", overlapped=overlapped),
+        accelerator=VirtualAccelerator(step_time="64 ms", in_flight=in_flight),
+    )
+
+
+def test_a_copy_beside_the_step_counts_if_it_is_the_longer_one():
+    assert pytest.approx(96.33792) == COPY
+    assert figures(copied(), IDLE) == (COPY, 64 / COPY, 0)
+
+
+def test_a_copy_in_turn_adds_to_the_step():
+    assert period(copied(overlapped=False), IDLE) == pytest.approx(COPY + 64)
+
+
+def test_a_loop_that_waits_for_each_step_cannot_copy_beside_it():
+    assert period(copied(in_flight=1), IDLE) == pytest.approx(COPY + 64)
+    assert period(copied(in_flight=inf), IDLE) == pytest.approx(COPY)
+
+
+def test_handing_over_takes_the_worker():
+    clock = SimulatedClock(WORK.costs, handover="32 ms")
+    assert period(PIPE, clock) == pytest.approx((256 + 32) / 2)
+
+
+def test_two_workers_on_one_core_are_one():
+    assert period(PIPE, SimulatedClock(WORK.costs, cores=1)) == pytest.approx(256)
+
+
+def test_stragglers_lie_in_reading():
+    clock = SimulatedClock(WORK.costs, straggler_share=0.05, straggler_time="200 ms")
+    assert diagnose(PIPE, clock=clock).culprit == "read"
+
+
+def test_the_same_seed_gives_the_same_record():
+    clock = SimulatedClock(WORK.costs, jitter=0.2, seed=3)
+    assert repr(run(PIPE, clock=clock)) == repr(run(PIPE, clock=clock))
+    other = SimulatedClock(WORK.costs, jitter=0.2, seed=4)
+    assert period(PIPE, clock) != period(PIPE, other)
+
+
+def test_a_record_says_that_it_was_worked_out():
+    record = run(PIPE, clock=WORK)
+    assert record.source == record.trace.source == "simulated"
+    assert record.utilization + record.stall == 1
+    assert {name: time.m_as("ms") for name, time in record.stage_times.items()} == {
+        "decode": 5,
+        "transform": 3,
+    }
+
+
+PLANTED = {
+    "read": (PIPE, SimulatedClock({"read": "20 ms", "decode": "2 ms", "transform": "1 ms"})),
+    "decode": (PIPE, SimulatedClock({"read": "1 ms", "decode": "20 ms", "transform": "2 ms"})),
+    "transform": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "transform": "20 ms"})),
+    "collate": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "collate": "9 ms"})),
+    "copy": (PIPE.but(link=VirtualLink(bandwidth="50 MB/s")), WORK),
+    "compute": (PIPE.but(accelerator=VirtualAccelerator(step_time="200 ms")), WORK),
+}
+
+
+def test_a_longer_run_has_more_batches():
+    # Batches of 128 ms: 100 s hold 781 of them; of a short run there are 40, of a very long one 2000.
+    assert len(run(PIPE, clock=WORK, seconds="100 s").trace) == 781
+    assert len(run(PIPE, clock=WORK, seconds="1 s").trace) == 40
+    assert len(run(PIPE, clock=WORK, seconds="1 h").trace) == 2000
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_each_part_is_found_where_it_was_planted(part, workers):
+    pipe, clock = PLANTED[part]
+    if part == "compute" and workers < 2:
+        pipe = pipe.but(accelerator=VirtualAccelerator(step_time="900 ms"))
+    found = diagnose(pipe.but(workers=workers), clock=clock)
+    assert found.culprit == part
+    assert found.source == "simulated"
+    assert found.confident
+
+
+@pytest.mark.parametrize("part", PARTS[:4])
+def test_a_plant_is_found_through_jitter(part):
+    pipe, clock = PLANTED[part]
+    noisy = SimulatedClock(clock.costs, jitter=0.3, handover="1 ms", cores=2, seed=5)
+    assert diagnose(pipe, clock=noisy).culprit == part
+
+
+costs = st.lists(st.integers(0, 60), min_size=5, max_size=5, unique=True)
+
+
+@settings(max_examples=40)
+@given(costs, st.integers(1, 400))
+def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, step):
+    # In the loop itself, waiting for each step: every cost shows in full.
+    *prepared, copy = times
+    pipe = PIPE.but(
+        batch_size=1,
+        workers=0,
+        accelerator=VirtualAccelerator(step_time=f"{step} ms", in_flight=1),
+        link=VirtualLink(bandwidth=f"{602.112 / copy} MB/s") if copy else None,
+    )
+    clock = SimulatedClock({part: f"{ms} ms" for part, ms in zip(PARTS[:4], prepared, strict=True)})
+    found = diagnose(pipe, clock=clock)
+    assert [found.evidence[part].m_as("ms") for part in PARTS] == pytest.approx([*times, step], abs=1e-6)
+    starved = sum(times) / (sum(times) + step) >= 0.05
+    assert found.culprit == (PARTS[times.index(max(times))] if starved else "compute")
+
+
+@settings(max_examples=40)
+@given(st.permutations([1, 2, 4, 8]), st.integers(1, 12))
+def test_with_any_number_of_workers_the_dearest_part_is_named(times, workers):
+    pipe = PIPE.but(workers=workers, accelerator=VirtualAccelerator(step_time="0.1 ms"))
+    clock = SimulatedClock({part: f"{ms} ms" for part, ms in zip(PARTS[:4], times, strict=True)})
+    found = diagnose(pipe, clock=clock)
+    assert (found.culprit, found.runner_up) == (PARTS[times.index(8)], PARTS[times.index(4)])
+
+
+def test_only_parts_of_a_worker_have_a_time_of_a_sample():
+    with pytest.raises(UnknownNameError) as caught:
+        SimulatedClock({"copy": "3 ms"})
+    assert str(caught.value) == (
+        "A worker's parts are read, decode, transform, collate, got 'copy'. The copy's time comes from the "
+        "link, that of computing from the accelerator."
+    )
+
+
+def test_times_need_their_unit():
+    with pytest.raises(InputError, match="decode needs a unit, got the bare int 3"):
+        SimulatedClock({"decode": 3})
+    with pytest.raises(InputError, match="handover must be finite and not negative, got -1 ms"):
+        SimulatedClock(handover="-1 ms")
+    with pytest.raises(InputError, match="sent_size must be finite and positive, got 0 B"):
+        SimulatedClock(sent_size="0 B")
+    with pytest.raises(InputError, match="cores must be finite and positive, got 0"):
+        run(PIPE, clock=SimulatedClock(cores=0))
+
+
+def test_a_real_gpu_keeps_no_simulated_time():
+    with pytest.raises(InputError) as caught:
+        run(PIPE.but(accelerator=CudaAccelerator()), clock=WORK)
+    assert str(caught.value) == (
+        "A simulated clock needs a VirtualAccelerator, got CudaAccelerator(precision='amp', in_flight=2, "
+        "overlapped=True, device=0). Pass accelerator=VirtualAccelerator(step_time=...)."
+    )
