@@ -1,0 +1,26 @@
+"""Cores are counted as this process may use them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from starvelab.measure import usable_cores
+
+
+def test_there_are_as_many_as_the_process_may_use():
+    assert 1 <= usable_cores(physical=True) <= usable_cores() <= os.cpu_count()
+
+
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset to take cores away")
+@pytest.mark.parametrize("physical", [True, False])
+def test_cores_that_were_taken_away_do_not_count(physical):
+    core = min(os.sched_getaffinity(0))
+    code = f"from starvelab.measure import usable_cores; print(usable_cores(physical={physical}))"
+    command = ["taskset", "-c", str(core), sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"

@@ -1,0 +1,168 @@
+"""Photographs are made once and kept; a folder of one's own serves as well."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from starvelab import InputError
+from starvelab.measure import InputPipeline, VirtualAccelerator, folder, images, photos, run
+from starvelab.measure.images import KINDS, cache_folder
+
+from .scenes import images as squares
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("STARVELAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("size", KINDS)
+def test_photographs_have_their_size(size):
+    # In the cache of the whole run: the largest take a second to make.
+    samples = photos(size, count=2 if size == "5 MB" else None)
+    wanted = float(size.split()[0]) * (1e6 if size.endswith("MB") else 1e3)
+    tolerance = 0.4 if size == "5 MB" else 0.25  # two of them differ more from their mean
+    assert samples.mean_size.m_as("B") == pytest.approx(wanted, rel=tolerance)
+    image = Image.open(io.BytesIO(samples.read(0)))
+    assert (image.format, image.size) == ("JPEG", (KINDS[size].width, KINDS[size].height))
+
+
+def test_photographs_differ_and_go_round():
+    samples = photos(count=3)
+    assert len(samples) == 3
+    assert samples.read(0) != samples.read(1)
+    assert samples.read(5) == samples.read(2)
+    assert repr(samples).startswith("3 images of about 100 KB, ")
+
+
+def test_photographs_are_made_once(cache):
+    first = photos(count=2)
+    made = [path.stat().st_mtime_ns for path in first.paths]
+    again = photos(count=3)
+    assert [path.stat().st_mtime_ns for path in again.paths[:2]] == made
+    assert all(path.is_relative_to(cache) for path in again.paths)
+
+
+def test_the_same_photographs_are_made_everywhere(cache, tmp_path, monkeypatch):
+    first = photos(count=1).read(0)
+    monkeypatch.setenv("STARVELAB_CACHE", str(tmp_path / "another"))
+    assert photos(count=1).read(0) == first
+
+
+def test_two_programs_at_once_make_whole_files(cache):
+    code = "from starvelab.measure import photos; photos(count=6)"
+    programs = [
+        subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, env=os.environ.copy())
+        for _ in range(2)
+    ]
+    for program in programs:
+        _, said = program.communicate(timeout=120)
+        assert program.returncode == 0, said
+    for path in photos(count=6).paths:
+        Image.open(path).load()  # raises where a file is cut off
+    assert sorted(path.name for path in (cache / "photos-100KB-v1").iterdir()) == [
+        f"{number:03d}.jpg" for number in range(6)
+    ]
+
+
+def test_without_the_variable_they_go_to_the_user_s_own_cache(monkeypatch):
+    monkeypatch.delenv("STARVELAB_CACHE")
+    assert cache_folder().name == "starvelab"
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder for what cannot go into the cache."""
+    home = tmp_path / "elsewhere"
+    home.mkdir()
+    monkeypatch.setattr(images, "_temporary_folder", lambda: home)
+    return home
+
+
+def test_a_cache_that_cannot_be_made_is_done_without(tmp_path, monkeypatch, elsewhere):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("STARVELAB_CACHE", str(tmp_path / "file" / "cache"))
+    samples = photos(count=1)
+    assert samples.paths[0].is_relative_to(elsewhere)
+    assert photos(count=1).paths == samples.paths
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(cache, monkeypatch, elsewhere):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert photos(count=1).paths[0].is_relative_to(elsewhere)
+
+
+def test_a_full_cache_that_cannot_be_written_is_used(cache, monkeypatch, elsewhere):
+    kept = photos(count=1).paths
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert photos(count=1).paths == kept
+
+
+def test_the_temporary_folder_is_one_for_the_whole_program_and_ends_with_it(tmp_path):
+    code = "from starvelab.measure.images import _temporary_folder as f; print(f()); assert f() is f()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    made = Path(done.stdout.strip())
+    assert made.parent == tmp_path
+    assert not made.exists()
+
+
+def test_there_are_photographs_of_three_sizes():
+    with pytest.raises(InputError) as caught:
+        photos("1 MB")
+    assert str(caught.value) == (
+        "photos makes images of 100 KB, 500 KB, 5 MB, got '1 MB'. "
+        "Pass one of these, or use folder(...) for images of your own."
+    )
+
+
+def test_at_least_one_photograph_is_made():
+    with pytest.raises(InputError, match="count must be finite and positive, got 0"):
+        photos(count=0)
+
+
+def test_a_folder_holds_images_at_any_depth(tmp_path):
+    squares(tmp_path / "some", 300, 200)
+    squares(tmp_path / "some" / "more", 250)
+    (tmp_path / "some" / "notes.txt").write_text("no image")
+    (tmp_path / "some" / "also.JPG").write_bytes((tmp_path / "some" / "0.png").read_bytes())
+    samples = folder(tmp_path / "some")
+    assert [path.name for path in samples.paths] == ["0.png", "1.png", "also.JPG", "0.png"]
+    assert samples.name == str(tmp_path / "some")
+
+
+def test_images_of_ones_own_run_through_the_usual_stages(tmp_path):
+    pipe = InputPipeline(
+        samples=folder(squares(tmp_path / "own", 300, 250)),
+        batch_size=2,
+        accelerator=VirtualAccelerator(step_time="1 ms"),
+    )
+    record = run(pipe, seconds="0.1 s", progress=False)
+    assert set(record.stage_times) >= {"read", "decode", "crop", "normalise", "collate"}
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    with pytest.raises(InputError) as caught:
+        folder(tmp_path / "nowhere")
+    assert str(caught.value) == (
+        f"folder needs a folder of images, and {tmp_path / 'nowhere'} is none. Pass the path of one."
+    )
+
+
+def test_a_folder_without_images_is_refused(tmp_path):
+    with pytest.raises(InputError) as caught:
+        folder(tmp_path)
+    assert str(caught.value) == (
+        f"folder needs at least one image, and {tmp_path} has none. "
+        "It looks for .jpg, .jpeg, .png, .bmp, .tif, .tiff, .webp."
+    )

@@ -1,0 +1,75 @@
+"""The ladder climbs all rungs in turn, each from what was made under its own rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab.measure import Stage, VirtualAccelerator, ladder
+from starvelab.measure.ladder import CACHED, climb
+from starvelab.measure.session import Session
+
+from .scenes import pipeline, zeros
+
+
+def test_there_is_a_rung_for_each_part():
+    assert CACHED == (
+        "nothing", "raw sample", "decoded sample", "processed sample", "host batch", "device batch",
+    )  # fmt: skip
+
+
+def test_every_rung_is_measured_in_every_round(tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "BLOCK", 0.01)
+    climbed = climb(pipeline(tmp_path), seconds=0.3, rungs=(0, 2, 5), progress=False)
+    assert climbed.rungs == (0, 2, 5)
+    assert {len(periods) for periods in climbed.periods} == {climbed.rounds}
+    assert climbed.rounds >= 2
+    assert climbed.asked == 0.3
+    # Nothing is faster than the accelerator.
+    assert (climbed.medians >= 4.9).all()
+
+
+def test_even_a_budget_that_is_too_short_gives_two_rounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "BLOCK", 0.01)
+    assert climb(pipeline(tmp_path), seconds=0.001, rungs=(0, 5), progress=False).rounds == 2
+
+
+@pytest.mark.parametrize("loader", ["inline", "threads"])
+def test_after_a_change_only_what_was_begun_since_counts(tmp_path, loader):
+    with Session(pipeline(tmp_path, loader=loader)) as session:
+        session.warm_up()
+        begun = None
+        for rung in (1, 4, 1, 5, 1):
+            session.set_rung(rung)
+            session.step()
+            work = session.passed[-1].delivery.work
+            if rung == 1:
+                assert work.rung == 1
+                assert begun is None or work.start > begun
+                begun = work.start
+            else:
+                assert work is None
+
+
+def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):
+    calls = []
+
+    def count(array):
+        calls.append(1)
+        return array
+
+    pipe = pipeline(
+        tmp_path,
+        loader="inline",
+        stages=[zeros(), Stage("count", count)],
+        accelerator=VirtualAccelerator(step_time="1 ms"),
+    )
+    with Session(pipe) as session:
+        session.warm_up()
+        session.set_rung(4)
+        calls.clear()
+        for _ in range(5):
+            session.step()
+        session.set_rung(5)
+        session.step()
+        assert calls == []
+        assert session.kept.shape == (4, 3, 4, 4)

@@ -1,0 +1,53 @@
+"""Functions of a notebook's cell, and of a script, reach workers that have never seen them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from .scenes import images
+
+CELLS = [
+    "import numpy as np\nfrom starvelab.measure import *",
+    """
+def scaled(array):
+    return array / factor
+factor = 255
+pipe = InputPipeline(
+    samples=folder("own"), batch_size=2, accelerator=VirtualAccelerator(step_time="2 ms"),
+    stages=[Stage("as array", lambda raw: np.frombuffer(raw[:60], np.uint8)), Stage("scaled", scaled)],
+)
+""",
+]
+RUNS = """
+record = run(pipe.but(loader={loader!r}), seconds="0.2 s")
+print(sorted(record.stage_times))
+"""
+
+
+@pytest.mark.filterwarnings("default")  # the kernel's own
+def test_functions_of_a_cell_run_in_workers(tmp_path):
+    images(tmp_path / "own", 8, 8)
+    notebook = nbformat.v4.new_notebook()
+    sources = [*CELLS, *(RUNS.format(loader=loader) for loader in ("processes", "torch"))]
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    for cell in notebook.cells[2:]:
+        said = "".join(out.text for out in cell.outputs if out.get("name") == "stdout")
+        assert said.endswith("['as array', 'collate', 'read', 'scaled']\n")
+        assert not [out for out in cell.outputs if out.get("name") == "stderr" and "Error" in out.text]
+
+
+@pytest.mark.parametrize("loader", ["processes", "torch"])
+def test_functions_of_a_script_run_in_workers(tmp_path, loader):
+    images(tmp_path / "own", 8, 8)
+    body = RUNS.format(loader=loader).replace("\n", "\n    ")
+    (tmp_path / "script.py").write_text("\n".join(CELLS) + f'\nif __name__ == "__main__":{body}')
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.endswith("['as array', 'collate', 'read', 'scaled']\n"), done.stderr
