@@ -60,11 +60,14 @@ if stray:
 
 # --- releasing ------------------------------------------------------------------------------------
 c.ClearSolutions.code_stub = {
-    "python": "# YOUR CODE HERE\nraise NotImplementedError(\"not answered yet: replace these two lines\")"
+    "python": '# YOUR CODE HERE\nraise NotImplementedError("not answered yet: replace these two lines")'
 }
 c.ClearSolutions.text_stub = "Your answer here."
 
 # --- grading --------------------------------------------------------------------------------------
+# Live measurements are worked out from one batch: no workers to start, the same on a busy machine, and
+# nothing that is graded depends on them. The kernels inherit it.
+os.environ.setdefault("STARVELAB_CLOCK", "simulated")
 c.Execute.timeout = 60  # seconds a cell; a whole notebook of ours needs less, so this only ends endless loops
 c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
 c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
@@ -85,6 +88,7 @@ c.Autograde.sanitize_preprocessors = [
 ]  # fmt: skip
 c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stderr 0,
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
+
 
 # --- feedback -------------------------------------------------------------------------------------
 # The default pages show the hidden tests, in the cell and in tracebacks, and run scripts that a student wrote

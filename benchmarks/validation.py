@@ -240,12 +240,15 @@ def rows_of(tests: list[Tested]) -> list[tuple[str, ...]]:
 def main() -> None:
     asked = argparse.ArgumentParser(prog="python -m benchmarks.validation", description=__doc__)
     asked.add_argument("--format", default="simple", help="a format of tabulate, for example github")
+    asked.add_argument("--uses", action="store_true", help="also name the rows that each prediction rests on")
     asked.add_argument("--left-out", action="store_true", help="also list what tests nothing, and why")
     options = asked.parse_args()
     published = Published()
     tests = [published.test(name) for name in published.tested]
-    headers = ("what", "measured", "predicted", "error", "from")
-    print(tabulate(rows_of(tests), headers=headers, tablefmt=options.format, disable_numparse=True))
+    headers = ("what", "measured", "predicted", "error", "rests on")
+    shown = len(headers) if options.uses else len(headers) - 1
+    rows = [row[:shown] for row in rows_of(tests)]
+    print(tabulate(rows, headers=headers[:shown], tablefmt=options.format, disable_numparse=True))
     print(f"\n{summary(tests)}")
     if options.left_out:
         reasons = [(", ".join(one["rows"]), one["reason"]) for one in published.left_out]

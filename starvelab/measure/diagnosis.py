@@ -20,6 +20,7 @@ from .input_pipeline import InputPipeline
 from .ladder import CACHED, FEWEST_ROUNDS, Ladder, climb, part_between
 from .quality import Quality
 from .run import description
+from .simulated import clock_for
 
 # The verdict's thresholds, in use elsewhere too: below the first share of stall a job is not input-bound.
 SLIGHT, SEVERE = 0.05, 0.20
@@ -116,7 +117,7 @@ def diagnose(
     budget : quantity [time]
         How long to measure.
     clock : SimulatedClock, optional
-        Work it out instead of running it.
+        Work it out instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
     progress : bool
         Say how long it takes, and show a bar.
     **dataset
@@ -150,6 +151,7 @@ def diagnose(
             f"{', '.join(dataset)} belong to a dataset, and this is an InputPipeline already. "
             "Change it with pipe.but(...)."
         )
+    clock = clock or clock_for(pipeline)
     if clock is not None:
         return _conclude(_simulated(pipeline, clock, seconds), "simulated")
     if progress:

@@ -13,9 +13,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import nbformat
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_solution
@@ -196,10 +198,18 @@ class Round:
         with (self.course / "grades.csv").open(encoding="utf-8", newline="") as file:
             return {row["student_id"]: row for row in csv.DictReader(file)}
 
-    def page(self, student: str, notebook: str) -> str:
-        """The feedback page for a notebook."""
-        folder = self.course / "feedback" / student / self.assignment
-        return (folder / f"{notebook}.html").read_text(encoding="utf-8")
+    @cached_property
+    def pages(self) -> dict[tuple[str, str], BeautifulSoup]:
+        """Every feedback page, by student and notebook."""
+        folder = self.course / "feedback"
+        return {
+            (student, notebook.name): BeautifulSoup(
+                (folder / student / self.assignment / f"{notebook.name}.html").read_text(encoding="utf-8"),
+                "html.parser",
+            )
+            for student in self.expected
+            for notebook in self.notebooks
+        }
 
 
 def hand_everything_in(it: Round) -> None:

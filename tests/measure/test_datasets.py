@@ -1,4 +1,4 @@
-"""A dataset of one's own is diagnosed through PyTorch's loader, with its transform as a rung where it has one."""
+"""A dataset of one's own is diagnosed through PyTorch's loader; its transform becomes a rung."""
 
 from __future__ import annotations
 
@@ -183,5 +183,5 @@ def test_a_dataset_without_a_length_is_none():
         def __iter__(self):
             yield 1
 
-    with pytest.raises(InputError, match="a dataset with items and a length, .* got Stream"):
+    with pytest.raises(InputError, match=r"a dataset with items and a length, .* got Stream"):
         diagnose(Stream(), step_time="4 ms")

@@ -1,7 +1,7 @@
 """The network is the published one: its size and its work are those of the paper and of torchvision.
 
-He et al. 2016, Table 1, gives 3.8 x 10^9 multiply-adds for the original; torchvision's version, with the stride in
-the 3 x 3 convolution, has 25,557,032 parameters and 4.089 GMAC (its table of ResNet50_Weights).
+He et al. 2016, Table 1, gives 3.8 x 10^9 multiply-adds for the original; torchvision's version, with the
+stride in the 3 x 3 convolution, has 25,557,032 parameters and 4.089 GMAC (its table of ResNet50_Weights).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, run
-from starvelab.measure.run import summarise
+from starvelab.measure.results import summarise
 from starvelab.simulate import Trace
 
 from .scenes import STORED, pipeline

@@ -39,12 +39,14 @@ def test_the_device_is_closed_when_the_loader_cannot_open(tmp_path):
 
 def test_the_device_is_closed_when_the_loop_fails(tmp_path, nothing_stays):
     accelerator = Accelerator()
-    with (
-        pytest.raises(ZeroDivisionError),
-        Session(pipeline(tmp_path, accelerator=accelerator)) as session,
-    ):
-        session.warm_up()
-        _ = 1 / 0
+
+    def loop():
+        with Session(pipeline(tmp_path, accelerator=accelerator)) as session:
+            session.warm_up()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        loop()
     assert accelerator.device.closed == 1
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,12 +16,17 @@ from starvelab.measure import (
     CudaAccelerator,
     InputPipeline,
     SimulatedClock,
+    Stage,
     VirtualAccelerator,
     VirtualLink,
     VirtualStorage,
+    calibrate,
     diagnose,
     run,
+    session,
 )
+from starvelab.measure.simulated import VARIABLE
+from tests.measure.scenes import STORED, pipeline
 
 STEP = VirtualAccelerator(step_time="64 ms")
 PIPE = InputPipeline(accelerator=STEP, workers=2)  # batches of 32
@@ -232,3 +239,44 @@ def test_a_real_gpu_keeps_no_simulated_time():
         "A simulated clock needs a VirtualAccelerator, got CudaAccelerator(precision='amp', in_flight=2, "
         "overlapped=True, device=0). Pass accelerator=VirtualAccelerator(step_time=...)."
     )
+
+
+# --- the clock that a grader asks for ---------------------------------------------------------------------
+
+
+def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
+    def slow(raw):
+        time.sleep(0.01)
+        return np.zeros((3, 4, 4), np.uint8)
+
+    pipe = pipeline(tmp_path, stages=[Stage("slow", slow, part="decode"), Stage("same", lambda image: image)])
+    clock = SimulatedClock.of(pipe)
+    assert clock.costs.keys() == {"read", "decode", "transform", "collate"}
+    assert clock.costs["decode"].m_as("ms") >= 10 > clock.costs["transform"].m_as("ms")
+    assert clock.sample_size.m_as("B") == STORED
+    assert clock.sent_size.m_as("B") == 3 * 4 * 4
+    assert diagnose(pipe, clock=clock).culprit == "decode"
+
+
+@pytest.mark.parametrize("measure", [run, diagnose, calibrate])
+def test_a_grader_gets_every_measurement_without_starting_a_worker(tmp_path, monkeypatch, measure):
+    monkeypatch.setenv(VARIABLE, "simulated")
+    monkeypatch.setattr(session, "open_loader", lambda pipe: pytest.fail("a loader was opened"))
+    result = measure(pipeline(tmp_path, loader="processes", workers=4), progress=False)
+    assert getattr(result, "source", "simulated") == "simulated"
+
+
+def test_a_clock_that_is_passed_counts_more_than_the_graders(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "simulated")
+    assert figures(PIPE, WORK) == (128, 0.5, 0.75)
+
+
+def test_everybody_else_measures(tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert run(pipeline(tmp_path, loader="inline"), seconds="50 ms", progress=False).source == "measured"
+
+
+def test_an_unknown_clock_is_refused(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "sundial")
+    with pytest.raises(InputError, match="must be live or simulated, got 'sundial'"):
+        run(PIPE)
