@@ -6,12 +6,9 @@ The predictions are those of the package's models; here they only get their figu
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,17 +19,17 @@ from ..simulate import Loader, Simulation, simulate
 from ..tables import Shown, percent
 from ..units import Q_, as_quantity, check_magnitude, format_quantity, positive
 from .cores import usable_cores
-from .record import Record, back, plain
+from .record import Record
 from .run import machine, run
+from .saved import Saved
 from .stand_ins import VirtualAccelerator
 
-FORMAT = "starvelab calibration 1"
 # Next to nothing, so that the loader shows all it can.
 NO_STEP = VirtualAccelerator(step_time="1 us")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Calibration(Shown):
+class Calibration(Shown, Saved):
     """What one worker takes on this machine, and how several get in each other's way.
 
     Attributes
@@ -56,6 +53,8 @@ class Calibration(Shown):
         Standard deviation over mean of a batch's time in its worker.
     machine : mapping of str to object
     """
+
+    called: ClassVar[str] = "calibration"
 
     loader: str
     batch_size: int
@@ -95,32 +94,6 @@ class Calibration(Shown):
         """The main figure, in one line."""
         alone = Q_(1 / self.cpu_time.m_as("s"), "img/s")
         return f"One worker ({self.loader}) prepares {format_quantity(alone)}."
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
-        content = {
-            "format": FORMAT,
-            **{f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)},
-        }
-        Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Calibration:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is no calibration.
-        """
-        remedy = "Save it again with calibration.save(path)."
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            if content.pop("format") != FORMAT:
-                raise KeyError("format")
-            return cls(**{name: back(value) for name, value in content.items()})
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path} must be a saved calibration, and is not: {error}. {remedy}") from error
 
 
 def calibrate(

@@ -170,7 +170,22 @@ class ThreadLoader(PoolLoader):
         return result
 
 
-class ProcessLoader(PoolLoader):
+class SharedRung:
+    """The rung of a loader whose workers are processes: they look it up in shared memory for each batch."""
+
+    shared: Shared
+
+    @property
+    def rung(self) -> int:
+        """How many parts come from the cache."""
+        return int(self.shared.control[Shared.RUNG])
+
+    @rung.setter
+    def rung(self, value: int) -> None:
+        self.shared.control[Shared.RUNG] = value
+
+
+class ProcessLoader(SharedRung, PoolLoader):
     """Workers in processes, which write their batches into a ring of slots in shared memory."""
 
     def __init__(self, pipe: Any) -> None:
@@ -191,15 +206,6 @@ class ProcessLoader(PoolLoader):
             futures.ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock, i))
             for i in range(self.workers)
         ]
-
-    @property
-    def rung(self) -> int:
-        """How many parts come from the cache."""
-        return int(self.shared.control[Shared.RUNG])
-
-    @rung.setter
-    def rung(self, value: int) -> None:
-        self.shared.control[Shared.RUNG] = value
 
     def _send(self, worker: int, number: int) -> futures.Future:
         slot = self.slot_of[number] = self.free.popleft()

@@ -1,31 +1,25 @@
 """What one run measured, in a form that can be saved, looked at and graded.
 
-It knows figures and their file; not how they came about.
+It knows figures; not how they came about.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import InputError
 from ..simulate import Trace
 from ..tables import Shown, percent
-from ..units import Q_, Quantity, format_quantity, unit_name
+from ..units import format_quantity
 from .quality import Quality
-
-FORMAT = "starvelab record 1"
+from .saved import Saved
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Record(Shown):
+class Record(Shown, Saved):
     """The result of `run`.
 
     Attributes
@@ -54,6 +48,8 @@ class Record(Shown):
     source : str
         "measured" or "simulated".
     """
+
+    called: ClassVar[str] = "record"
 
     settings: Mapping[str, Any]
     machine: Mapping[str, Any]
@@ -101,70 +97,11 @@ class Record(Shown):
             f"the accelerator is busy {percent(self.utilization)}.{doubt}"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
-        content = {
-            "format": FORMAT,
-            **{f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)},
-        }
-        Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Record:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file is no record.
-        """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"A record is a JSON file, and {path} is not readable as one: {error}. Save it again with "
-                "record.save(path)."
-            ) from error
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise InputError(
-                f"A record begins with the format {FORMAT!r}, and {path} does not. "
-                "Pass a file that record.save wrote."
-            )
-        try:
-            fields = {name: back(value) for name, value in content.items()}
-            fields["interval"] = tuple(fields["interval"])
-            fields["quality"] = Quality(**fields["quality"])
-            arrays = {k: np.asarray(v) if isinstance(v, list) else v for k, v in fields["trace"].items()}
-            fields["trace"] = Trace(**arrays)
-            return cls(**fields)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"{path} is a damaged record: {error}. Save it again with record.save(path)."
-            ) from error
-
-
-def plain(value: Any) -> Any:
-    """As JSON has it: a quantity as its number and its unit."""
-    if isinstance(value, Quantity):
-        return {"magnitude": float(value.magnitude), "unit": unit_name(value.units)}
-    if dataclasses.is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray):
-        # A microsecond is finer than any clock here.
-        return value.tolist() if value.dtype.kind in "iu" else value.round(3).tolist()
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def back(value: Any) -> Any:
-    """As `plain` found it."""
-    if isinstance(value, dict):
-        if set(value) == {"magnitude", "unit"}:
-            return Q_(value["magnitude"], value["unit"])
-        return {key: back(each) for key, each in value.items()}
-    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
-        return [back(each) for each in value]
-    return value
+    def _from_plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        arrays = {k: np.asarray(v) if isinstance(v, list) else v for k, v in fields["trace"].items()}
+        return fields | {
+            "interval": tuple(fields["interval"]),
+            "quality": Quality(**fields["quality"]),
+            "trace": Trace(**arrays),
+        }

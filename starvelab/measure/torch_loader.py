@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from ..errors import InputError, WorkerError
-from .loaders import PATIENCE, Delivery, Shared, by_value, lost_worker
+from .loaders import PATIENCE, Delivery, Shared, SharedRung, by_value, lost_worker
 from .preparation import Work
 from .stand_ins import StorageClock
 
@@ -32,7 +32,7 @@ except ImportError as error:
     ) from error
 
 
-class TorchLoader:
+class TorchLoader(SharedRung):
     """A `DataLoader` over the samples of a pipeline.
 
     Parameters
@@ -69,15 +69,6 @@ class TorchLoader:
                 **options,
             )
         return iter(loader)
-
-    @property
-    def rung(self) -> int:
-        """How many parts come from the cache."""
-        return int(self.shared.control[Shared.RUNG])
-
-    @rung.setter
-    def rung(self, value: int) -> None:
-        self.shared.control[Shared.RUNG] = value
 
     def next(self) -> Delivery:
         """The next batch, as a tensor."""
