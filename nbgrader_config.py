@@ -66,8 +66,10 @@ c.ClearSolutions.text_stub = "Your answer here."
 
 # --- grading --------------------------------------------------------------------------------------
 # Live measurements are worked out from one batch: no workers to start, the same on a busy machine, and
-# nothing that is graded depends on them. The kernels inherit it.
-os.environ.setdefault("STARVELAB_CLOCK", "simulated")
+# nothing that is graded depends on them. Said to the kernels that grade, and to no other.
+c.Execute.extra_arguments = [
+    "--IPKernelApp.exec_lines=import os; os.environ.setdefault('STARVELAB_CLOCK', 'simulated'); del os"
+]
 c.Execute.timeout = 60  # seconds a cell; a whole notebook of ours needs less, so this only ends endless loops
 c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
 c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever

@@ -6,6 +6,7 @@ An author of notebooks adds nothing here: a round is made of the notebooks and o
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import pytest
@@ -133,6 +134,14 @@ def test_what_students_leave_beside_their_notebooks_shadows_no_module(finished):
     assert (graded / "notes.txt").exists()
     assert not (graded / "math.py").exists()
     assert not (graded / "scratch.ipynb").exists()
+
+
+@pytest.mark.parametrize("finished", ["find-the-bottleneck"], indirect=True)
+def test_no_pipeline_runs_live_while_grading(finished):
+    for path in (finished.course / "autograded" / "perfect" / finished.assignment).glob("*.ipynb"):
+        printed = path.read_text(encoding="utf-8")
+        assert "STARVELAB_CLOCK" not in os.environ
+        assert not re.search(r"Running .* for about|Diagnosing .*: about", printed), path.name
 
 
 # --- feedback ---------------------------------------------------------------------------------------------
