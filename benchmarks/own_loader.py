@@ -1,9 +1,9 @@
 """The model beside this machine's own loaders: three of them, four data sets, one, two and four workers.
 
-Of each loader and data set only one worker is calibrated. How several get in each other's way is the median of
-the other data sets' under the same loader, so that no row is predicted with a constant fitted to itself. The
-rows with one worker repeat what was calibrated: their error is the drift between two runs. A run that other
-programs disturbed is repeated once, whatever came out of it.
+Of each loader and data set only one worker is calibrated. How several get in each other's way is the median
+of the other data sets' under the same loader, so that no row is predicted with a constant fitted to itself.
+The rows with one worker repeat what was calibrated: their error is the drift between two runs. A run that
+other programs disturbed is repeated once, whatever came out of it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ def climb(pipe: Any, *, seconds: float, rungs: Sequence[int], progress: bool) ->
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
     start = time.monotonic()
     with Session(pipe) as session, time_bar(seconds, shown=progress) as bar:
-        session.warm_up()
+        # Each rung lets its own first batches pass, so here only the device needs one.
+        session.device.warm_up(session.loader.next().array)
         meter = LoadMeter()
         rounds, spent, last = 0, time.monotonic() - start, 0.0
         while rounds < 2 or spent + last < seconds:
