@@ -22,6 +22,8 @@ from .units import Quantity, format_number, format_quantity, unit_name
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
+# A bare batch size makes rates of images into rates of nothing.
+_COUNTS_IMAGES = 'A batch counts images: write `Q_(batch_size, "img")`.'
 
 
 class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
@@ -139,7 +141,11 @@ def _same_kind(answer: Any, expected: Any, what: str) -> Any:
         if not answer.is_compatible_with(expected.units):
             raise WrongAnswer(
                 f"{what} is {format_quantity(answer)}, which does not convert to {unit}. "
-                "Follow the units through your formula."
+                + (
+                    _COUNTS_IMAGES
+                    if _images(expected / answer) == 1
+                    else "Follow the units through your formula."
+                )
             )
         answer = answer.to(expected.units)
         return Quantity(_number(answer.magnitude, what), expected.units)
@@ -158,14 +164,22 @@ def _same_kind(answer: Any, expected: Any, what: str) -> Any:
         )
     if isinstance(answer, Quantity):
         if not answer.dimensionless:
+            images_are_left = abs(_images(answer)) == 1 and not isinstance(expected, Integral)
             raise WrongAnswer(
-                f"{what} is {format_quantity(answer)}, and a plain number is asked for. Do the units cancel?"
+                f"{what} is {format_quantity(answer)}, and a plain number is asked for. "
+                + (_COUNTS_IMAGES if images_are_left else "Do the units cancel?")
             )
         answer = answer.m_as("")
     number = _number(answer, what)
     if isinstance(expected, Integral) and not number.is_integer():
         raise WrongAnswer(f"{what} is {_shown(number, 8)} and must be a whole number.")
     return number
+
+
+def _images(quantity: Any) -> int:
+    """The power of images in a unit that has nothing else; 0 for any other."""
+    powers = dict(quantity.dimensionality)
+    return int(powers["[sample]"]) if powers.keys() == {"[sample]"} else 0
 
 
 def _number(value: Any, what: str) -> float:

@@ -135,6 +135,36 @@ def test_a_unit_where_a_plain_number_is_asked_for_is_named():
     )
 
 
+COUNTS_IMAGES = 'A batch counts images: write `Q_(batch_size, "img")`.'
+
+
+def test_a_bare_batch_size_is_named_where_only_the_images_are_missing():
+    assert refusal(16 / Q_("40 ms"), Q_("400 img/s"), what="the rate") == (
+        f"the rate is 0.4 1/ms, which does not convert to img/s. {COUNTS_IMAGES}"
+    )
+
+
+@pytest.mark.parametrize("share", [Q_("10 ms") * Q_("400 img/s") / 16, 16 / Q_("400 img/s") / Q_("10 ms")])
+def test_a_bare_batch_size_is_named_where_images_are_left_of_a_share(share):
+    assert refusal(share, 0.75).endswith(f"and a plain number is asked for. {COUNTS_IMAGES}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Q_("1 ms/img"), Q_("400 img/s")),
+        (Q_("500 KB") * Q_("400 img/s"), Q_("0.2 GB/s")),
+        (Q_("400 img/s"), Q_("400 / s")),
+        (Q_("0.2 GB/s"), Q_("400 img/s")),
+        (Q_("3 img/s"), 0.5),
+        (Q_("23 img"), 22),
+    ],
+    ids=repr,
+)
+def test_a_batch_size_is_not_blamed_for_other_units(answer, expected):
+    assert "batch_size" not in refusal(answer, expected)
+
+
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
