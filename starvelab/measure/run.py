@@ -39,7 +39,7 @@ def run(pipe: Any, *, seconds: Any = "3 s", clock: Any = None, progress: bool = 
     InputError, WorkerError
     """
     wanted = positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
-    clock = clock or clock_for(pipe)
+    clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
         return clock.record(pipe, seconds=wanted)
     if progress:
@@ -61,7 +61,7 @@ def description(pipe: Any) -> str:
     how = (
         "in the training loop itself"
         if pipe.worker_count == 0
-        else f"with {pipe.workers} workers ({pipe.loader})"
+        else f"with {pipe.workers} worker{'s' if pipe.workers > 1 else ''} ({pipe.loader})"
     )
     return f"{pipe.samples.name} images {how}"
 

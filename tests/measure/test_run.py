@@ -77,6 +77,8 @@ def test_a_run_says_what_it_does_and_for_how_long(tmp_path, capsys):
     run(pipeline(tmp_path, accelerator=FAST), seconds="0.1 s")
     out = capsys.readouterr()
     assert out.out == "Running tiny images with 2 workers (threads) for about 0.1 s, and its start-up.\n"
+    run(pipeline(tmp_path, accelerator=FAST, workers=1), seconds="0.1 s")
+    assert capsys.readouterr().out.startswith("Running tiny images with 1 worker (threads) for about")
     run(pipeline(tmp_path, accelerator=FAST, workers=0), seconds="0.1 s")
     assert capsys.readouterr().out.startswith("Running tiny images in the training loop itself for about")
 
