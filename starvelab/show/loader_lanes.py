@@ -67,7 +67,9 @@ def loader_timeline(run: Any, *, batches: int = 24) -> Picture:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="x", labelbottom=axes is parts[-1])
     parts[-1].set_xlim(0, end)
-    parts[-1].set_xlabel(f"time since the start (ms), {trace.source}")
+    # A stretch from the middle begins with batches that were begun before it.
+    start = "the start" if seen.prepare_start.min() >= 0 else "the start of this stretch"
+    parts[-1].set_xlabel(f"time since {start} (ms), {trace.source}")
     said = _said(trace, waits, held)
     return picture(
         figure,

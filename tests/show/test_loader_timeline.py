@@ -88,6 +88,11 @@ def test_there_is_a_lane_for_each_worker_and_one_for_the_accelerator(drawn):
     assert accelerator.get_xlabel() == "time since the start (ms), simulated"
 
 
+def test_a_stretch_from_the_middle_does_not_say_that_it_starts_there(drawn):
+    loader_timeline(RUNS["slow workers"].trace().after(5))
+    assert drawn[0].axes[-1].get_xlabel() == "time since the start of this stretch (ms), simulated"
+
+
 def test_a_copy_that_takes_time_has_its_lane(drawn):
     loader_timeline(RUNS["shared storage"])
     assert names(drawn[0].axes[-1]) == ["copy", "accelerator"]
