@@ -54,7 +54,8 @@ def show_check():
          stalled=supply.is_stalled)
 
 
-reveal("storage-check", "The drive is too slow", then=show_check)
+found = "The drive keeps up easily" if supply.utilization < 0.5 else "It is just enough"
+reveal("storage-check", "The drive is too slow" if supply.is_stalled else found, then=show_check)
 
 # %% [markdown]
 # Note how the units did the work: `img/s` times `KB/img` leaves bytes per second. Had you divided instead, the units would

@@ -41,7 +41,8 @@ def show_flip():
     ])
 
 
-reveal("batch-64", "The GPU", then=show_flip)
+CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive"}
+reveal("batch-64", CALLED[training.binding], then=show_flip)
 
 # %% [markdown]
 # The same pipeline, the same GPU, the opposite verdict. A model that times the wrong phase does not merely get a number
@@ -335,7 +336,7 @@ def show_dali():
     print(f"GPU busy {100 * step.utilization:.0f} %: preparing takes {step.resource_times['CPU']:~.3g}")
 
 
-reveal("dali", "The GPU", then=show_dali)
+reveal("dali", CALLED[dali.solve().binding], then=show_dali)
 
 # %% [markdown]
 # 100 %, in every row of the walkthrough's table, because its DALI is free. But nothing is. Decoding on the GPU takes **GPU
