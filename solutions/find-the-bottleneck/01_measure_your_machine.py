@@ -320,7 +320,7 @@ def show_steps():
     rows = [[f"workers: {count}", one.throughput, (one.step_time * one.throughput / Q_("8 img")).m_as("")]
             for count, one in with_steps.items()]
     table(["the whole run", "throughput", "busy: step x throughput / batch"], rows)
-    print("\nBelow are only the first 10 batches of one worker: in these the share differs a little from the table's.")
+    print("\nIn these 10 batches (the first ones of one worker) the share is not exactly that of the whole run:")
     return loader_timeline(with_steps[1].trace, batches=10)
 
 # %%
