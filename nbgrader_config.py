@@ -9,18 +9,24 @@ import sys
 from pathlib import Path
 
 from nbconvert.filters import markdown2html, strip_ansi
-from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbgrader.preprocessors import (
+    AssignLatePenalties,
     CheckCellMetadata,
     ClearHiddenTests,
     ClearOutput,
     DeduplicateIds,
     GetGrades,
+    IgnorePattern,
+    LimitOutput,
     NbGraderPreprocessor,
     OverwriteCells,
     OverwriteKernelspec,
+    SaveAutoGrades,
 )
+
+from starvelab.grading import IsolatedExecute
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
@@ -65,13 +71,11 @@ c.ClearSolutions.code_stub = {
 c.ClearSolutions.text_stub = "Your answer here."
 
 # --- grading --------------------------------------------------------------------------------------
-# Live measurements are worked out from one batch: no workers to start, the same on a busy machine, and
-# nothing that is graded depends on them. Said to the kernels that grade, and to no other.
-c.Execute.extra_arguments = [
-    "--IPKernelApp.exec_lines=import os; os.environ.setdefault('STARVELAB_CLOCK', 'simulated'); del os"
-]
-c.Execute.timeout = 60  # seconds a cell; a whole notebook of ours needs less, so this only ends endless loops
-c.Execute.shutdown_kernel = "immediate"  # a finished kernel has nothing to save, and waiting costs a third
+# Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True
+c.Autograde.autograde_preprocessors = [
+    IsolatedExecute, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
+    AssignLatePenalties, CheckCellMetadata,
+]  # fmt: skip
 c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
 
 
@@ -102,8 +106,9 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
         region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
         hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
         for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
+            shown = [frame for frame in error.traceback if not any(line in strip_ansi(frame) for line in hidden)]
             error.traceback = [
-                frame for frame in error.traceback if not any(line in strip_ansi(frame) for line in hidden)
+                "\n".join(line for line in frame.split("\n") if " HIDDEN TESTS" not in line) for frame in shown
             ]
         return cell, resources
 

@@ -2,6 +2,7 @@
 
 Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
+    grading                     a class graded: student code in a sandbox, checks outside it
     widgets | measure           predict, explore (ipywidgets) | a real loader, stand-ins, the caching ladder
       show | checks             tables, pictures (the only matplotlib) | an answer compared, its mistake named
         simulate                a loader step by step in time: workers, prefetch, order of delivery
@@ -14,8 +15,8 @@ Layers, imports point downward only (a contract in pyproject.toml fails the buil
                       units     one registry with its own vocabulary
                         errors  the rule, what came, what to do
 
-`import starvelab` loads pint and numpy and nothing heavier; the upper three rows and the levers load on first
-use.
+`import starvelab` loads pint and numpy and nothing heavier; the upper four rows and the levers load on first
+use, grading only by its own name.
 """
 
 from importlib import import_module

@@ -294,7 +294,7 @@ def test_with_predictions_every_truth_is_revealed(runs):
 def test_without_predictions_no_truth_is_revealed(runs):
     _, run = runs
     for cell in run.cells_with("reveal"):
-        assert text_of(cell) == f"Please note. {LOCK_FIRST}"
+        assert text_of(cell).startswith(f"Please note. {LOCK_FIRST} It is the one that asks: ")
 
 
 def test_explorers_draw_for_whoever_has_predicted_and_for_nobody_else(runs):

@@ -151,7 +151,7 @@ def diagnose(
             f"{', '.join(dataset)} belong to a dataset, and this is an InputPipeline already. "
             "Change it with pipe.but(...)."
         )
-    clock = clock or clock_for(pipeline)
+    clock = clock or clock_for(pipeline, announced=progress)
     if clock is not None:
         return _conclude(_simulated(pipeline, clock, seconds), "simulated")
     if progress:

@@ -39,7 +39,7 @@ def run(pipe: Any, *, seconds: Any = "3 s", clock: Any = None, progress: bool = 
     InputError, WorkerError
     """
     wanted = positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
-    clock = clock or clock_for(pipe)
+    clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
         return clock.record(pipe, seconds=wanted)
     if progress:

@@ -17,6 +17,9 @@ from ..units import Quantity, convert
 # What "sure" means for a number: sure to be this near to it, as a share of the true value.
 WITHIN = 0.25
 
+# The questions of this session by their keys, for whoever has to say which one is still open.
+asked: dict[str, str] = {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -50,6 +53,8 @@ class Question:
     ) -> Question:
         """Make a question; an `InputError` tells its author what cannot be asked."""
         check_key(key)
+        if text:
+            asked[key] = text
         if choices is None:
             return cls(key=key, text=text, unit=unit)
         if unit is not None:

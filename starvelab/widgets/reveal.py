@@ -17,10 +17,11 @@ from IPython.display import display
 from ..errors import InputError
 from ..units import Quantity
 from . import words
-from .question import WITHIN, check_key, in_unit, same_choice
+from .question import WITHIN, asked, check_key, in_unit, same_choice
 from .store import PredictionStore, Record
 
 LOCK_FIRST = "Lock your prediction above first, then run this cell again."
+NEVER_SHOWN = "Its answer was not shown before this was handed in."
 
 
 def reveal(
@@ -57,7 +58,7 @@ def reveal(
     contents = store.read()
     record = contents.records.get(key)
     if record is None:
-        _show(LOCK_FIRST if contents.problem is None else f"{LOCK_FIRST} {contents.problem}", "Please note")
+        _show(" ".join(filter(None, (LOCK_FIRST, _which(key), contents.problem))), "Please note")
         return
     if truth is not None:
         _show_truth(truth, record, store, within)
@@ -67,12 +68,22 @@ def reveal(
             display(returned)
 
 
+def _which(key: str) -> str:
+    """The question, as the learner has read it: nobody sees its key."""
+    text = " ".join(asked.get(key, "").partition("\n\n")[0].replace("**", "").replace("`", "").split())
+    return f'It is the one that asks: "{text}"' if text else ""
+
+
 def _show_truth(truth: Any, record: Record, store: PredictionStore, within: float) -> None:
     try:
         plain = _comparable(truth, record)
     except InputError as error:
         # A mistake of the notebook, not of the learner: say it, and go on with what was to be shown.
         _show(str(error), "Problem")
+        return
+    if os.environ.get("NBGRADER_EXECUTION") == "autograde":
+        # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
+        _show_outcome(record, now=record.truth)
         return
     outcome = store.reveal(record.key, truth=plain, hit=_is_hit(record, plain, within))
     _show_outcome(outcome.record, now=plain)
@@ -107,7 +118,10 @@ def _is_hit(record: Record, truth: str | float, within: float) -> bool:
     return abs(record.answer - truth) <= within * abs(truth) * (1 + 1e-12)
 
 
-def _show_outcome(record: Record, *, now: str | float) -> None:
+def _show_outcome(record: Record, *, now: str | float | None) -> None:
+    if record.truth is None:
+        _show(f"{words.prediction(record)} {NEVER_SHOWN}", "Please note")
+        return
     lines = [words.prediction(record), f"The answer: {words.truth(record)}."]
     if not record.hit and not isinstance(record.answer, str) and not isinstance(record.truth, str):
         lines.append(_distance(record.answer, record.truth))

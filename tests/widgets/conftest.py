@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from starvelab.widgets.question import asked
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    asked.clear()
     return tmp_path
 
 

@@ -25,6 +25,29 @@ def test_without_a_prediction_nothing_of_the_truth_is_shown_and_nothing_raised(s
     assert predictions() == {}
 
 
+def test_a_question_that_was_asked_is_named(shown):
+    predict("name-me", question="How **many** workers?\n\nThink of the cores.", unit="1")
+    reveal("name-me", 3)
+    assert shown[-1:] == [
+        "Please note. Lock your prediction above first, then run this cell again. "
+        'It is the one that asks: "How many workers?"'
+    ]
+
+
+def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown, monkeypatch):
+    predict("cpu-wall", "CPU", choices=["CPU", "storage"])
+    reveal("cpu-wall", "CPU")
+    predict("fan", "CPU", choices=["CPU", "storage"])
+    before = (predictions()["cpu-wall"], predictions()["fan"])
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    reveal("cpu-wall", "storage")
+    reveal("fan", "CPU")
+    assert shown[1] == shown[0]
+    assert shown[2].startswith("Please note. You predicted CPU, on ")
+    assert shown[2].endswith(". Its answer was not shown before this was handed in.")
+    assert (predictions()["cpu-wall"], predictions()["fan"]) == before
+
+
 def test_without_a_prediction_a_corrupt_file_is_explained(shown, folder):
     (folder / "predictions.json").write_text("{")
     reveal("cpu-wall", "the secret", then=never)

@@ -1,0 +1,291 @@
+"""nbgrader's execution of a notebook, taken apart: what a student wrote in a sandbox, the checks outside it.
+
+A drop-in for nbgrader's `Execute`. It runs each cell where it belongs and carries questions and answers
+between the two; how an answer is scored is `scoring`'s affair.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import base64
+import builtins
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_locked, is_solution
+from traitlets import Bool, Float, Integer, List, Unicode
+
+from ..errors import StarvelabError
+from . import bubblewrap
+from .channel import ChannelError
+from .process import IMPORTS, Runner, scratch
+from .scoring import scored
+
+PREDICTIONS = "predictions.json"
+GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
+
+
+class NoSandboxError(StarvelabError, RuntimeError):
+    """Student code cannot be run safely here."""
+
+
+class IsolatedExecute(NbGraderPreprocessor):
+    """Runs a notebook for grading, with student code in bubblewrap and test cells where none of it runs."""
+
+    unsafe = Bool(
+        False,
+        help="Run student code with your own rights where bubblewrap does not work. "
+        "It can then read, change and send all that you can.",
+    ).tag(config=True)
+    timeout = Float(60.0, help="Seconds that a cell may take.").tag(config=True)
+    deadline = Float(300.0, help="Seconds that all student code of a notebook may take.").tag(config=True)
+    imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.").tag(
+        config=True
+    )
+    readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.").tag(
+        config=True
+    )
+    most_bytes = Integer(20_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Run all cells, and put their outputs where nbgrader looks for them.
+
+        Raises
+        ------
+        NoSandboxError
+            If there is no sandbox here, and none was waived.
+        """
+        sandboxed = self._sandboxed()
+        folder = Path(resources["metadata"]["path"])
+        files = self._files_of(folder)
+        with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
+            for runner, safe, given in (
+                (checks, False, {PREDICTIONS: files.get(PREDICTIONS)}),
+                (student, sandboxed, files),
+            ):
+                place = stack.enter_context(scratch(safe))
+                kept = {name: content for name, content in given.items() if content is not None}
+                stack.enter_context(runner.notebook(place, kept))
+            _Run(self, nb, checks, student, self._answers(resources)).all_cells()
+        nb.metadata["starvelab_graded"] = {
+            "mode": "sandboxed" if sandboxed else "unsafe",
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        return nb, resources
+
+    def _sandboxed(self) -> bool:
+        reason = bubblewrap.why_not()
+        if not reason:
+            return True
+        if not self.unsafe:
+            raise NoSandboxError(reason)
+        self.log.warning("UNSAFE: student code runs with all rights of yours. %s", reason)
+        return False
+
+    def _files_of(self, folder: Path) -> dict[str, str]:
+        """What the student handed in beside the notebooks, in base64: files only, and no links to others."""
+        found, left = {}, self.most_bytes
+        for path in sorted(folder.rglob("*")):
+            inner = path.relative_to(folder)
+            if path.is_symlink() or any(part.is_symlink() for part in path.parents if part != folder):
+                continue
+            if not path.is_file() or path.suffix in (".ipynb", ".py") or inner.parts[0].startswith("."):
+                continue
+            left -= path.stat().st_size
+            if left < 0:
+                self.log.warning("%s is left out: there are more than %s bytes", inner, self.most_bytes)
+                break
+            found[inner.as_posix()] = base64.b64encode(path.read_bytes()).decode()
+        return found
+
+    def _answers(self, resources: ResourcesDict) -> set[str]:
+        """Names that the instructor's own answers define: those that a student is to define."""
+        told, course = resources["nbgrader"], CourseDirectory(parent=self)
+        source = course.format_path(course.source_directory, ".", told["assignment"])
+        path = Path(source) / f"{told['notebook']}.ipynb"
+        if not path.is_file():
+            return set()  # then checks see the names that they use
+        cells = nbformat.read(path, as_version=4).cells
+        return defined(cell.source for cell in cells if cell.cell_type == "code" and is_solution(cell))
+
+
+class Runners:
+    """The runners that are kept: one for the checks, and one for the student whose turn it is."""
+
+    def __init__(self) -> None:
+        self.checks: Runner | None = None
+        self.student: tuple[Any, Runner] | None = None
+
+    @contextmanager
+    def of_submission(
+        self, settings: IsolatedExecute, resources: ResourcesDict, sandboxed: bool
+    ) -> Iterator[tuple[Runner, Runner]]:
+        """Runners for a notebook: notebooks of one submission share a sandbox, no two submissions do."""
+        told = resources["nbgrader"]
+        key = (os.getpid(), told["assignment"], told["student"], sandboxed)
+        if self.checks is None or not self.checks.alive:
+            self.checks = Runner(sandboxed=False, trusted=True, imports=settings.imports)
+        if self.student is not None and (self.student[0] != key or not self.student[1].alive):
+            self.end_student()
+        if self.student is None:
+            readable = settings.readable
+            runner = Runner(sandboxed=sandboxed, imports=settings.imports, readable=readable)
+            self.student = key, runner
+        yield self.checks, self.student[1]
+
+    def end_student(self) -> None:
+        """End the sandbox of the student whose turn it was."""
+        if self.student is not None:
+            self.student[1].end()
+            self.student = None
+
+    def end(self) -> None:
+        """End all of them."""
+        self.end_student()
+        if self.checks is not None:
+            self.checks.end()
+            self.checks = None
+
+
+# One set for the process: nbgrader makes a preprocessor anew for each notebook.
+runners = Runners()
+atexit.register(runners.end)
+
+
+class _Run:
+    """The cells of one notebook, one after the other."""
+
+    def __init__(
+        self, settings: IsolatedExecute, nb: NotebookNode, checks: Runner, student: Runner, answers: set[str]
+    ) -> None:
+        self.settings, self.cells = settings, [cell for cell in nb.cells if cell.cell_type == "code"]
+        self.checks, self.student, self.answers = checks, student, answers
+        self.over = time.monotonic() + settings.deadline
+        self.set_up: set[str] = set()
+        self.checked: set[str] = set()
+        self.ended = ""
+
+    def all_cells(self) -> None:
+        for cell in self.cells:
+            cell.outputs, cell.execution_count = [], None
+            if is_grade(cell) and not is_solution(cell):
+                self.check(cell)
+                continue
+            if is_locked(cell) and not is_solution(cell):
+                self._ask_checks({"do": "run", "source": cell.source})
+                self.set_up |= defined([cell.source])
+            cell.outputs = [nbformat.from_dict(one) for one in self._run_student_side(cell.source)]
+
+    def _run_student_side(self, source: str) -> list[dict[str, Any]]:
+        reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
+        outputs = reply.get("outputs")
+        try:
+            made = [nbformat.from_dict(one) for one in outputs]
+            nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
+        # Whatever is wrong with outputs that a student forged, none are kept.
+        except Exception:
+            return [_said("The outputs of this cell cannot be shown.")]
+        return outputs
+
+    def check(self, cell: NotebookNode) -> None:
+        """Run a test cell, with the student's names at hand."""
+        # What set-up and checks define is theirs, whatever a student calls by that name.
+        wanted = (self.answers | loaded(cell.source) - self.checked) - self.set_up
+        names = {name: _told(self._ask_student({"do": "look", "name": name})) for name in sorted(wanted)}
+        self._ask_checks({"do": "bind", "names": names})
+        reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": 1_000_000})
+        if reply.get("content"):
+            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": str(reply["content"])})
+        reply = self._ask_checks({"do": "run", "source": cell.source})
+        self.checked |= defined([cell.source])
+        points = float(cell.metadata.nbgrader.points)
+        cell.outputs = [nbformat.from_dict(one) for one in scored(reply, points)]
+
+    # --- questions and answers ------------------------------------------------------------------------
+
+    def _ask_checks(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Ask the side of the checks, and carry what it asks of the student meanwhile."""
+        forever = self.settings.deadline + 2 * self.settings.timeout
+        reply = self.checks.ask(message, forever)
+        while "ask" in reply:
+            question = {**reply, "do": reply["ask"]}
+            reply = self.checks.ask(self._ask_student(question), forever)
+        return reply
+
+    def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Ask the student's side, for which the time runs."""
+        left = self.over - time.monotonic()
+        if not self.ended and left <= 0:
+            self._end("took longer in all than it may")
+        if not self.ended:
+            seconds = min(self.settings.timeout, left)
+            try:
+                return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+            except ChannelError as error:
+                self._end(f"had to be ended ({error})")
+        what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
+        return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
+
+    def _end(self, why: str) -> None:
+        self.ended = why
+        self.student.end()
+
+
+def _told(reply: dict[str, Any]) -> dict[str, Any]:
+    """What a sandbox says of a name, in the form that `bind` takes."""
+    kind = reply.get("kind")
+    if kind == "missing":
+        return {"kind": "missing"}
+    if kind == "value" and "value" in reply:
+        return {"kind": "value", "value": reply["value"]}
+    if kind == "function":
+        return {"kind": "function"}
+    return {"kind": "other", "why": str(reply.get("why", "nothing came"))}
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": "stdout", "text": f"{text}\n"}
+
+
+def defined(sources: Iterable[str]) -> set[str]:
+    """Names that cells define at their top level."""
+    found: set[str] = set()
+    for source in sources:
+        for node in _statements(source):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+            else:
+                found |= {
+                    n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                }
+    return found
+
+
+def loaded(source: str) -> set[str]:
+    """Names that a cell uses and does not define."""
+    names = {
+        node.id
+        for statement in _statements(source)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return names - defined([source]) - set(dir(builtins))
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []

@@ -1,0 +1,142 @@
+"""Starting a runner, asking it, and ending it whatever it does."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ..measure.images import cache_folder
+from . import bubblewrap
+from .channel import Channel, ChannelError, ClosedError
+
+MODULE = ["-m", "starvelab.grading.runner"]
+# What a runner imports before it forks: what most cells import, so that it is done once.
+IMPORTS = ("numpy", "IPython", "ipywidgets", "matplotlib.pyplot", "starvelab.checks", "starvelab.widgets")
+START = 60.0  # seconds until a runner must be there
+LIMITS = {
+    "RLIMIT_AS": 4_000_000_000,
+    "RLIMIT_CPU": 600,
+    "RLIMIT_FSIZE": 64_000_000,
+    "RLIMIT_NOFILE": 256,
+    "RLIMIT_NPROC": 64,
+    "RLIMIT_CORE": 0,
+}
+ENVIRONMENT = {
+    "NBGRADER_EXECUTION": "autograde",
+    "STARVELAB_CLOCK": "simulated",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MPLCONFIGDIR": "/tmp/starvelab-matplotlib",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+# Processes are counted by user: each sandbox is one of its own.
+_users = itertools.count(os.getpid() % 1000 * 30)
+FIRST_USER = 1_000_000
+
+
+class Runner:
+    """A process that runs cells, and the channel to it.
+
+    Parameters
+    ----------
+    sandboxed : bool
+    trusted : bool
+        Whether what runs in it is the instructor's own, and needs no limits.
+    imports : sequence of str
+    readable : sequence of str
+        Folders of the host that a sandbox may read.
+    """
+
+    def __init__(
+        self,
+        *,
+        sandboxed: bool,
+        trusted: bool = False,
+        imports: Sequence[str] = IMPORTS,
+        readable: Sequence[str] = (),
+    ) -> None:
+        self.sandboxed = sandboxed
+        argv, environment = [sys.executable, *MODULE], os.environ | ENVIRONMENT
+        if sandboxed:
+            user = FIRST_USER + next(_users) % 30_000
+            cache = cache_folder()
+            within, environment = ENVIRONMENT | {"STARVELAB_CACHE": str(cache)}, {}
+            # What bubblewrap's own environment holds can be read inside, so it gets none.
+            folders = [*readable, *([str(cache)] if os.path.isdir(cache) else [])]
+            argv = bubblewrap.command(MODULE, user=user, environment=within, readable=folders)
+        self.process = subprocess.Popen(
+            argv,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        # Without Python's buffers: a message is read to its end and no further.
+        self.channel = Channel(os.dup(self.process.stdout.fileno()), os.dup(self.process.stdin.fileno()))
+        self.process.stdin.close()
+        self.process.stdout.close()
+        # Without a sandbox processes would be counted together with all others of this user.
+        limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
+        self.ask({"imports": list(imports), "limits": limits}, START)
+
+    def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a message, and wait for what comes back.
+
+        Raises
+        ------
+        ChannelError
+            The runner is ended then: what it would say later belongs to no question.
+        """
+        try:
+            self.channel.send(dict(message), seconds)
+            return self.channel.receive(seconds)
+        except ChannelError:
+            self.end()
+            raise
+
+    @contextmanager
+    def notebook(self, folder: str, files: Mapping[str, str]) -> Iterator[None]:
+        """Fork for a notebook that finds these files, in base64, and end that process afterwards."""
+        self.ask({"folder": folder, "files": dict(files)}, START)
+        try:
+            yield
+        finally:
+            if self.process.poll() is None:
+                with suppress(ChannelError):
+                    self.ask({"do": "close"}, START)
+
+    def end(self) -> None:
+        """Kill it and all that it started."""
+        with suppress(ProcessLookupError):
+            # Of bubblewrap's process namespace this ends everything.
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        with suppress(OSError):
+            self.channel.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be asked."""
+        return self.process.poll() is None
+
+
+@contextmanager
+def scratch(sandboxed: bool) -> Iterator[str]:
+    """The folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
+    if sandboxed:
+        yield bubblewrap.SCRATCH
+    else:
+        with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as folder:
+            yield folder
+
+
+__all__ = ["ChannelError", "ClosedError", "Runner", "scratch"]

@@ -1,0 +1,240 @@
+"""A notebook taken apart for grading: honest answers get their points, no check enters the sandbox."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import nbformat
+import pytest
+
+from starvelab.grading import IsolatedExecute, NoSandboxError, bubblewrap, isolated
+from starvelab.grading.process import Runner
+from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+
+pytestmark = pytest.mark.grading
+
+RIGHT = "def double(x): return 2 * x\nanswer = 42"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RIGHT,
+        "double = lambda x: x + x\nanswer = 84 // 2",
+        "class Doubler:\n    def __call__(self, x): return x * 2\ndouble = Doubler()\nanswer = 42.0",
+        "import numpy as np\ndef double(x): return np.multiply(2, x)\nanswer = np.int64(42)",
+        "from functools import partial\nfrom operator import mul\ndouble = partial(mul, 2)\nanswer = 42",
+        "def double(x): return (2 * x).to('s') if hasattr(x, 'to') else 2 * x\nanswer = 42",
+        "import warnings\ndef double(x):\n    warnings.warn(str(x))\n    return 2 * x\nanswer = 42",
+        "from fractions import Fraction\ndef double(x): return x * 2\nanswer = Fraction(42)",
+        "def twice(x): return 2 * x\ndef double(x): return twice(x)\nanswer = 42",
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n" + RIGHT,
+        "print('x' * 10**6)\n" + RIGHT,
+        "1 / 0 if False else 1\n" + RIGHT,
+    ],
+)
+def test_an_answer_that_is_right_in_its_own_way_gets_all(tmp_path, answer):
+    assert graded(answer, tmp_path) == MOST
+
+
+def test_half_an_answer_gets_its_part(tmp_path):
+    only_numbers = "def double(x): return 2.0 * float(x)\nanswer = 41"
+    assert graded(only_numbers, tmp_path) == {"whole": 2, "in-parts": 1, "value": 0}
+
+
+def test_what_is_missing_is_a_name_that_is_not_defined(tmp_path):
+    nb = execute(notebook("pass"), tmp_path)
+    assert points(nb) == {"whole": 0, "in-parts": 0, "value": 0}
+    assert "NameError: name 'double' is not defined" in printed(nb, "whole").replace("\x1b[31m", "").replace(
+        "\x1b[39m", ""
+    )
+
+
+def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
+    nb = execute(notebook("def double(x):\n    return {}['no such key']\nanswer = 42"), tmp_path)
+    shown = printed(nb, "whole")
+    assert "KeyError" in shown
+    assert "no such key" in shown
+    assert "In[2]" in shown  # the student's cell, not the runner
+    assert "starvelab/grading" not in shown
+    assert points(nb)["value"] == 1
+
+
+def test_an_error_of_a_type_of_ones_own_keeps_its_name(tmp_path):
+    source = "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42"
+    nb = execute(notebook(source), tmp_path)
+    assert "Strange: on purpose" in printed(nb, "in-parts")
+
+
+def test_what_a_function_prints_stands_with_the_check_that_called_it(tmp_path):
+    nb = execute(
+        notebook("def double(x):\n    print('called with', x)\n    return 2 * x\nanswer = 42"), tmp_path
+    )
+    assert "called with 2" in printed(nb, "whole")
+
+
+def test_a_value_that_cannot_cross_is_named(tmp_path):
+    nb = execute(notebook("def double(x): return print\nanswer = open"), tmp_path)
+    assert "it is of the type builtin_function_or_method" in printed(nb, "whole")
+
+
+def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
+    source = (
+        "calls = []\n"
+        "def twice(x): calls.append(x); return 2 * x\n"
+        "from starvelab.simulate import Loader\n"
+        "check(apply(twice, [1, 2, 3]), 12)\n"
+        "assert calls == [1, 2, 3]\n"
+        "check(workers_of(Loader(step_time='20 ms', prepare_time='80 ms', workers=3)), 3)"
+    )
+    answer = (
+        "def apply(function, values): return sum(function(value) for value in values)\n"
+        "def workers_of(loader): return loader.workers"
+    )
+    assert points(execute(notebook(answer, both=(5, source)), tmp_path)) == {"both": 5}
+
+
+def test_an_error_in_a_function_of_the_check_reaches_the_student_and_comes_back(tmp_path):
+    source = "def picky(x): raise ValueError('not that')\ncheck(safe(picky), 'not that')"
+    answer = (
+        "def safe(function):\n    try: return function(1)\n    except ValueError as error: return str(error)"
+    )
+    assert points(execute(notebook(answer, one=(1, source)), tmp_path)) == {"one": 1}
+
+
+def test_what_the_set_up_defines_is_not_the_students_to_change(tmp_path):
+    assert graded("def check(*args, **more): pass\ndouble = check\nanswer = 0", tmp_path) == dict.fromkeys(
+        MOST, 0
+    )
+
+
+def test_a_check_may_use_names_of_an_earlier_check(tmp_path):
+    tests = {"first": (1, "kept = 3\ncheck(double(1), 2)"), "second": (1, "check(double(kept), 6)")}
+    assert points(execute(notebook(RIGHT + "\nkept = 5", **tests), tmp_path)) == {"first": 1, "second": 1}
+
+
+def test_no_check_and_no_expected_value_enters_the_sandbox(tmp_path, monkeypatch):
+    sent = []
+    ask = Runner.ask
+
+    def spy(runner, message, seconds):
+        sent.append((runner.sandboxed, json.dumps(dict(message))))
+        return ask(runner, message, seconds)
+
+    monkeypatch.setattr(Runner, "ask", spy)
+    tests = {"hidden": (1, "### BEGIN HIDDEN TESTS\ncheck(double(1234567), 2469134)\n### END HIDDEN TESTS")}
+    assert points(execute(notebook(RIGHT, **tests), tmp_path)) == {"hidden": 1}
+    inside = " ".join(message for sandboxed, message in sent if sandboxed)
+    assert "1234567" in inside  # the argument has to
+    assert "2469134" not in inside
+    assert "HIDDEN" not in inside
+    assert any("2469134" in message for sandboxed, message in sent if not sandboxed)
+
+
+def test_files_that_were_handed_in_are_there_and_links_are_not(tmp_path):
+    (tmp_path / "secret.txt").write_text("of the instructor")
+    folder = tmp_path / "submitted"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "rates.csv").write_text("42")
+    (folder / "helper.py").write_text("raise SystemExit")
+    (folder / "one.ipynb").write_text("{}")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "folder").symlink_to(tmp_path)
+    source = "from pathlib import Path\nanswer = int(open('data/rates.csv').read())\ndouble = None\n"
+    source += (
+        "there = sorted(str(path) for path in Path('.').rglob('*') if path.is_file() and path.name[0] != '.')"
+    )
+    tests = {"value": (1, "check(answer, 42)"), "there": (1, "assert there == ['data/rates.csv'], there")}
+    assert points(execute(notebook(source, **tests), folder)) == {"value": 1, "there": 1}
+
+
+def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks(tmp_path):
+    answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
+    test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
+    locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
+    (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
+    assert points(execute(notebook(answer, locked=(1, test)), tmp_path)) == {"locked": 1}
+
+
+def test_a_cell_that_takes_too_long_is_interrupted_and_the_rest_still_counts(tmp_path):
+    answer = RIGHT + "\nwhile True: pass"
+    nb = execute(notebook(answer), tmp_path, timeout=1.0)
+    assert points(nb) == MOST
+    assert "This took longer than 1 s." in printed(nb, "answer")
+
+
+def test_a_submission_has_a_deadline_and_says_so(tmp_path):
+    answer = RIGHT + "\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"
+    nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
+
+
+def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is none here.")
+    with pytest.raises(NoSandboxError, match=r"There is none here\."):
+        graded(RIGHT, tmp_path)
+
+
+def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is none here.")
+    run = []
+    monkeypatch.setattr(IsolatedExecute, "log", logging.getLogger("grading"))
+    with caplog.at_level(logging.WARNING):
+        run = execute(notebook(RIGHT), tmp_path, unsafe=True)
+    assert points(run) == MOST
+    assert run.metadata.starvelab_graded["mode"] == "unsafe"
+    assert "UNSAFE: student code runs with all rights of yours. There is none here." in caplog.text
+
+
+def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):
+    nb = execute(
+        notebook("import os\nanswer = 42 if os.path.isdir('/starvelab-scratch') else 0"),
+        tmp_path,
+        unsafe=True,
+    )
+    assert points(nb)["value"] == 1
+    assert nb.metadata.starvelab_graded["mode"] == "sandboxed"
+    nbformat.validate(nb)
+
+
+@pytest.mark.parametrize(
+    ("platform", "found", "said"),
+    [
+        ("darwin", "/usr/bin/bwrap", "needs Linux, and this is darwin. Install it"),
+        ("linux", None, "there is no bwrap on the PATH. Install it"),
+        ("linux", "/usr/bin/false", "here it does not start: exit status 1. Install it"),
+    ],
+)
+def test_why_there_is_no_sandbox_is_said_with_the_remedy(monkeypatch, platform, found, said):
+    monkeypatch.setattr(bubblewrap.sys, "platform", platform)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: found)
+    reason = bubblewrap.why_not.__wrapped__()
+    assert said in reason
+    assert reason.endswith(
+        "or grade without protection, where nothing can be lost: --IsolatedExecute.unsafe=True."
+    )
+
+
+def test_an_ordinary_user_gets_a_namespace_of_its_own(monkeypatch):
+    monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: 1000)
+    line = " ".join(bubblewrap.command(["-c", ""], user=5))
+    assert "--unshare-user --disable-userns --cap-drop ALL" in line
+    assert "setpriv" not in line
+
+
+def test_notebooks_of_one_student_share_a_sandbox_and_no_others_do(tmp_path):
+    def run(student):
+        told = {"assignment": "tiny", "notebook": "one", "student": student}
+        nb = notebook(
+            "import os\nfound = os.path.exists('/tmp/left')\nopen('/tmp/left', 'w').close()\nvalue = 1"
+        )
+        nb.cells[2:] = []
+        IsolatedExecute().preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
+        return isolated.runners.student[1]
+
+    ada = run("ada")
+    assert run("ada") is ada
+    assert run("bob") is not ada
+    assert not ada.alive

@@ -1,0 +1,57 @@
+"""No hostile hand-in gains a point, reaches anything outside, leaves a process or takes too long."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import psutil
+import pytest
+
+from starvelab.grading.isolated import runners
+from tests.hostile.hand_ins import GREED, HAND_INS
+from tests.hostile.tiny import MOST, graded
+
+pytestmark = pytest.mark.grading
+
+TIMES = {"timeout": 2.0, "deadline": 6.0}
+# Its time, the grace of one question, and starting a sandbox on a busy machine.
+LONGEST = 40.0
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    """What an instructor has: a file, a secret, a port that answers."""
+    home = tmp_path_factory.mktemp("instructor")
+    (home / "gradebook.db").write_text("everybody's marks")
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.MonkeyPatch.context() as patch:
+        server.setblocking(False)
+        patch.setenv("A_SECRET", "of the instructor")
+        yield home / "gradebook.db", server
+
+
+@pytest.mark.parametrize("name", HAND_INS)
+def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
+    file, server = host
+    source = HAND_INS[name].replace("HOST", str(file)).replace("PORT", str(server.getsockname()[1]))
+    sleepers = {process.pid for process in psutil.process_iter() if "4242" in process.cmdline()}
+    start = time.monotonic()
+    assert sum(graded(source, tmp_path, **TIMES).values()) == 0
+    assert time.monotonic() - start < LONGEST
+    assert file.read_text() == "everybody's marks"
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(BlockingIOError):
+        server.accept()
+    runners.end_student()
+    assert {process.pid for process in psutil.process_iter() if "4242" in process.cmdline()} <= sleepers
+
+
+@pytest.mark.parametrize("name", GREED)
+def test_whoever_comes_next_gets_what_is_theirs(tmp_path, name):
+    graded(GREED[name], tmp_path, **TIMES)
+    assert graded("def double(x): return 2 * x\nanswer = 42", tmp_path) == MOST
+
+
+def test_there_are_hand_ins_of_every_kind():
+    assert len(HAND_INS) >= 60
