@@ -106,10 +106,9 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
         region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
         hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
         for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
-            shown = [frame for frame in error.traceback if not any(line in strip_ansi(frame) for line in hidden)]
-            error.traceback = [
-                "\n".join(line for line in frame.split("\n") if " HIDDEN TESTS" not in line) for frame in shown
-            ]
+            frames = [one for one in error.traceback if not any(line in strip_ansi(one) for line in hidden)]
+            lines = ([line for line in one.split("\n") if " HIDDEN TESTS" not in line] for one in frames)
+            error.traceback = ["\n".join(kept) for kept in lines]
         return cell, resources
 
 
