@@ -8,9 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from nbconvert.filters import markdown2html, strip_ansi
-from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
-from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -27,6 +25,7 @@ from nbgrader.preprocessors import (
 )
 
 from starvelab.grading import IsolatedExecute
+from starvelab.grading.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
@@ -98,36 +97,8 @@ c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure
 
 # --- feedback -------------------------------------------------------------------------------------
 # The default pages show the hidden tests, in the cell and in tracebacks, and run scripts that a student wrote
-# into a markdown cell. Figures go with the scripts; their alternative text stays.
-class ClearHiddenTracebacks(NbGraderPreprocessor):
-    """Takes the frames that show a hidden test out of tracebacks, and leaves those of the student's code."""
-
-    def preprocess_cell(self, cell, resources, cell_index):  # noqa: ARG002, D102 (as nbgrader calls it)
-        region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
-        hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
-        for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
-            frames = [one for one in error.traceback if not any(line in strip_ansi(one) for line in hidden)]
-            lines = ([line for line in one.split("\n") if " HIDDEN TESTS" not in line] for one in frames)
-            error.traceback = ["\n".join(kept) for kept in lines]
-        return cell, resources
-
-
+# into a markdown cell.
 c.GenerateFeedback.preprocessors = [
-    GetGrades, ClearHiddenTracebacks, ClearHiddenTests, SanitizeHTML, CSSHTMLHeaderPreprocessor,
+    GetGrades, ClearHiddenTracebacks, ClearHiddenTests, HarmlessHTML, ReadableHeader,
 ]  # fmt: skip
-c.SanitizeHTML.enabled = True
-c.SanitizeHTML.strip = True  # else what is not allowed is shown as source
-c.SanitizeHTML.tags = [
-    "a", "abbr", "b", "blockquote", "br", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i",
-    "img", "kbd", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table",
-    "tbody", "td", "th", "thead", "tr", "ul",
-]  # fmt: skip
-c.SanitizeHTML.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"]}
-
-
-def harmless_html(markdown):
-    """Render markdown and clean what came of it: [a link](javascript:...) is no HTML before that."""
-    return SanitizeHTML(config=c).sanitize_html_tags(markdown2html(markdown))
-
-
-c.HTMLExporter.filters = {"markdown2html": harmless_html}
+c.HTMLExporter.filters = {"markdown2html": harmless_html(c)}

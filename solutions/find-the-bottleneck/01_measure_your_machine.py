@@ -44,6 +44,13 @@ def trouble(record):
         return "no"
     return f"others took {quality.foreign_load:.0%}" if quality.foreign_load > 0.2 else f"uneven, {quality.variation:.0%}"
 
+# %% role="setup" id="setup-16"
+def doubt(*records):
+    """Say so where other programs had a hand in what is shown next."""
+    if not all(record.quality.trustworthy for record in records):
+        print("Other programs or an uneven run had a hand in this answer. Close what you can, run the measuring cell")
+        print("again, and believe the table: the score card keeps the first answer.")
+
 # %% role="setup" id="setup-14"
 def outcome(name, record, base):
     """One row of a table: what a run reached, how surely, how many times `base` that is, and what disturbed it."""
@@ -182,6 +189,7 @@ several[1] = one_worker["processes"]
 
 # %%
 def show_workers():
+    doubt(several[limit], several[2 * limit])
     rows = [outcome(f"workers: {count}", several[count], several[1]) for count in sorted(several)]
     table([*columns[:3], "of one worker", columns[4]], rows)
     return loader_timeline(several[max(2, limit)].trace, batches=16)
@@ -221,6 +229,7 @@ two = {"threads": run(pipe.but(loader="threads", workers=2), seconds="1 s"), "pr
 
 # %%
 def show_gil():
+    doubt(two_python["threads"], none_python)
     rows = [outcome(f"Pillow and NumPy, two {name}", record, alone) for name, record in two.items()]
     rows += [outcome(f"pure Python, two {name}", record, none_python) for name, record in two_python.items()]
     table(columns, rows)

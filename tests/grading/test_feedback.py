@@ -1,0 +1,61 @@
+"""Feedback: nothing hidden, nothing alive, and what a figure shows in words."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from traitlets.config import Config
+
+from starvelab.grading.feedback import (
+    STYLE,
+    ClearHiddenTracebacks,
+    HarmlessHTML,
+    ReadableHeader,
+    harmless_html,
+)
+
+SOURCE = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
+
+
+def traceback_after(frames):
+    error = nbformat.v4.new_output("error", ename="E", evalue="", traceback=frames)
+    cell = nbformat.v4.new_code_cell(SOURCE, outputs=[error])
+    shown, _ = ClearHiddenTracebacks().preprocess_cell(cell, {}, 0)
+    return shown.outputs[0].traceback
+
+
+def test_a_frame_that_shows_a_hidden_test_goes_and_the_students_stays():
+    frames = ["Traceback", "\x1b[32m----> 3\x1b[39m check(double(7), 14)", "----> 1 return 3 * x", "Not yet"]
+    assert traceback_after(frames) == ["Traceback", "----> 1 return 3 * x", "Not yet"]
+
+
+def test_a_frame_of_a_visible_check_loses_the_mark_of_what_is_hidden():
+    frame = "----> 1 check(double(2), 4)\n      2 ### BEGIN HIDDEN TESTS\n"
+    assert traceback_after([frame]) == ["----> 1 check(double(2), 4)\n"]
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<p onclick=alert(1)>hi<script>alert(2)</script></p>", "<p>hialert(2)</p>"),
+        ('<a href="javascript:alert(1)">here</a>', "<a>here</a>"),
+        ('<iframe src="//a.org"></iframe>', ""),
+        ('<img src="//a.org/seen.png" alt="a &amp; b">', '<span class="figure">Figure: a &amp; b</span>'),
+        ('<img src="x" onerror="alert(1)">', '<span class="figure">Figure: </span>'),
+        ('<p style="background: url(//a.org)">1</p>', "<p>1</p>"),
+    ],
+)
+def test_nothing_alive_is_left(html, shown):
+    assert HarmlessHTML().sanitize_html_tags(html) == shown
+
+
+def test_markdown_is_cleaned_after_it_is_rendered():
+    page = harmless_html(Config())("[here](javascript:alert(1)) **bold**\n\n<script>1</script>")
+    assert "javascript" not in page
+    assert "<script" not in page
+    assert "<strong>bold</strong>" in page
+
+
+def test_the_page_gets_its_styles(tmp_path):
+    _, resources = ReadableHeader().preprocess(nbformat.v4.new_notebook(), {"config_dir": str(tmp_path)})
+    assert resources["inlining"]["css"][-1] == STYLE
