@@ -32,11 +32,16 @@ from .process import IMPORTS, Runner, scratch
 from .scoring import scored
 
 PREDICTIONS = "predictions.json"
+MOST_OUTPUTS = 1000
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
 
 class NoSandboxError(StarvelabError, RuntimeError):
     """Student code cannot be run safely here."""
+
+
+class ChecksEndedError(StarvelabError, RuntimeError):
+    """An instructor's own check ended its process."""
 
 
 class IsolatedExecute(NbGraderPreprocessor):
@@ -55,7 +60,7 @@ class IsolatedExecute(NbGraderPreprocessor):
     readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.").tag(
         config=True
     )
-    most_bytes = Integer(20_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
+    most_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
@@ -67,7 +72,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         """
         sandboxed = self._sandboxed()
         folder = Path(resources["metadata"]["path"])
-        files = self._files_of(folder)
+        files = self._files_of(folder, self._submitted(resources))
         with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
             for runner, safe, given in (
                 (checks, False, {PREDICTIONS: files.get(PREDICTIONS)}),
@@ -92,12 +97,18 @@ class IsolatedExecute(NbGraderPreprocessor):
         self.log.warning("UNSAFE: student code runs with all rights of yours. %s", reason)
         return False
 
-    def _files_of(self, folder: Path) -> dict[str, str]:
+    def _submitted(self, resources: ResourcesDict) -> Path:
+        told, course = resources["nbgrader"], CourseDirectory(parent=self)
+        return Path(course.format_path(course.submitted_directory, told["student"], told["assignment"]))
+
+    def _files_of(self, folder: Path, submitted: Path) -> dict[str, str]:
         """What the student handed in beside the notebooks, in base64: files only, and no links to others."""
         found, left = {}, self.most_bytes
         for path in sorted(folder.rglob("*")):
             inner = path.relative_to(folder)
-            if path.is_symlink() or any(part.is_symlink() for part in path.parents if part != folder):
+            # nbgrader has copied what a link points to, be it a secret of the instructor.
+            if _is_linked(folder, inner) or _is_linked(submitted, inner):
+                self.log.warning("%s is left out: it is a link", inner)
                 continue
             if not path.is_file() or path.suffix in (".ipynb", ".py") or inner.parts[0].startswith("."):
                 continue
@@ -190,6 +201,8 @@ class _Run:
         reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
         outputs = reply.get("outputs")
         try:
+            if len(outputs) > MOST_OUTPUTS:
+                raise ValueError(len(outputs))
             made = [nbformat.from_dict(one) for one in outputs]
             nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
         # Whatever is wrong with outputs that a student forged, none are kept.
@@ -204,8 +217,7 @@ class _Run:
         names = {name: _told(self._ask_student({"do": "look", "name": name})) for name in sorted(wanted)}
         self._ask_checks({"do": "bind", "names": names})
         reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": 1_000_000})
-        if reply.get("content"):
-            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": str(reply["content"])})
+        self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
         reply = self._ask_checks({"do": "run", "source": cell.source})
         self.checked |= defined([cell.source])
         points = float(cell.metadata.nbgrader.points)
@@ -220,6 +232,11 @@ class _Run:
         while "ask" in reply:
             question = {**reply, "do": reply["ask"]}
             reply = self.checks.ask(self._ask_student(question), forever)
+        if "ended" in reply:
+            raise ChecksEndedError(
+                "The process that runs the checks ended in the middle of one. Run the test cells of this "
+                "notebook by themselves: one of them ends Python, or needs more memory than there is."
+            )
         return reply
 
     def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -239,6 +256,11 @@ class _Run:
     def _end(self, why: str) -> None:
         self.ended = why
         self.student.end()
+
+
+def _is_linked(folder: Path, inner: Path) -> bool:
+    """Whether a file is a symbolic link, or stands in a folder that is one."""
+    return any((folder / part).is_symlink() for part in (inner, *inner.parents[:-1]))
 
 
 def _told(reply: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+
+import psutil
 
 from ..measure.images import cache_folder
 from . import bubblewrap
@@ -19,6 +23,8 @@ from .channel import Channel, ChannelError, ClosedError
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
 IMPORTS = ("numpy", "IPython", "ipywidgets", "matplotlib.pyplot", "starvelab.checks", "starvelab.widgets")
+MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+WATCH = 0.2  # seconds between two looks at them
 START = 60.0  # seconds until a runner must be there
 LIMITS = {
     "RLIMIT_AS": 4_000_000_000,
@@ -85,8 +91,18 @@ class Runner:
         self.process.stdin.close()
         self.process.stdout.close()
         # Without a sandbox processes would be counted together with all others of this user.
+        if not trusted:
+            threading.Thread(target=self._watch, daemon=True).start()
         limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
         self.ask({"imports": list(imports), "limits": limits}, START)
+
+    def _watch(self) -> None:
+        """End all processes once they take too much memory together: a limit counts each by itself."""
+        while self.alive:
+            if _memory(self.process.pid) > MEMORY:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+            time.sleep(WATCH)
 
     def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Send a message, and wait for what comes back.
@@ -127,6 +143,24 @@ class Runner:
     def alive(self) -> bool:
         """Whether it can still be asked."""
         return self.process.poll() is None
+
+
+def _memory(root: int) -> int:
+    """Bytes that a process and all below it have for themselves."""
+    with suppress(psutil.Error):
+        tree = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
+        shared = own = 0
+        for process in tree:
+            with suppress(psutil.Error):
+                shared += process.memory_info().rss
+        if shared <= MEMORY:
+            return shared
+        # Forked processes share most of that, and to find out takes longer.
+        for process in tree:
+            with suppress(psutil.Error):
+                own += process.memory_full_info().uss
+        return own
+    return 0
 
 
 @contextmanager

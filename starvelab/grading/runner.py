@@ -46,7 +46,14 @@ class Notebook:
     def serve(self) -> None:
         """Answer until the notebook is over."""
         while (message := self.channel.receive())["do"] != "close":
-            self.channel.send(self.answer(message))
+            try:
+                reply = self.answer(message)
+            except ChannelError:
+                raise
+            # A question that cannot be answered is answered so; whoever waits must not be left waiting.
+            except Exception as error:
+                reply = {"error": self.described(error), "failed": True, "outputs": [], "value": None}
+            self.channel.send(reply)
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked."""
@@ -152,8 +159,10 @@ class Notebook:
         return {"content": base64.b64encode(kept).decode()}
 
     def write(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """A file of the student, for checks that read it."""
-        Path(message["file"]).write_bytes(base64.b64decode(message["content"], validate=True))
+        """A file of the student, for checks that read it; nothing is written of what cannot be read."""
+        with contextlib.suppress(ValueError, TypeError):
+            if content := base64.b64decode(message["content"], validate=True):
+                Path(message["file"]).write_bytes(content)
         return {}
 
     # --- what the student's side asks back ------------------------------------------------------------

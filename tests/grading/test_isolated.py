@@ -7,6 +7,7 @@ import logging
 
 import nbformat
 import pytest
+from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute, NoSandboxError, bubblewrap, isolated
 from starvelab.grading.process import Runner
@@ -149,6 +150,35 @@ def test_files_that_were_handed_in_are_there_and_links_are_not(tmp_path):
     assert points(execute(notebook(source, **tests), folder)) == {"value": 1, "there": 1}
 
 
+def test_what_a_link_points_to_does_not_come_in_as_a_copy(tmp_path):
+    """Stock nbgrader follows links when it copies a submission."""
+    (tmp_path / "submitted" / "eve" / "tiny").mkdir(parents=True)
+    (tmp_path / "submitted" / "eve" / "tiny" / "key.txt").symlink_to("/etc/hostname")
+    copied = tmp_path / "autograded"
+    copied.mkdir()
+    (copied / "key.txt").write_text("of the instructor")
+    nb = notebook("from pathlib import Path\nanswer = 42 if Path('key.txt').exists() else 0")
+    run = IsolatedExecute(config=Config({"CourseDirectory": {"root": str(tmp_path)}}))
+    told = {"assignment": "tiny", "notebook": "one", "student": "eve"}
+    run.preprocess(nb, {"metadata": {"path": str(copied)}, "nbgrader": told})
+    assert points(nb)["value"] == 0
+
+
+def test_more_files_than_there_is_room_for_are_left_out_and_said(tmp_path, monkeypatch, caplog):
+    (tmp_path / "a.txt").write_text("42")
+    (tmp_path / "b.bin").write_bytes(bytes(100))
+    monkeypatch.setattr(IsolatedExecute, "log", logging.getLogger("grading"))
+    source = "import os\nanswer = int(open('a.txt').read()) if not os.path.exists('b.bin') else 0"
+    assert points(execute(notebook(source), tmp_path, most_bytes=50))["value"] == 1
+    assert "b.bin is left out: there are more than 50 bytes" in caplog.text
+
+
+def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
+    with pytest.raises(isolated.ChecksEndedError, match=r"ended in the middle of one\. Run the test cells"):
+        execute(notebook(RIGHT, broken=(1, "import os\nos._exit(3)")), tmp_path)
+    assert graded(RIGHT, tmp_path) == MOST
+
+
 def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks(tmp_path):
     answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
     test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
@@ -169,6 +199,14 @@ def test_a_submission_has_a_deadline_and_says_so(tmp_path):
     nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
     assert points(nb) == dict.fromkeys(MOST, 0)
     assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
+
+
+def test_memory_is_limited_for_all_processes_together(tmp_path):
+    answer = RIGHT + "\nimport os, time\nfor _ in range(6):\n"
+    answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"
+    nb = execute(notebook(answer + "\ntime.sleep(99)"), tmp_path, timeout=50.0)
+    assert "The submitted code had to be ended (The other end is gone.)." in printed(nb, "answer")
+    assert points(nb) == dict.fromkeys(MOST, 0)
 
 
 def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):

@@ -223,6 +223,22 @@ class Odd(Mapping):
 def double(x): return Odd()
 answer = 0
 """,
+    "answers-with-nonsense": """
+from starvelab.grading import runner
+class Nonsense(dict):
+    def get(self, *args): return self
+for name in ("run", "look", "read", "call"):
+    setattr(runner.Notebook, name, lambda self, message: {
+        "kind": ["value"], "value": {"!": {}}, "content": "%%%", "outputs": {"a": 1}, "error": 3, "ask": 1,
+    })
+""",
+    "shows-a-million-things": """
+from starvelab.grading import runner
+output = {"output_type": "stream", "name": "stdout", "text": ""}
+runner.Notebook.run = lambda self, message: {"outputs": [output] * 100_000}
+def double(x): return 0
+answer = 0
+""",
     "tags-forged": """
 def double(x): return {"!": "callback", "number": 0}
 answer = {"!": "lab", "module": "os", "name": "system", "fields": {"command": "true"}}
@@ -391,6 +407,14 @@ def double(x): return 0
 answer = 0
 """,
     "eats-memory": "hoard = []\nwhile True: hoard.append(bytearray(10**8))",
+    "eats-memory-in-many": """
+import os, time
+for _ in range(12):
+    if os.fork() == 0:
+        hoard = bytearray(10**9)
+        time.sleep(60)
+time.sleep(60)
+""",
     "fills-the-disk": """
 number = 0
 while True:
