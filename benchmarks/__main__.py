@@ -17,6 +17,7 @@ NAMES = (
     "validation",
     "own_loader",
     "diagnose",
+    "grading",
 )
 
 

@@ -200,9 +200,12 @@ class Decoder:
             or any(len(part) != math.prod(shape) for part in value["parts"])
         ):
             raise NotPlainError("the array is too large, or not of its shape")
-        flat = np.array(value["parts"][0], dtype="d" if len(value["parts"]) > 1 else value["dtype"])
-        if len(value["parts"]) > 1:
-            flat = (flat + 1j * np.array(value["parts"][1], dtype="d")).astype(value["dtype"])
+        real, *imaginary = value["parts"]
+        flat = np.empty(len(real), dtype=value["dtype"])
+        # Part by part: an infinite one would make a sum of the two no number.
+        flat.real = real
+        for part in imaginary:
+            flat.imag = part
         return flat[0] if value["shape"] is None else flat.reshape(shape)
 
 

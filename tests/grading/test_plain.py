@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
@@ -47,6 +47,7 @@ def test_plain_data_comes_back_as_it_was(value):
         some.array_shapes(max_side=4),
     )
 )
+@example(np.array([complex(0, inf)], dtype=np.complex64))
 def test_arrays_keep_their_type_and_shape(array):
     found = across(array)
     np.testing.assert_array_equal(found, array)
