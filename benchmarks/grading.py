@@ -1,6 +1,6 @@
 """Grading the same submissions with nbgrader's own way of running notebooks, and in the sandbox.
 
-Both run `nbgrader autograde` on the walkthrough, solved by every student, one after the other, and take turns.
+Both run `nbgrader autograde` on the walkthrough, solved by every student, and take turns.
 What nbgrader does besides, such as its gradebook, is in both.
 """
 
