@@ -22,7 +22,16 @@ from .channel import Channel, ChannelError, ClosedError
 
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
-IMPORTS = ("numpy", "IPython", "ipywidgets", "matplotlib.pyplot", "starvelab.checks", "starvelab.widgets")
+IMPORTS = (
+    "numpy",
+    "IPython",
+    "ipywidgets",
+    "matplotlib.pyplot",
+    "matplotlib_inline.backend_inline",
+    "starvelab.checks",
+    "starvelab.show",
+    "starvelab.widgets",
+)
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
 WATCH = 0.2  # seconds between two looks at them
 START = 60.0  # seconds until a runner must be there
