@@ -1,4 +1,4 @@
-"""Delivery as batches get ready, and storage that workers share: one event after the other in each replica.
+"""Storage that workers share, with delivery in any order: one event after the other in each replica.
 
 Replicas advance side by side, each to its own next event; what the times mean is decided elsewhere.
 """

@@ -1,6 +1,6 @@
 """Delivery in order as a recurrence: each batch follows from the ones before it, for all replicas at once.
 
-It knows no storage that workers share and no other order; `events` does.
+It knows no storage that workers share and no other order; `events` and `readiness` do.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from .course import Course
 from .events import event_by_event
 from .loader import Loader
 from .preparation import draw, given
+from .readiness import as_ready
 from .recurrence import in_order
 from .trace import Trace, counted
 
@@ -204,9 +205,10 @@ def simulate(
 
 def follow(loader: Loader, times: np.ndarray) -> Course:
     """Every batch of every replica, by the rule that the loader needs; `times` as in `Simulation`."""
-    shared = loader.workers > 1 and loader.ms("read_time") > 0
-    if shared or (loader.workers > 1 and not loader.in_order):
+    if loader.workers > 1 and loader.ms("read_time") > 0:
         return event_by_event(loader, times)
+    if loader.workers > 1 and not loader.in_order:
+        return as_ready(loader, times)
     # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
     return in_order(loader, times + loader.ms("read_time"))
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from starvelab import Q_
 from starvelab.simulate import Loader, simulate
 from starvelab.simulate.events import event_by_event
+from starvelab.simulate.readiness import as_ready
 from starvelab.simulate.recurrence import in_order
 from tests.simulate.test_against_simpy import loaders, own_times
 
@@ -179,6 +180,15 @@ def test_each_replica_goes_as_it_would_alone(loader, replicas):
 def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
     times = np.array([own_times(seed + i, 30) for i in range(3)]).T
     one, other = in_order(loader, times), event_by_event(loader, times)
+    for name, column in vars(one).items():
+        np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
+
+
+@given(loaders.filter(lambda loader: loader.workers > 0), seeds, st.integers(1, 40))
+def test_what_is_ready_first_is_the_same_batch_event_by_event(loader, seed, batches):
+    loader = loader.but(in_order=False, read_time="0 ms")
+    times = np.array([own_times(seed + i, batches) for i in range(3)]).T
+    one, other = as_ready(loader, times), event_by_event(loader, times)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 
