@@ -34,6 +34,7 @@ IMPORTS = (
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
 WATCH = 0.2  # seconds between two looks at them
+LAST = 10.0  # seconds until killed processes are gone
 START = 60.0  # seconds until a runner must be there
 LIMITS = {
     "RLIMIT_AS": 4_000_000_000,
@@ -140,11 +141,18 @@ class Runner:
                     self.ask({"do": "close"}, START)
 
     def end(self) -> None:
-        """Kill it and all that it started."""
+        """Kill it and all that it started, and wait until they are gone."""
+        below = []
+        with suppress(psutil.Error):
+            below = psutil.Process(self.process.pid).children(recursive=True)
         with suppress(ProcessLookupError):
-            # Of bubblewrap's process namespace this ends everything.
+            # Of bubblewrap's process namespace this ends everything, if not at once.
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        for process in below:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(below, timeout=LAST)
         with suppress(OSError):
             self.channel.close()
 
