@@ -86,9 +86,7 @@ def _needed(readable: Iterable[str]) -> list[Path]:
     folders = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, Path(__file__).parents[1]]
     folders += readable
     found = sorted({Path(each).absolute() for each in folders if os.path.exists(each)})
-    return [
-        path for path in found if not any(path != other and path.is_relative_to(other) for other in found)
-    ]
+    return [path for path in found if not any(other in path.parents for other in found)]
 
 
 @cache

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,14 @@ class IsolatedExecute(NbGraderPreprocessor):
         path = Path(source) / f"{told['notebook']}.ipynb"
         if not path.is_file():
             return set()  # then checks see the names that they use
-        cells = nbformat.read(path, as_version=4).cells
-        return defined(cell.source for cell in cells if cell.cell_type == "code" and is_solution(cell))
+        return _answers_in(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _answers_in(path: Path, changed: int) -> set[str]:  # noqa: ARG001 (a file that changed is read again)
+    """Read once for a class, and not for each of its students."""
+    cells = nbformat.read(path, as_version=4).cells
+    return defined(cell.source for cell in cells if cell.cell_type == "code" and is_solution(cell))
 
 
 class Runners:
@@ -195,9 +202,9 @@ class _Run:
             if is_locked(cell) and not is_solution(cell):
                 self._ask_checks({"do": "run", "source": cell.source})
                 self.set_up |= defined([cell.source])
-            cell.outputs = [nbformat.from_dict(one) for one in self._run_student_side(cell.source)]
+            cell.outputs = self._run_student_side(cell.source)
 
-    def _run_student_side(self, source: str) -> list[dict[str, Any]]:
+    def _run_student_side(self, source: str) -> list[NotebookNode]:
         reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
         outputs = reply.get("outputs")
         try:
@@ -207,8 +214,8 @@ class _Run:
             nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
         # Whatever is wrong with outputs that a student forged, none are kept.
         except Exception:
-            return [_said("The outputs of this cell cannot be shown.")]
-        return outputs
+            return [nbformat.from_dict(_said("The outputs of this cell cannot be shown."))]
+        return made
 
     def check(self, cell: NotebookNode) -> None:
         """Run a test cell, with the student's names at hand."""

@@ -18,7 +18,7 @@ import psutil
 
 from ..measure.images import cache_folder
 from . import bubblewrap
-from .channel import Channel, ChannelError, ClosedError
+from .channel import Channel, ChannelError
 
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
@@ -100,9 +100,9 @@ class Runner:
         self.channel = Channel(os.dup(self.process.stdout.fileno()), os.dup(self.process.stdin.fileno()))
         self.process.stdin.close()
         self.process.stdout.close()
-        # Without a sandbox processes would be counted together with all others of this user.
         if not trusted:
             threading.Thread(target=self._watch, daemon=True).start()
+        # Without a sandbox processes would be counted together with all others of this user.
         limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
         self.ask({"imports": list(imports), "limits": limits}, START)
 
@@ -136,7 +136,7 @@ class Runner:
         try:
             yield
         finally:
-            if self.process.poll() is None:
+            if self.alive:
                 with suppress(ChannelError):
                     self.ask({"do": "close"}, START)
 
@@ -188,6 +188,3 @@ def scratch(sandboxed: bool) -> Iterator[str]:
     else:
         with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as folder:
             yield folder
-
-
-__all__ = ["ChannelError", "ClosedError", "Runner", "scratch"]

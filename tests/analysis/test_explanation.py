@@ -20,7 +20,8 @@ LESS = "Prepare less for each sample, or do it ahead of the training or on the a
 def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
     text = explain(pipe)
     sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", text)
-    assert 2 <= len(sentences) <= 9
+    # That a batch does not fit takes two sentences before all others.
+    assert 2 <= len(sentences) <= (9 if pipe.solve().infeasible_reason else 7)
     for sentence in sentences:
         assert sentence.endswith(".")
         assert sentence[0].isupper() or sentence[0].isdigit()
