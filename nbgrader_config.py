@@ -13,19 +13,16 @@ from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
     ClearHiddenTests,
-    ClearOutput,
-    DeduplicateIds,
     GetGrades,
     IgnorePattern,
     LimitOutput,
-    NbGraderPreprocessor,
-    OverwriteCells,
     OverwriteKernelspec,
     SaveAutoGrades,
 )
 
 from starvelab.grading import IsolatedExecute
 from starvelab.grading.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
+from starvelab.grading.mending import MendStructure
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
@@ -75,22 +72,8 @@ c.Autograde.autograde_preprocessors = [
     IsolatedExecute, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
     AssignLatePenalties, CheckCellMetadata,
 ]  # fmt: skip
-c.OverwriteCells.add_missing_cells = True  # without it a deleted test cell waits for a manual mark for ever
-
-
-class ForgetCopies(NbGraderPreprocessor):
-    """Makes plain cells of copies, whose emptied metadata OverwriteCells would stumble over."""
-
-    def preprocess_cell(self, cell, resources, cell_index):  # noqa: ARG002, D102 (as nbgrader calls it)
-        if cell.metadata.get("nbgrader") == {}:
-            del cell.metadata["nbgrader"]
-        return cell, resources
-
-
-# A student who copies and pastes a cell would lose the whole submission otherwise. The last copy counts.
-c.Autograde.sanitize_preprocessors = [
-    ClearOutput, DeduplicateIds, ForgetCopies, OverwriteKernelspec, OverwriteCells, CheckCellMetadata,
-]  # fmt: skip
+# What is odd in the structure of a notebook is mended before nbgrader's own steps could stumble over it.
+c.Autograde.sanitize_preprocessors = [MendStructure, OverwriteKernelspec, CheckCellMetadata]
 c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stderr 0,
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
 

@@ -6,6 +6,7 @@ prints the right answer, and it knows nothing of any exercise.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -126,6 +127,8 @@ def hint(
 def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
     for message, value in mistakes.items():
         if _agree(answer, value, within):
+            # A grader that listens counts them; nobody else hears this.
+            sys.audit("starvelab.checks.mistake", message)
             raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
 
 

@@ -12,3 +12,14 @@ def __getattr__(name: str) -> Any:
 
         return getattr(isolated, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def main() -> None:
+    """Run `starvelab` on the command line."""
+    try:
+        from .app import StarvelabApp
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"`starvelab` needs {error.name}, which is not installed: pip install 'starvelab[grade]'"
+        ) from None
+    StarvelabApp.launch_instance()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from traitlets import Bool, Float, Integer, List, Unicode
 from ..errors import StarvelabError
 from . import bubblewrap
 from .channel import ChannelError
+from .mending import REFUSED
 from .process import IMPORTS, Runner, scratch
 from .scoring import scored
 
@@ -54,7 +56,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         "It can then read, change and send all that you can.",
     ).tag(config=True)
     timeout = Float(60.0, help="Seconds that a cell may take.").tag(config=True)
-    deadline = Float(300.0, help="Seconds that all student code of a notebook may take.").tag(config=True)
+    deadline = Float(300.0, help="Seconds that all student code of a submission may take.").tag(config=True)
     imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.").tag(
         config=True
     )
@@ -71,6 +73,11 @@ class IsolatedExecute(NbGraderPreprocessor):
         NoSandboxError
             If there is no sandbox here, and none was waived.
         """
+        record = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": version("starvelab")}
+        if reason := nb.metadata.get(REFUSED):
+            _earn_nothing(nb, reason)
+            nb.metadata["starvelab_graded"] = record | {"mode": "not run"}
+            return nb, resources
         sandboxed = self._sandboxed()
         folder = Path(resources["metadata"]["path"])
         files = self._files_of(folder, self._submitted(resources))
@@ -82,11 +89,10 @@ class IsolatedExecute(NbGraderPreprocessor):
                 place = stack.enter_context(scratch(safe))
                 kept = {name: content for name, content in given.items() if content is not None}
                 stack.enter_context(runner.notebook(place, kept))
-            _Run(self, nb, checks, student, self._answers(resources)).all_cells()
-        nb.metadata["starvelab_graded"] = {
-            "mode": "sandboxed" if sandboxed else "unsafe",
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }
+            run = _Run(self, nb, checks, student, self._answers(resources))
+            run.all_cells()
+        mode = "sandboxed" if sandboxed else "unsafe"
+        nb.metadata["starvelab_graded"] = record | {"mode": mode, "mistakes": run.mistakes}
         return nb, resources
 
     def _sandboxed(self) -> bool:
@@ -142,7 +148,9 @@ class Runners:
 
     def __init__(self) -> None:
         self.checks: Runner | None = None
-        self.student: tuple[Any, Runner] | None = None
+        self.student: Runner | None = None
+        self.whose: Any = None
+        self.used = 0.0  # seconds that the student's code has taken so far
 
     @contextmanager
     def of_submission(
@@ -150,22 +158,22 @@ class Runners:
     ) -> Iterator[tuple[Runner, Runner]]:
         """Runners for a notebook: notebooks of one submission share a sandbox, no two submissions do."""
         told = resources["nbgrader"]
-        key = (os.getpid(), told["assignment"], told["student"], sandboxed)
+        whose = (os.getpid(), told.get("db_url"), told["assignment"], told["student"], sandboxed)
         if self.checks is None or not self.checks.alive:
             self.checks = Runner(sandboxed=False, trusted=True, imports=settings.imports)
-        if self.student is not None and (self.student[0] != key or not self.student[1].alive):
+        if self.whose != whose:
             self.end_student()
-        if self.student is None:
+            self.whose = whose
+        if self.student is None or not self.student.alive:
             readable = settings.readable
-            runner = Runner(sandboxed=sandboxed, imports=settings.imports, readable=readable)
-            self.student = key, runner
-        yield self.checks, self.student[1]
+            self.student = Runner(sandboxed=sandboxed, imports=settings.imports, readable=readable)
+        yield self.checks, self.student
 
     def end_student(self) -> None:
         """End the sandbox of the student whose turn it was."""
         if self.student is not None:
-            self.student[1].end()
-            self.student = None
+            self.student.end()
+        self.student, self.whose, self.used = None, None, 0.0
 
     def end(self) -> None:
         """End all of them."""
@@ -184,11 +192,16 @@ class _Run:
     """The cells of one notebook, one after the other."""
 
     def __init__(
-        self, settings: IsolatedExecute, nb: NotebookNode, checks: Runner, student: Runner, answers: set[str]
+        self,
+        settings: IsolatedExecute,
+        nb: NotebookNode,
+        checks: Runner,
+        student: Runner,
+        answers: set[str],
     ) -> None:
         self.settings, self.cells = settings, [cell for cell in nb.cells if cell.cell_type == "code"]
         self.checks, self.student, self.answers = checks, student, answers
-        self.over = time.monotonic() + settings.deadline
+        self.mistakes: dict[str, list[str]] = {}
         self.set_up: set[str] = set()
         self.checked: set[str] = set()
         self.ended = ""
@@ -227,6 +240,8 @@ class _Run:
         self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
         reply = self._ask_checks({"do": "run", "source": cell.source})
         self.checked |= defined([cell.source])
+        if reply.get("mistakes"):
+            self.mistakes[cell.metadata.nbgrader.grade_id] = reply["mistakes"]
         points = float(cell.metadata.nbgrader.points)
         cell.outputs = [nbformat.from_dict(one) for one in scored(reply, points)]
 
@@ -248,21 +263,31 @@ class _Run:
 
     def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the student's side, for which the time runs."""
-        left = self.over - time.monotonic()
+        left = self.settings.deadline - runners.used
         if not self.ended and left <= 0:
-            self._end("took longer in all than it may")
+            self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
         if not self.ended:
             seconds = min(self.settings.timeout, left)
+            begun = time.monotonic()
             try:
                 return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
+            finally:
+                runners.used += time.monotonic() - begun
         what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
         return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
 
     def _end(self, why: str) -> None:
         self.ended = why
         self.student.end()
+
+
+def _earn_nothing(nb: NotebookNode, reason: str) -> None:
+    for cell in nb.cells:
+        if is_grade(cell) and not is_solution(cell) and cell.cell_type == "code":
+            nothing = scored({"failed": False, "outputs": [_said(reason)], "value": 0.0}, most=0.0)
+            cell.outputs = [nbformat.from_dict(one) for one in nothing]
 
 
 def _is_linked(folder: Path, inner: Path) -> bool:

@@ -42,6 +42,12 @@ class Notebook:
         self.shell = Shell.instance()
         self.callbacks: list[Callable[..., Any]] = []
         self.theirs: set[str] = set()
+        self.mistakes: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, about: tuple[Any, ...]) -> None:
+        if event == "starvelab.checks.mistake":
+            self.mistakes.append(str(about[0])[:WORDS])
 
     def serve(self) -> None:
         """Answer until the notebook is over."""
@@ -63,13 +69,15 @@ class Notebook:
     # --- cells ----------------------------------------------------------------------------------------
 
     def run(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a cell: its outputs, whether it failed, and its last value where that is a number."""
+        """Run a cell: its outputs, whether it failed, its value if a number, and mistakes that were named."""
+        self.mistakes.clear()
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
         _show_whose(outputs, getattr(error, "their_frames", []))
         return {
             "outputs": _jsonable(outputs),
             "failed": error is not None,
             "value": _number(self.shell.result),
+            "mistakes": list(dict.fromkeys(self.mistakes)),
         }
 
     def bind(self, message: Mapping[str, Any]) -> dict[str, Any]:

@@ -270,7 +270,7 @@ def test_notebooks_of_one_student_share_a_sandbox_and_no_others_do(tmp_path):
         )
         nb.cells[2:] = []
         IsolatedExecute().preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
-        return isolated.runners.student[1]
+        return isolated.runners.student
 
     ada = run("ada")
     assert run("ada") is ada

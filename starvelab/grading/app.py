@@ -1,0 +1,153 @@
+"""`starvelab grade`: a class, graded in parallel and safely, in the tools that nbgrader's users know."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+
+from nbgrader.apps.baseapp import NbGrader
+from nbgrader.converters import Autograde
+from sqlalchemy.exc import SAWarning
+from tqdm import tqdm
+from traitlets import Bool, Integer, Unicode, default
+
+from ..errors import StarvelabError
+from .classroom import Classroom, Outcome
+from .crew import crew, graded_by
+from .handin import HandIn
+from .isolated import IsolatedExecute
+from .mending import MendStructure
+
+SHOWN = 20  # names in a list on the screen
+
+
+class GradeApp(NbGrader):
+    """The command."""
+
+    name = "starvelab-grade"
+    description = "Grade what a class handed in: safely, in parallel, and nothing twice."
+    examples = """
+        starvelab grade starving-the-gpu                       all that is new, on all cores
+        starvelab grade starving-the-gpu --workers=4
+        starvelab grade starving-the-gpu --only=ada,'b*'       some students
+        starvelab grade starving-the-gpu --scheduler=tcp://10.0.0.5:8786
+        starvelab grade starving-the-gpu --report              and say what the class knows
+        """
+    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
+        "workers": "GradeApp.workers",
+        "scheduler": "GradeApp.scheduler",
+        "only": "GradeApp.only",
+        "db": "CourseDirectory.db_url",
+        "log-level": "Application.log_level",
+    }
+    flags = {  # noqa: RUF012
+        "report": ({"GradeApp": {"report": True}}, "Say what the class knows and what it does not."),
+        "again": ({"GradeApp": {"again": True}}, "Grade also what is done and unchanged."),
+        "unsafe": (
+            {"IsolatedExecute": {"unsafe": True}},
+            "Where there is no sandbox, run student code with your own rights: all you can do, it can.",
+        ),
+    }
+    workers = Integer(0, help="How many submissions to grade at once; 0: one for each core.").tag(config=True)
+    scheduler = Unicode("", help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
+    only = Unicode("", help="Students, with commas between them; * and ? stand for letters.").tag(config=True)
+    report = Bool(False, help="Whether to write the report of the class.").tag(config=True)
+    again = Bool(False, help="Whether to grade also what is done and unchanged.").tag(config=True)
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), GradeApp, Autograde, IsolatedExecute, MendStructure]
+
+    @default("log_level")
+    def _log_level_default(self) -> int:
+        return logging.WARNING
+
+    def start(self) -> None:
+        """Grade; what cannot be done is said in one paragraph, and the exit status is 1."""
+        super().start()
+        warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
+        if len(self.extra_args) != 1:
+            self.exit_with("Which assignment? For example: starvelab grade starving-the-gpu")
+        try:
+            self.run(self.extra_args[0])
+        except StarvelabError as error:
+            self.exit_with(str(error))
+        except KeyboardInterrupt:
+            self.exit_with("Stopped. What was graded is kept: the same command goes on from there.", 130)
+
+    def exit_with(self, message: str, status: int = 1) -> None:
+        """End with a message on stderr."""
+        print(message, file=sys.stderr)
+        self.exit(status)
+
+    def run(self, assignment: str) -> None:
+        """Grade an assignment, and say what came of it."""
+        classroom = Classroom(self.coursedir, self.config, assignment)
+        unsafe = bool(self.config.IsolatedExecute.get("unsafe"))
+        if unsafe:
+            self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
+        outcome = Outcome()
+        with classroom.alone():
+            students = classroom.students(self.only)
+            todo = classroom.waiting(
+                tqdm(students, desc="reading", unit="hand-in", leave=False), outcome, self.again
+            )
+            if todo:
+                self._grade(classroom, todo, outcome, unsafe)
+            self._say(classroom, outcome)
+            if self.report:
+                from . import report
+
+                parts = report.sections(classroom.records, classroom.definition.cells)
+                folder = classroom.records.folder.parent.parent / "report" / assignment
+                page = report.write(folder, f"{assignment}: what the class shows", parts)
+                print(f"The report: {page}, and its tables as CSV beside it.")
+        if outcome.failed:
+            self.exit(1)
+
+    def _grade(self, classroom: Classroom, todo: list[str], outcome: Outcome, unsafe: bool) -> None:
+        in_progress: dict[str, HandIn] = {}
+
+        def hand_ins() -> Iterator[HandIn]:
+            for student in todo:
+                in_progress[student] = classroom.hand_in(student)
+                yield in_progress[student]
+
+        with crew(workers=self.workers or None, scheduler=self.scheduler or None, unsafe=unsafe) as client:
+            results = graded_by(client, classroom.definition, hand_ins())
+            with tqdm(total=len(todo), desc="grading", unit="submission", smoothing=0.05) as bar:
+                for student in classroom.keep(results, in_progress, outcome):
+                    bar.set_postfix_str(student[:20], refresh=False)
+                    bar.update()
+
+    def _say(self, classroom: Classroom, outcome: Outcome) -> None:
+        done = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
+        print(f"{classroom.assignment}: {done}, {len(outcome.failed)} could not be graded.")
+        for student, why in list(outcome.failed.items())[:SHOWN]:
+            print(f"  {student}: {why.splitlines()[-1]}")
+            self.log.info("%s: %s", student, why)
+        odd = []
+        for student in sorted([*outcome.graded, *outcome.unchanged]):
+            record = classroom.records.find(student)
+            remarks = [one.text for each in record.remarks.values() for one in each if one.person]
+            odd += [f"  {student}: {text}" for text in remarks]
+        if odd:
+            print("A person should look at:")
+            print("\n".join(odd[:SHOWN]))
+            if len(odd) > SHOWN:
+                print(f"  and {len(odd) - SHOWN} more: --report lists them all")
+
+
+class StarvelabApp(NbGrader):
+    """What `starvelab` alone runs."""
+
+    name = "starvelab"
+    description = "For instructors: grade what a class handed in."
+    subcommands = {"grade": (GradeApp, GradeApp.description)}  # noqa: RUF012
+
+    def start(self) -> None:
+        """Run the command that was named, or say which there are."""
+        super().start()
+        self.print_help()

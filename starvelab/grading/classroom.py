@@ -1,0 +1,213 @@
+"""A class: who handed in, what is still to be graded, and where the grades go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.exc import SQLAlchemyError
+from traitlets.config import Config
+
+from ..errors import StarvelabError
+from .definition import Definition
+from .handin import HandIn, collect
+from .merging import is_known, known_to, merge
+from .records import Record, Records
+from .task import Graded
+
+PATIENCE = 60.0  # seconds that a gradebook may be locked or away
+
+
+class NothingHandedInError(StarvelabError, LookupError):
+    """Nobody handed in, or nobody of those who were asked for."""
+
+
+class BusyError(StarvelabError, RuntimeError):
+    """Another grading of the same course is under way."""
+
+
+class CannotWriteError(StarvelabError, OSError):
+    """Grades cannot be written: the gradebook is locked or gone, or the disk is full."""
+
+
+@dataclass
+class Outcome:
+    """What became of a class.
+
+    Attributes
+    ----------
+    graded, unchanged : list of str
+        Students whose submissions were graded, and those that had been graded before as they are.
+    failed : dict of str to str
+        Students whose submissions could not be graded, and why.
+    """
+
+    graded: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class Classroom:
+    """The submissions of an assignment.
+
+    Parameters
+    ----------
+    course : CourseDirectory
+    config : Config
+    assignment : str
+
+    Raises
+    ------
+    NotReleasedError
+    """
+
+    def __init__(self, course: CourseDirectory, config: Config, assignment: str) -> None:
+        self.course, self.config, self.assignment = course, config, assignment
+        self.definition = Definition.of(course, config, assignment)
+        autograded = Path(course.root) / course.autograded_directory
+        self.records = Records(autograded.parent / "graded", autograded, assignment)
+
+    # --- who ------------------------------------------------------------------------------------------
+
+    def students(self, only: str = "") -> list[str]:
+        """Those who handed in.
+
+        Parameters
+        ----------
+        only : str
+            Names with commas between them; `*` and `?` stand for any letters.
+
+        Raises
+        ------
+        NothingHandedInError
+        """
+        where = self._submitted("*")
+        found = sorted(
+            path.parent.name for path in where.parent.parent.glob(f"*/{self.assignment}") if path.is_dir()
+        )
+        if not found:
+            raise NothingHandedInError(
+                f"Nobody has handed in {self.assignment}: there is no folder {where}. "
+                "Make one for each student, and put there what came."
+            )
+        wanted = [name.strip() for name in only.split(",") if name.strip()]
+        for name in wanted:
+            if not any(fnmatchcase(student, name) for student in found):
+                some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+                raise NothingHandedInError(f"No student who handed in is called {name!r}. There are: {some}")
+        return [one for one in found if not wanted or any(fnmatchcase(one, name) for name in wanted)]
+
+    def _submitted(self, student: str) -> Path:
+        return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
+
+    def hand_in(self, student: str) -> HandIn:
+        """What a student handed in."""
+        return collect(self._submitted(student), student, self.assignment, self.definition.asked)
+
+    # --- grading --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep others from grading the same assignment meanwhile.
+
+        Raises
+        ------
+        BusyError
+        """
+        self.records.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.records.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise BusyError(
+                f"Another process is grading {self.assignment} in this course. "
+                "Wait until it is done, or end it."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def waiting(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> list[str]:
+        """Those whose submissions are to be graded; the others' grades are in the gradebook afterwards.
+
+        Parameters
+        ----------
+        again : bool
+            Whether to grade also what is done and unchanged.
+        """
+        todo = []
+        with closing(self._gradebook()) as book:
+            known = known_to(book, self.assignment)
+            for student in students:
+                record = None if again else self.records.find(student)
+                if record is None or not self._still_true(record):
+                    todo.append(student)
+                    continue
+                if not is_known(record, known.get(student)):
+                    self._patiently(book, record)
+                outcome.unchanged.append(student)
+        return todo
+
+    def _still_true(self, record: Record) -> bool:
+        same_course = record.course == self.definition.fingerprint
+        return same_course and record.handed_in == self.hand_in(record.student).fingerprint()
+
+    def keep(self, results: Iterable[Graded], hand_ins: dict[str, HandIn], outcome: Outcome) -> Iterator[str]:
+        """Write each result down as it comes, and say whose it was.
+
+        Raises
+        ------
+        CannotWriteError
+            What was graded before that is kept.
+        """
+        with closing(self._gradebook()) as book:
+            for graded in results:
+                handed = hand_ins.pop(graded.student)
+                if graded.failed:
+                    outcome.failed[graded.student] = graded.failed
+                else:
+                    try:
+                        record = self.records.keep(graded, handed, self.definition.fingerprint)
+                    except OSError as error:
+                        raise CannotWriteError(
+                            f"The grades of {graded.student} cannot be written: {error}. "
+                            "What was graded before is kept: make room, and start again."
+                        ) from error
+                    self._patiently(book, record)
+                    outcome.graded.append(graded.student)
+                yield graded.student
+
+    def _gradebook(self) -> Gradebook:
+        return Gradebook(self.course.db_url, self.course.course_id)
+
+    def _patiently(self, book: Gradebook, record: Record) -> None:
+        patiently(lambda: merge(book, record, self.config))
+
+
+def patiently(write: Callable[[], None], patience: float = PATIENCE) -> None:
+    """Write into a gradebook that may be locked, or away for a moment.
+
+    Raises
+    ------
+    CannotWriteError
+    """
+    given_up = time.monotonic() + patience
+    while True:
+        try:
+            return write()
+        except SQLAlchemyError as error:
+            if time.monotonic() > given_up:
+                why = str(getattr(error, "orig", error)).splitlines()[0]
+                raise CannotWriteError(
+                    f"The gradebook takes no grades: {why}. Nothing is lost: what was graded is kept beside "
+                    "it. Close what else uses the gradebook, and start again."
+                ) from error
+            time.sleep(0.2)

@@ -1,0 +1,130 @@
+"""The workers that grade: Dask's, on this machine or wherever a scheduler has some."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import cloudpickle
+from distributed import Client, KilledWorker, LocalCluster, as_completed
+from sqlalchemy.exc import SAWarning
+
+from ..errors import StarvelabError
+from . import bubblewrap
+from .definition import Definition
+from .handin import HandIn
+from .task import Graded, grade
+
+# Submissions that wait at a worker besides the one in progress: so that none idles, and memory stays small.
+IN_STORE = 2
+START = "60s"
+
+
+class NoCrewError(StarvelabError, RuntimeError):
+    """There are no workers, or they cannot grade."""
+
+
+@contextmanager
+def crew(
+    *, workers: int | None = None, scheduler: str | None = None, unsafe: bool = False
+) -> Iterator[Client]:
+    """Workers to grade with: of a scheduler that runs already, or started here and ended afterwards.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many to start; as many as there are cores by default.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as tcp://host:8786. Its workers need the same starvelab.
+    unsafe : bool
+        Whether workers without a sandbox will do.
+
+    Raises
+    ------
+    NoCrewError
+    """
+    with ExitStack() as stack:
+        if scheduler:
+            try:
+                client = stack.enter_context(Client(scheduler, timeout=START, set_as_default=False))
+            except (OSError, ValueError) as error:
+                raise NoCrewError(
+                    f"No Dask scheduler answers at {scheduler}: {error}. "
+                    "Start one (dask scheduler), or leave --scheduler out to grade on this machine."
+                ) from error
+            if not client.scheduler_info()["workers"]:
+                raise NoCrewError(
+                    f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
+                )
+        else:
+            cluster = LocalCluster(
+                n_workers=workers or os.cpu_count() or 1,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+        _ask_whether_ready(client, unsafe)
+        yield client
+
+
+def _ask_whether_ready(client: Client, unsafe: bool) -> None:
+    try:
+        answers: dict[str, str] = client.run(bubblewrap.why_not)
+    # A worker without starvelab cannot even read the question.
+    except Exception as error:
+        raise NoCrewError(
+            f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
+            "Install it there in the same version, with its extra: pip install starvelab[grade]"
+        ) from error
+    reasons = {reason for reason in answers.values() if reason}
+    if reasons and not unsafe:
+        raise NoCrewError("\n".join(sorted(reasons)))
+
+
+def graded_by(client: Client, definition: Definition, hand_ins: Iterable[HandIn]) -> Iterator[Graded]:
+    """Grade submissions, and give each as soon as it is done.
+
+    `hand_ins` is read as workers become free, so that a large class is never in memory as a whole.
+    """
+    coming = iter(hand_ins)
+    # With each submission, and not once for all: a worker that took a dead one's place would lack it.
+    packed = cloudpickle.dumps(definition)
+    students: dict[Any, str] = {}
+
+    def send(handed: HandIn) -> Any:
+        future = client.submit(_grade, handed, packed, pure=False)
+        students[future.key] = handed.student
+        return future
+
+    places = max(1, sum(client.nthreads().values())) * (1 + IN_STORE)
+    running = as_completed([send(one) for one in islice(coming, places)], loop=client.loop)
+    for future in running:
+        student = students.pop(future.key)
+        for handed in islice(coming, 1):
+            running.add(send(handed))
+        try:
+            yield future.result()
+        except KilledWorker as error:
+            yield Graded(
+                student, failed=f"The worker that graded it died, each time that it was tried: {error}"
+            )
+        # The others can still be graded.
+        except Exception as error:
+            yield Graded(student, failed=f"Its worker gave no answer: {type(error).__name__}: {error}")
+
+
+def _grade(handed: HandIn, packed: bytes) -> Graded:
+    warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
+    return grade(handed, _unpacked(packed))
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Definition:
+    return cloudpickle.loads(packed)

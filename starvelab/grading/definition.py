@@ -1,0 +1,138 @@
+"""What grading needs of an instructor's course, such that it can travel to any worker."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import find_all_files
+from sqlalchemy import text
+from traitlets.config import Config
+
+from ..errors import StarvelabError
+from .mending import truth_of
+from .structure import TrueCell
+
+# Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
+NOT_FOR_GRADING = {
+    "Application", "ClearSolutions", "CourseDirectory", "Exchange", "ExportPlugin", "GenerateAssignment",
+    "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp", "NbGrader",
+}  # fmt: skip
+
+
+class NotReleasedError(StarvelabError, LookupError):
+    """The gradebook does not know the assignment."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An assignment, without any student.
+
+    Attributes
+    ----------
+    assignment : str
+    cells : dict of str to list of TrueCell
+        The instructor's cells of each notebook.
+    kernels : dict of str to str
+        What the gradebook says of each notebook's kernel.
+    source : dict of str to bytes
+        The instructor's notebooks and files.
+    settings : Config
+    gradebook : bytes
+        An SQLite gradebook that holds the assignment.
+    """
+
+    assignment: str
+    cells: Mapping[str, list[TrueCell]]
+    source: Mapping[str, bytes]
+    settings: Config
+    gradebook: bytes
+
+    @classmethod
+    def of(cls, course: CourseDirectory, config: Config, assignment: str) -> Definition:
+        """Read it from a course.
+
+        Raises
+        ------
+        NotReleasedError
+        """
+        with closing(Gradebook(course.db_url, course.course_id)) as book:
+            try:
+                names = sorted(one.name for one in book.find_assignment(assignment).notebooks)
+            except MissingEntry:
+                known = ", ".join(sorted(one.name for one in book.assignments)) or "none"
+                raise NotReleasedError(
+                    f"The gradebook has no assignment {assignment!r}; it has: {known}. "
+                    f"Release it first: nbgrader generate_assignment {assignment} --force"
+                ) from None
+            cells = {name: truth_of(book, name, assignment) for name in names}
+            kernels = {name: book.find_notebook(name, assignment).kernelspec for name in names}
+            (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
+        folder = Path(course.format_path(course.source_directory, ".", assignment))
+        source = {
+            str(Path(path).relative_to(folder)): Path(path).read_bytes()
+            for path in sorted(find_all_files(str(folder), course.ignore))
+        }
+        settings = Config({name: each for name, each in config.items() if name not in NOT_FOR_GRADING})
+        return cls(assignment, cells, source, settings, _gradebook(assignment, cells, kernels, schema))
+
+    @property
+    def asked(self) -> dict[str, set[str]]:
+        """The notebooks that are asked for, each with the names of its cells."""
+        return {name: {cell.name for cell in cells} for name, cells in self.cells.items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Another one where anything is different that could change a grade."""
+        told = hashlib.sha256(version("starvelab").encode())
+        told.update(version("nbgrader").encode())
+        told.update(
+            json.dumps({name: [asdict(c) for c in cells] for name, cells in self.cells.items()}).encode()
+        )
+        told.update(json.dumps(self.settings, sort_keys=True, default=_called).encode())
+        for name, content in self.source.items():
+            told.update(f"\0{name}\0".encode() + content)
+        return told.hexdigest()
+
+
+def _called(value: object) -> str:
+    """A name for what JSON has none for, that is the same in the next process."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _gradebook(
+    assignment: str, cells: Mapping[str, list[TrueCell]], kernels: Mapping[str, str | None], schema: str
+) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="starvelab-") as folder:
+        path = Path(folder) / "gradebook.db"
+        with closing(sqlite3.connect(path)) as fresh, fresh:
+            # Where nbgrader finds no table it starts a program to ask for this, which takes two seconds.
+            fresh.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+            fresh.execute("INSERT INTO alembic_version VALUES (?)", [schema])
+        with closing(Gradebook(f"sqlite:///{path}")) as book:
+            book.add_assignment(assignment)
+            for name, truth in cells.items():
+                told = {"kernelspec": kernels[name]} if kernels[name] else {}
+                book.add_notebook(name, assignment, **told)
+                for cell in truth:
+                    place = (cell.name, name, assignment)
+                    most = {"max_score": cell.points, "cell_type": cell.cell_type}
+                    if cell.grade:
+                        book.add_grade_cell(*place, **most)
+                    if cell.solution:
+                        book.add_solution_cell(*place)
+                    if cell.task:
+                        book.add_task_cell(*place, **most)
+                    shown = {"source": cell.source, "checksum": cell.checksum}
+                    book.add_source_cell(*place, cell_type=cell.cell_type, locked=cell.locked, **shown)
+        return path.read_bytes()

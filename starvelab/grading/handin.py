@@ -1,0 +1,323 @@
+"""What a student handed in: the notebooks that were asked for, found whatever they are called and packed in.
+
+Nothing is written and nothing is run here, no link is followed, and nothing is read without a limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from nbgrader.utils import parse_utc
+
+from .structure import Remark
+
+LONGEST_NOTEBOOK = 20_000_000  # bytes
+LONGEST_IN_ALL = 100_000_000
+MOST_FILES = 2000
+DEEPEST_ARCHIVE = 2
+PREDICTIONS = "predictions.json"
+STAMP = "timestamp.txt"
+LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
+
+
+@dataclass
+class HandIn:
+    """A submission, read.
+
+    Attributes
+    ----------
+    student, assignment : str
+    notebooks : dict of str to bytes
+        By the name of the notebook that was asked for.
+    refused : dict of str to Remark
+        Notebooks that are not there or cannot be read, and why, in words for the student.
+    remarks : dict of str to list of Remark
+        By notebook; those of the hand-in as a whole stand under the first.
+    files : dict of str to bytes
+        What was handed in beside the notebooks.
+    timestamp : str or None
+        When, as whoever collected it wrote beside it.
+    """
+
+    student: str
+    assignment: str
+    notebooks: dict[str, bytes] = field(default_factory=dict)
+    refused: dict[str, Remark] = field(default_factory=dict)
+    remarks: dict[str, list[Remark]] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    timestamp: str | None = None
+
+    def fingerprint(self) -> str:
+        """The same for the same content, and for no other."""
+        refused = {name: remark.text for name, remark in self.refused.items()}
+        told = hashlib.sha256(json.dumps([self.student, self.assignment, refused, self.timestamp]).encode())
+        for group in (self.notebooks, self.files):
+            for name, content in sorted(group.items()):
+                told.update(f"\0{name}\0{len(content)}\0".encode("utf-8", "replace"))
+                told.update(content)
+        return told.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file of the hand-in."""
+
+    path: PurePosixPath
+    content: bytes
+    depth: int  # how many archives it was packed in
+
+
+def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set[str]]) -> HandIn:
+    """Read a hand-in.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it lies.
+    asked : mapping of str to set of str
+        The notebooks that are asked for, each with the names of its cells.
+    """
+    reader = _Reader()
+    found = list(reader.files(folder))
+    handed = HandIn(student, assignment)
+    general = reader.remarks
+    by_notebook = _sorted_out(found, asked)
+    for name in asked:
+        candidates = by_notebook[name]
+        if not candidates:
+            handed.refused[name] = _why_missing(name, reader)
+            continue
+        chosen, *others = candidates
+        remarks = handed.remarks.setdefault(name, [])
+        if chosen.path.name != f"{name}.ipynb":
+            remarks.append(Remark(f"It was called `{_shown(chosen.path.name)}`."))
+        if others := [one for one in others if one.content != chosen.content]:
+            also = ", ".join(f"`{_shown(str(one.path))}`" for one in others)
+            text = f"It was there more than once: `{_shown(str(chosen.path))}` counts, and {also} does not."
+            remarks.append(Remark(text, person=True))
+        if len(chosen.content) > LONGEST_NOTEBOOK:
+            text = (
+                f"`{_shown(chosen.path.name)}` is larger than {LONGEST_NOTEBOOK / 1e6:g} MB. "
+                "Clear its outputs, save it and hand it in again."
+            )
+            handed.refused[name] = Remark(text, person=True)
+            continue
+        handed.notebooks[name] = chosen.content
+    handed.files = _beside(found, [each[0] for each in by_notebook.values() if each])
+    if STAMP in handed.files:
+        handed.timestamp, more = _when(handed.files.pop(STAMP))
+        general += more
+    if general:
+        first = next(iter(asked))
+        handed.remarks[first] = [*general, *handed.remarks.get(first, [])]
+    return handed
+
+
+def _when(content: bytes) -> tuple[str | None, list[Remark]]:
+    text = content[:100].decode("utf-8", "replace").strip()
+    if not text:
+        return None, []
+    try:
+        return parse_utc(text).isoformat(), []
+    except ValueError:
+        return None, [Remark(f"`{STAMP}` holds no time: `{_shown(text)}`.", person=True)]
+
+
+def _why_missing(name: str, reader: _Reader) -> Remark:
+    if name in reader.links:
+        text = f"`{name}.ipynb` was handed in as a link, and not as a file: hand in the file itself."
+        return Remark(text, person=True)
+    return Remark(f"`{name}.ipynb` was not handed in, so that its exercises count nothing.")
+
+
+# --- reading files ----------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads the files of a folder and of archives in it, within limits."""
+
+    def __init__(self) -> None:
+        self.remarks: list[Remark] = []
+        self.links: set[str] = set()
+        self.bytes_left, self.files_left = LONGEST_IN_ALL, MOST_FILES
+        self.full = False
+
+    def files(self, folder: Path) -> Iterator[_Found]:
+        for where, folders, names in os.walk(folder):
+            inner = PurePosixPath(os.path.relpath(where, folder))
+            folders[:] = sorted(name for name in folders if not _ignored(name))
+            for name in [one for one in folders if os.path.islink(os.path.join(where, one))]:
+                self._link(inner / name)
+            for name in sorted(names):
+                if not _ignored(name):
+                    yield from self._file(Path(where) / name, inner / name)
+
+    def _file(self, path: Path, inner: PurePosixPath) -> Iterator[_Found]:
+        if path.is_symlink():
+            self._link(inner)
+            return
+        try:
+            # A pipe or a device that was put there would block, or never end.
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    yield from self._kept(inner, file, 0)
+                else:
+                    self._say(f"`{_shown(str(inner))}` is no ordinary file, and was left out.")
+        except OSError as error:
+            self._say(f"`{_shown(str(inner))}` could not be read: {error.strerror}.")
+
+    def _kept(self, path: PurePosixPath, file: io.BufferedIOBase, depth: int) -> Iterator[_Found]:
+        """A file, or what an archive holds."""
+        if self.full:
+            return
+        content = file.read(self.bytes_left + 1)
+        self.files_left -= 1
+        if len(content) > self.bytes_left or self.files_left < 0:
+            self.full = True
+            most = f"{MOST_FILES} files or {LONGEST_IN_ALL / 1e6:g} MB"
+            self._say(f"More than {most} were handed in: from `{_shown(str(path))}` on, files were left out.")
+            return
+        if path.name.lower().endswith(ARCHIVES) and depth < DEEPEST_ARCHIVE:
+            yield from self._unpacked(path, content, depth)
+            return
+        if path.name.lower().endswith(UNKNOWN_ARCHIVES):
+            self._say(
+                f"`{_shown(path.name)}` could not be unpacked: hand in the files themselves, or a .zip."
+            )
+            return
+        self.bytes_left -= len(content)
+        yield _Found(path, content, depth)
+
+    def _unpacked(self, path: PurePosixPath, content: bytes, depth: int) -> Iterator[_Found]:
+        inside = path.parent / PurePosixPath(path.name).stem
+        unpack = self._zip if path.name.lower().endswith(".zip") else self._tar
+        try:
+            yield from unpack(inside, io.BytesIO(content), depth + 1)
+        # A damaged archive fails in more ways than the two libraries document.
+        except Exception as error:
+            why = "it needs a password" if "password" in str(error) else "it is damaged"
+            self._say(f"`{_shown(path.name)}` could not be unpacked: {why}.")
+
+    def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
+        with zipfile.ZipFile(content) as archive:
+            for entry in archive.infolist():
+                within = _within(entry.filename)
+                if entry.is_dir() or not within.parts or any(map(_ignored, within.parts)):
+                    continue
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    self._link(within)
+                    continue
+                with archive.open(entry) as file:
+                    yield from self._kept(inside / within, file, depth)
+
+    def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
+        with tarfile.open(fileobj=content) as archive:
+            for entry in archive:
+                within = _within(entry.name)
+                if entry.issym() or entry.islnk():
+                    self._link(within)
+                elif entry.isfile() and within.parts and not any(map(_ignored, within.parts)):
+                    yield from self._kept(inside / within, archive.extractfile(entry), depth)
+
+    def _link(self, path: PurePosixPath) -> None:
+        self.links.add(path.stem)
+        self._say(f"`{_shown(str(path))}` is a link, and was left out.")
+
+    def _say(self, text: str) -> None:
+        self.remarks.append(Remark(text, person=True))
+
+
+def _ignored(name: str) -> bool:
+    return name.startswith(".") or name in LEFT_BEHIND or name.endswith((".pyc", ".py"))
+
+
+def _within(name: str) -> PurePosixPath:
+    """A path in an archive, without what would lead out of it."""
+    parts = PurePosixPath(name.replace("\\", "/").replace("\0", "")).parts
+    return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".") and ":" not in part))
+
+
+def _shown(name: str) -> str:
+    """A name that can be printed, written down, and put in backticks."""
+    printable = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
+    return "".join(letter if letter.isprintable() else "?" for letter in printable)[:120]
+
+
+# --- which file is which ----------------------------------------------------------------------------------
+
+
+def _sorted_out(found: list[_Found], asked: Mapping[str, set[str]]) -> dict[str, list[_Found]]:
+    """For each notebook the files that may be it, the likeliest first."""
+    claims: dict[str, list[tuple[tuple, _Found]]] = {name: [] for name in asked}
+    for one in found:
+        called = one.path.name.lower()
+        if "predictions" in called or not (".ipynb" in called or called.endswith(".json")):
+            continue
+        stem = re.split(r"\.ipynb", one.path.name, flags=re.IGNORECASE)[0]
+        if name := _by_name(stem, asked) or _by_content(one.content, asked):
+            exact = one.path.name == f"{name}.ipynb"
+            # Of several copies browsers and learning platforms give the newest the highest number.
+            number = int((re.findall(r"\d+", stem.replace(name, "")) or ["0"])[-1][:9])
+            claims[name].append(((not exact, one.depth, len(one.path.parts), -number, str(one.path)), one))
+    return {name: [one for _, one in sorted(each, key=lambda pair: pair[0])] for name, each in claims.items()}
+
+
+def _by_name(stem: str, asked: Mapping[str, set[str]]) -> str | None:
+    """The notebook whose name is part of a file's name: `x (1)`, `x-Copy1`, `ada_123_x`, `X`."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[^a-z0-9]+", "_", text.lower())
+
+    names = [name for name in asked if plain(name) in plain(stem)]
+    return max(names, key=len, default=None)
+
+
+def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
+    """The notebook most of whose cells a file names."""
+    if len(content) > LONGEST_NOTEBOOK or b"nbgrader" not in content:
+        return None
+    named = {
+        name.decode("utf-8", "replace")
+        for name in re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
+    }
+    shares = {name: len(named & cells) / len(cells) for name, cells in asked.items() if cells}
+    best = max(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] > 0.5 else None
+
+
+def _beside(found: list[_Found], notebooks: list[_Found]) -> dict[str, bytes]:
+    """The other files, by their path from the folder that the notebooks are in."""
+    parents = [one.path.parent for one in notebooks]
+    base = max(parents, key=parents.count, default=PurePosixPath())
+    files = {}
+    # What was packed less deep comes last, and wins.
+    for one in sorted(found, key=lambda one: (-one.depth, -len(one.path.parts), str(one.path))):
+        if ".ipynb" in one.path.name.lower() or one in notebooks:
+            continue
+        path = one.path.relative_to(base) if one.path.is_relative_to(base) else one.path
+        if one.path.name == STAMP and (one.depth or len(one.path.parts) > 1):
+            continue  # when it was handed in is said by whoever collected it
+        files[_storable(path)] = one.content
+    if PREDICTIONS not in files:
+        alike = [name for name in files if re.search(r"predictions\b.*\.json", name)]
+        if alike:
+            files[PREDICTIONS] = files.pop(min(alike, key=len))
+    return files
+
+
+def _storable(path: PurePosixPath) -> str:
+    """A path that can be written on any file system, in UTF-8."""
+    parts = [_shown(part).replace("?", "_")[:80] for part in path.parts]
+    return str(PurePosixPath(*(part for part in parts if part not in ("..", "/"))))

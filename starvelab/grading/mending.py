@@ -1,0 +1,81 @@
+"""nbgrader's first step of grading: the structure of a notebook, mended by the gradebook's cells."""
+
+from __future__ import annotations
+
+import nbformat
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from traitlets import Dict, List, Unicode
+
+from .structure import Remark, TrueCell, mend, read
+
+REMARKS = "starvelab_remarks"
+REFUSED = "starvelab_refused"
+
+
+class MendStructure(NbGraderPreprocessor):
+    """Puts the instructor's cells back, keeps the answers, and says on top of the page what was odd."""
+
+    known = Dict(
+        value_trait=List(),
+        key_trait=Unicode(),
+        help="What is known already, by notebook: pairs of a remark and of whether a person should look.",
+    ).tag(config=True)
+    refused = Dict(
+        value_trait=List(),
+        key_trait=Unicode(),
+        help="Notebooks that earn nothing: the reason in words, and whether a person should look.",
+    ).tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Make the notebook anew of its sources and of the instructor's cells."""
+        told = resources["nbgrader"]
+        remarks = [Remark(*one) for one in self.known.get(told["notebook"], [])]
+        nb, more = read(nbformat.writes(nb).encode())
+        with Gradebook(told["db_url"]) as gradebook:
+            truth = truth_of(gradebook, told["notebook"], told["assignment"])
+        if told["notebook"] in self.refused:
+            reason = Remark(*self.refused[told["notebook"]])
+            nb.metadata[REFUSED] = reason.text
+            mend(nb, truth)
+            remarks.append(reason)
+        else:
+            remarks += more + mend(nb, truth)
+        nb.metadata[REMARKS] = [[one.text, one.person] for one in remarks]
+        if remarks:
+            lines = "\n".join(f"- {one.text}" for one in remarks)
+            note = f"**About what you handed in**\n\n{lines}"
+            nb.cells.insert(0, new_markdown_cell(note, id="about-this-hand-in"))
+        return nb, resources
+
+
+def truth_of(gradebook: Gradebook, notebook: str, assignment: str) -> list[TrueCell]:
+    """The instructor's cells of a notebook, in their order."""
+    told = gradebook.find_notebook(notebook, assignment)
+    points = {cell.name: cell.max_score for cell in (*told.grade_cells, *told.task_cells)}
+    answers = {cell.name for cell in told.solution_cells}
+    tasks = {cell.name for cell in told.task_cells}
+    return [
+        TrueCell(
+            name=cell.name,
+            cell_type=cell.cell_type,
+            source=cell.source,
+            released=_released(cell.source),
+            checksum=cell.checksum,
+            locked=cell.locked,
+            grade=cell.name in points and cell.name not in tasks,
+            solution=cell.name in answers,
+            task=cell.name in tasks,
+            points=points.get(cell.name, 0.0),
+        )
+        for cell in told.source_cells
+    ]
+
+
+def _released(source: str) -> str:
+    cell = new_code_cell(source)
+    ClearHiddenTests()._remove_hidden_test_region(cell)
+    return cell.source

@@ -1,0 +1,179 @@
+"""What was graded, by what, when and in which mode: a file for each submission, beside nbgrader's folders.
+
+A record is written when a submission is done, before the gradebook hears of it. So a run that was killed goes
+on where it stopped, and a gradebook that was lost gets its points back without a notebook being run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from .handin import HandIn
+from .structure import Remark
+from .task import Graded
+
+
+@dataclass
+class Record:
+    """What came of a submission, without its files.
+
+    Attributes
+    ----------
+    student, assignment : str
+    handed_in, course : str
+        Fingerprints of what was handed in, and of the assignment and the settings.
+    written : str
+        Fingerprint of the graded notebooks.
+    at, starvelab, nbgrader, mode : str
+        When, by which versions, and how student code was run.
+    seconds : float
+    new_hand_in : bool
+        Whether something else was graded for this student before.
+    timestamp : str or None
+        When it was handed in, if that is known.
+    grades, comments, remarks, refused, mistakes
+        As in `task.Graded`.
+    """
+
+    student: str
+    assignment: str
+    handed_in: str
+    course: str
+    written: str
+    at: str
+    starvelab: str
+    nbgrader: str
+    mode: str
+    seconds: float
+    new_hand_in: bool = True
+    timestamp: str | None = None
+    grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
+    comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    remarks: dict[str, list[Remark]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+
+class Records:
+    """The records of an assignment, and the folder of graded notebooks that they speak of.
+
+    Parameters
+    ----------
+    folder : Path
+        Where records are kept.
+    autograded : Path
+        nbgrader's folder of graded submissions.
+    assignment : str
+    """
+
+    def __init__(self, folder: Path, autograded: Path, assignment: str) -> None:
+        self.folder, self.autograded, self.assignment = folder / assignment, autograded, assignment
+
+    def keep(self, graded: Graded, handed: HandIn, course: str) -> Record:
+        """Write the graded notebooks where nbgrader looks for them, and then the record; each whole or not.
+
+        Raises
+        ------
+        OSError
+            If the disk is full or not to be written on. What stood there before still does then.
+        """
+        before = self.find(graded.student)
+        self._write_notebooks(graded)
+        handed_in = handed.fingerprint()
+        told = {
+            name: getattr(graded, name) for name in ("grades", "comments", "remarks", "refused", "mistakes")
+        }
+        record = Record(
+            student=graded.student,
+            assignment=self.assignment,
+            handed_in=handed_in,
+            new_hand_in=before is None or before.handed_in != handed_in,
+            timestamp=handed.timestamp,
+            course=course,
+            written=_fingerprint(graded.files),
+            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            starvelab=version("starvelab"),
+            nbgrader=version("nbgrader"),
+            mode=graded.mode,
+            seconds=round(graded.seconds, 3),
+            **told,
+        )
+        path = self._path(graded.student)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+            try:
+                json.dump(asdict(record), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        return record
+
+    def find(self, student: str) -> Record | None:
+        """The record of a student; None where there is none, or the notebooks it speaks of are gone."""
+        try:
+            told = json.loads(self._path(student).read_text(encoding="utf-8"))
+            told["remarks"] = {
+                name: [Remark(**one) for one in each] for name, each in told["remarks"].items()
+            }
+            record = Record(**told)
+        # A record that cannot be read is as good as none: the submission is graded again.
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+        return record if record.written == _fingerprint(_files_in(self.notebooks(student))) else None
+
+    def __iter__(self) -> Iterator[Record]:
+        """All records, by student."""
+        for path in sorted(self.folder.glob("*.json")):
+            if record := self.find(path.stem):
+                yield record
+
+    def _path(self, student: str) -> Path:
+        return self.folder / f"{student}.json"
+
+    def notebooks(self, student: str) -> Path:
+        """The folder of a student's graded notebooks."""
+        return self.autograded / student / self.assignment
+
+    def _write_notebooks(self, graded: Graded) -> None:
+        place = self.notebooks(graded.student)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=place.parent, prefix=".part-", ignore_cleanup_errors=True
+        ) as made:
+            new = Path(made) / "new"
+            for name, content in graded.files.items():
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(0o444)  # as nbgrader leaves them
+            with suppress(FileNotFoundError):
+                os.rename(place, Path(made) / "old")
+            os.rename(new, place)
+
+
+def _files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix == ".ipynb"
+    }
+
+
+def _fingerprint(files: Mapping[str, bytes]) -> str:
+    told = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        if name.endswith(".ipynb"):
+            told.update(f"\0{name}\0{len(content)}\0".encode() + content)
+    return told.hexdigest()

@@ -1,0 +1,271 @@
+"""The report of a class: a page with tables and pictures, and each table as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from ..show.looks import GREY, SERIES
+from ..show.picture import Picture, picture
+from ..tables import percent, to_html
+from ..widgets.store import PredictionStore
+from ..widgets.store import Record as Prediction
+from .findings import Item, Predicted, by_confidence, by_question, for_a_person, items, mistakes
+from .records import Record, Records
+from .similar import Pair, pairs, written_by_student
+from .structure import TrueCell
+
+EXCERPT = 120  # letters
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
+table { border-collapse: collapse; margin: 0.5rem 0; }
+th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid #8886; vertical-align: top; }
+.wide { overflow-x: auto; }
+img { max-width: 100%; height: auto; }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report.
+
+    Attributes
+    ----------
+    name : str
+        Of its CSV file.
+    title, about : str
+    headers, rows
+        The table.
+    drawn : Picture or None
+    """
+
+    name: str
+    title: str
+    about: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    drawn: Picture | None = None
+
+    def html(self) -> str:
+        """The section of the page."""
+        body = self.drawn._repr_html_() if self.drawn else ""
+        table = to_html(self.headers, self.rows) if self.rows else "<p>None.</p>"
+        return (
+            f"<h2>{escape(self.title)}</h2><p>{escape(self.about)}</p>{body}<div class='wide'>{table}</div>"
+        )
+
+
+def sections(records: Records, cells: Mapping[str, Sequence[TrueCell]]) -> list[Section]:
+    """Everything that the records of a class show."""
+    known = list(records)
+    predictions = [one for record in known for one in _predictions(records, record)]
+    texts = {record.student: _written(records, record, cells) for record in known}
+    given_out = [cell.released for each in cells.values() for cell in each]
+    given_out += [cell.source for each in cells.values() for cell in each]
+    return [
+        _items(items(known, cells), len(known)),
+        _mistakes(known),
+        _calibration(by_confidence(predictions)),
+        _questions(by_question(predictions)),
+        _persons(known),
+        _similar(pairs(texts, given_out)),
+        _graded(known),
+    ]
+
+
+def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
+    """Write the page and the tables; the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = list(parts)
+    for part in parts:
+        with (folder / f"{part.name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(part.headers)
+            writer.writerows([["" if v is None else no_formula(v) for v in row] for row in part.rows])
+    page = (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>{''.join(part.html() for part in parts)}</body></html>"
+    )
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def no_formula(value: Any) -> Any:
+    """A value that a spreadsheet will not take for a formula, whatever a student wrote."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+
+
+def _predictions(records: Records, record: Record) -> Iterable[Prediction]:
+    return PredictionStore(records.notebooks(record.student)).read().records.values()
+
+
+def _written(records: Records, record: Record, cells: Mapping[str, Sequence[TrueCell]]) -> str:
+    """What a student wrote in all notebooks."""
+    texts = []
+    for name, truth in cells.items():
+        if name not in record.refused:
+            nb = nbformat.read(records.notebooks(record.student) / f"{name}.ipynb", as_version=4)
+            texts.append(written_by_student(nb, {one.name: one.released for one in truth if one.answered}))
+    return "\n".join(texts)
+
+
+# --- one function for each section ------------------------------------------------------------------------
+
+
+def _items(found: list[Item], students: int) -> Section:
+    headers = [
+        "notebook",
+        "exercise",
+        "points",
+        "tried",
+        "all points",
+        "none",
+        "difficulty",
+        "discrimination",
+    ]
+    rows = [
+        [
+            one.notebook,
+            one.cell,
+            one.points,
+            one.tried,
+            one.full,
+            one.none,
+            round(one.difficulty, 3),
+            None if one.discrimination is None else round(one.discrimination, 3),
+        ]
+        for one in found
+    ]
+    about = (
+        f"{students} submissions. Difficulty is the mean share of the points: 1 is easy. Discrimination is "
+        "the correlation of that share with the points of all other exercises: near 0, an exercise does not "
+        "tell who knows the rest; below 0, look at the exercise. `none` counts those who tried."
+    )
+    drawn = _difficulty(found) if found and students else None
+    return Section("items", "Exercises", about, headers, rows, drawn)
+
+
+def _difficulty(found: list[Item]) -> Picture:
+    colour, _, _ = SERIES[0]
+    other, _, marker = SERIES[1]
+    figure = Figure(figsize=(7.5, 1.2 + 0.26 * len(found)), layout="constrained")
+    axes = figure.add_subplot()
+    at = range(len(found))
+    axes.barh(
+        at, [one.difficulty for one in found], color=colour, height=0.6, label="mean share of the points"
+    )
+    known = [(y, one.discrimination) for y, one in enumerate(found) if one.discrimination is not None]
+    if known:
+        ys, values = zip(*known, strict=True)
+        axes.plot(values, ys, linestyle="", marker=marker, color=other, mec="white", label="discrimination")
+    axes.set_yticks(at, [one.cell for one in found])
+    axes.invert_yaxis()
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set_xlim(min([0.0, *(value for _, value in known)]) - 0.02, 1.02)
+    axes.set_xlabel("share of the points; correlation with the rest")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    hardest, easiest = min(found, key=_by_difficulty), max(found, key=_by_difficulty)
+    said = (
+        f"Hardest: {hardest.cell} ({percent(hardest.difficulty, 0)} of the points). "
+        f"Easiest: {easiest.cell} ({percent(easiest.difficulty, 0)})."
+    )
+    return picture(
+        figure,
+        alt=f"Bar chart of the mean share of points for {len(found)} exercises. {said}",
+        caption=f"Mean share of the points of each exercise, and its discrimination. {said}",
+        headers=["exercise", "mean share of the points", "discrimination"],
+        rows=[[one.cell, one.difficulty, one.discrimination] for one in found],
+    )
+
+
+def _by_difficulty(item: Item) -> float:
+    return item.difficulty
+
+
+def _mistakes(known: Sequence[Record]) -> Section:
+    rows = [[one.students, one.notebook, one.cell, one.message] for one in mistakes(known)]
+    about = "Mistakes that the checks named, visible and hidden ones, and how many students made each."
+    return Section("mistakes", "Mistakes", about, ["students", "notebook", "exercise", "mistake"], rows)
+
+
+def _calibration(found: list[Predicted]) -> Section:
+    headers = ["confidence", "predictions", "sure on average", "came true"]
+    rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in found]
+    about = "Whether the class was as sure of its predictions as it was right, before the truth was shown."
+    return Section("calibration", "Predictions", about, headers, rows, _reliability(found) if found else None)
+
+
+def _reliability(found: list[Predicted]) -> Picture:
+    colour, dash, marker = SERIES[0]
+    figure = Figure(figsize=(5, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="as sure as right")
+    sure, right = [one.sure for one in found], [one.right for one in found]
+    axes.plot(sure, right, color=colour, linestyle=dash, marker=marker, label="the class")
+    for one in found:
+        axes.annotate(f"{one.number}", (one.sure, one.right), xytext=(6, -12), textcoords="offset points")
+    axes.set(xlim=(0, 1.05), ylim=(0, 1.05), xlabel="sure (mean confidence)", ylabel="came true")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1))
+    axes.legend(frameon=False, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    number = sum(one.number for one in found)
+    mean_sure = sum(one.sure * one.number for one in found) / number
+    mean_right = sum(one.right * one.number for one in found) / number
+    said = (
+        f"Of {number} predictions {percent(mean_right, 0)} came true, and their students were "
+        f"{percent(mean_sure, 0)} sure on average."
+    )
+    return picture(
+        figure,
+        alt=f"Line of how often predictions came true over how sure students were. {said}",
+        caption=f"{said} Below the dotted line the class was too sure; numbers count predictions.",
+        headers=["confidence", "predictions", "sure on average", "came true"],
+        rows=[[one.what, one.number, percent(one.sure), percent(one.right)] for one in found],
+    )
+
+
+def _questions(found: list[Predicted]) -> Section:
+    headers = ["prediction", "students", "sure on average", "came true"]
+    rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in found]
+    about = "The same by question: where the class was sure and wrong there is something to teach."
+    return Section("questions", "Predictions by question", about, headers, rows)
+
+
+def _persons(known: Sequence[Record]) -> Section:
+    about = "What was odd about a hand-in, where somebody should decide whether the grade is just."
+    headers = ["student", "notebook", "what"]
+    return Section("look_at", "For a person to look at", about, headers, for_a_person(known))
+
+
+def _similar(found: list[Pair]) -> Section:
+    about = (
+        "Students who share passages that hardly anybody else wrote. That proves nothing: read both, and ask."
+    )
+    headers = ["student", "and", "letters in common", "share of what either wrote", "the longest passage"]
+    rows = [[p.one, p.other, p.letters, round(p.share, 3), p.passage[:EXCERPT]] for p in found]
+    return Section("similar", "Nearly the same", about, headers, rows)
+
+
+def _graded(known: Sequence[Record]) -> Section:
+    about = "What was graded when, by which version, in which mode, and what the tests gave."
+    headers = ["student", "points by test", "waiting for a mark", "graded", "starvelab", "mode", "seconds"]
+    rows = []
+    for one in known:
+        grades = [grade for cells in one.grades.values() for grade in cells.values()]
+        waiting = sum(by_hand for _, by_hand in grades)
+        points = sum(points or 0 for points, _ in grades)
+        rows.append([one.student, points, waiting, one.at, one.starvelab, one.mode, one.seconds])
+    return Section("graded", "Submissions", about, headers, rows)
