@@ -11,7 +11,6 @@ from pathlib import Path
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties,
-    CheckCellMetadata,
     ClearHiddenTests,
     GetGrades,
     IgnorePattern,
@@ -70,10 +69,10 @@ c.ClearSolutions.text_stub = "Your answer here."
 # Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True
 c.Autograde.autograde_preprocessors = [
     IsolatedExecute, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
-    AssignLatePenalties, CheckCellMetadata,
+    AssignLatePenalties,
 ]  # fmt: skip
 # What is odd in the structure of a notebook is mended before nbgrader's own steps could stumble over it.
-c.Autograde.sanitize_preprocessors = [MendStructure, OverwriteKernelspec, CheckCellMetadata]
+c.Autograde.sanitize_preprocessors = [MendStructure, OverwriteKernelspec]
 c.IgnorePattern.enabled = True  # nbgrader scores a test cell that wrote to stderr 0,
 c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure: drop what went to stderr
 

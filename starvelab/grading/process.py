@@ -26,11 +26,12 @@ IMPORTS = (
     "numpy",
     "IPython",
     "ipywidgets",
-    "matplotlib.pyplot",
-    "matplotlib_inline.backend_inline",
     "starvelab.checks",
     "starvelab.show",
+    "starvelab.show.plots",
+    "starvelab.simulate",
     "starvelab.widgets",
+    "starvelab.grading.rehearsal",
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
 WATCH = 0.2  # seconds between two looks at them

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import builtins
 import contextlib
+import gc
 import os
 import resource
 import sys
@@ -309,9 +310,15 @@ def main() -> None:
     for end in (0, 1, 2):
         os.dup2(nowhere, end)
     begin = channel.receive()
+    # Where it is installed pint imports it, for arrays that no notebook has.
+    sys.modules.setdefault("dask", None)
+    gc.disable()
     for name in begin["imports"]:
         with contextlib.suppress(ImportError):
             import_module(name)
+    # What is imported stays: no notebook's collection need look at it, or copy the memory that it shares.
+    gc.freeze()
+    gc.enable()
     _limit(begin["limits"])
     channel.send({"ready": sys.version})
     with contextlib.suppress(ChannelError):
