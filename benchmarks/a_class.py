@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import nbformat
@@ -52,7 +55,17 @@ class Course:
             for cell in nb.cells:
                 cell.source = answers.get(cell.id, cell.source)
             nbformat.write(nb, folder / notebook.released.name)
-            notebook.lock_predictions(folder)
+            with redirect_stdout(StringIO()):
+                notebook.lock_predictions(folder)
+        self.reveal(folder / "predictions.json", luck)
+
+    def reveal(self, path: Path, luck: random.Random) -> None:
+        """Say of each prediction how sure the student was, and whether it came true; most are too sure."""
+        told = json.loads(path.read_text(encoding="utf-8"))
+        for one in told.values():
+            one["confidence"] = luck.choice([0.5, 0.6, 0.7, 0.8, 0.9])
+            one |= {"hit": luck.random() < one["confidence"] - 0.15, "revealed_at": one["locked_at"]}
+        path.write_text(json.dumps(told), encoding="utf-8")
 
     def run(self, *command: str) -> str:
         """Run a command of the environment in the repository; what it printed."""

@@ -6,6 +6,8 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import Autograde
@@ -15,6 +17,7 @@ from traitlets import Bool, Integer, Unicode, default
 
 from ..errors import StarvelabError
 from .classroom import Classroom, Outcome
+from .collecting import collect_download
 from .crew import crew, graded_by
 from .handin import HandIn
 from .isolated import IsolatedExecute
@@ -69,18 +72,13 @@ class GradeApp(NbGrader):
         super().start()
         warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
         if len(self.extra_args) != 1:
-            self.exit_with("Which assignment? For example: starvelab grade starving-the-gpu")
+            _exit("Which assignment? For example: starvelab grade starving-the-gpu")
         try:
             self.run(self.extra_args[0])
         except StarvelabError as error:
-            self.exit_with(str(error))
+            _exit(str(error))
         except KeyboardInterrupt:
-            self.exit_with("Stopped. What was graded is kept: the same command goes on from there.", 130)
-
-    def exit_with(self, message: str, status: int = 1) -> None:
-        """End with a message on stderr."""
-        print(message, file=sys.stderr)
-        self.exit(status)
+            _exit("Stopped. What was graded is kept: the same command goes on from there.", 130)
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and say what came of it."""
@@ -100,12 +98,12 @@ class GradeApp(NbGrader):
             if self.report:
                 from . import report
 
-                parts = report.sections(classroom.records, classroom.definition.cells)
+                parts = report.sections(classroom.records, classroom.definition)
                 folder = classroom.records.folder.parent.parent / "report" / assignment
                 page = report.write(folder, f"{assignment}: what the class shows", parts)
                 print(f"The report: {page}, and its tables as CSV beside it.")
         if outcome.failed:
-            self.exit(1)
+            raise SystemExit(1)
 
     def _grade(self, classroom: Classroom, todo: list[str], outcome: Outcome, unsafe: bool) -> None:
         in_progress: dict[str, HandIn] = {}
@@ -140,14 +138,51 @@ class GradeApp(NbGrader):
                 print(f"  and {len(odd) - SHOWN} more: --report lists them all")
 
 
+class CollectApp(NbGrader):
+    """The command that sorts a download."""
+
+    name = "starvelab-collect"
+    description = "Sort what Canvas or Moodle let you download into one folder for each student."
+    examples = """
+        starvelab collect starving-the-gpu ~/Downloads/submissions.zip
+        """
+    aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
+    flags: ClassVar[dict[str, Any]] = {}
+
+    def start(self) -> None:
+        """Sort, and say what came of it."""
+        super().start()
+        if len(self.extra_args) != 2:
+            _exit("Which assignment, and which file? starvelab collect starving-the-gpu submissions.zip")
+        assignment, download = self.extra_args
+        submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
+        try:
+            found = collect_download(Path(download).expanduser(), submitted, assignment)
+        except (StarvelabError, OSError) as error:
+            _exit(str(error))
+        counts = f"{len(found.new)} new, {len(found.changed)} changed, {len(found.unchanged)} unchanged"
+        print(f"{assignment}: {counts}, in {submitted}.")
+        if found.left_out:
+            print("Left out, since no student could be told from its name:")
+            print("\n".join(f"  {name}" for name in found.left_out[:SHOWN]))
+
+
 class StarvelabApp(NbGrader):
     """What `starvelab` alone runs."""
 
     name = "starvelab"
-    description = "For instructors: grade what a class handed in."
-    subcommands = {"grade": (GradeApp, GradeApp.description)}  # noqa: RUF012
+    description = "For instructors: collect and grade what a class handed in."
+    subcommands = {  # noqa: RUF012
+        "collect": (CollectApp, CollectApp.description),
+        "grade": (GradeApp, GradeApp.description),
+    }
 
     def start(self) -> None:
         """Run the command that was named, or say which there are."""
         super().start()
         self.print_help()
+
+
+def _exit(message: str, status: int = 1) -> NoReturn:
+    print(message, file=sys.stderr)
+    raise SystemExit(status)

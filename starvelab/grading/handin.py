@@ -213,23 +213,23 @@ class _Reader:
     def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
         with zipfile.ZipFile(content) as archive:
             for entry in archive.infolist():
-                within = _within(entry.filename)
-                if entry.is_dir() or not within.parts or any(map(_ignored, within.parts)):
+                path_inside = within(entry.filename)
+                if entry.is_dir() or not path_inside.parts or any(map(_ignored, path_inside.parts)):
                     continue
                 if stat.S_ISLNK(entry.external_attr >> 16):
-                    self._link(within)
+                    self._link(path_inside)
                     continue
                 with archive.open(entry) as file:
-                    yield from self._kept(inside / within, file, depth)
+                    yield from self._kept(inside / path_inside, file, depth)
 
     def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
         with tarfile.open(fileobj=content) as archive:
             for entry in archive:
-                within = _within(entry.name)
+                path_inside = within(entry.name)
                 if entry.issym() or entry.islnk():
-                    self._link(within)
-                elif entry.isfile() and within.parts and not any(map(_ignored, within.parts)):
-                    yield from self._kept(inside / within, archive.extractfile(entry), depth)
+                    self._link(path_inside)
+                elif entry.isfile() and path_inside.parts and not any(map(_ignored, path_inside.parts)):
+                    yield from self._kept(inside / path_inside, archive.extractfile(entry), depth)
 
     def _link(self, path: PurePosixPath) -> None:
         self.links.add(path.stem)
@@ -243,7 +243,7 @@ def _ignored(name: str) -> bool:
     return name.startswith(".") or name in LEFT_BEHIND or name.endswith((".pyc", ".py"))
 
 
-def _within(name: str) -> PurePosixPath:
+def within(name: str) -> PurePosixPath:
     """A path in an archive, without what would lead out of it."""
     parts = PurePosixPath(name.replace("\\", "/").replace("\0", "")).parts
     return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".") and ":" not in part))

@@ -14,6 +14,7 @@ from .structure import Remark, TrueCell, mend, read
 
 REMARKS = "starvelab_remarks"
 REFUSED = "starvelab_refused"
+NOTE = "about-what-you-handed-in"
 
 
 class MendStructure(NbGraderPreprocessor):
@@ -48,7 +49,7 @@ class MendStructure(NbGraderPreprocessor):
         if remarks:
             lines = "\n".join(f"- {one.text}" for one in remarks)
             note = f"**About what you handed in**\n\n{lines}"
-            nb.cells.insert(0, new_markdown_cell(note, id="about-this-hand-in"))
+            nb.cells.insert(0, new_markdown_cell(note, id=NOTE))
         return nb, resources
 
 

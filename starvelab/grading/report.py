@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,17 +18,17 @@ from ..show.picture import Picture, picture
 from ..tables import percent, to_html
 from ..widgets.store import PredictionStore
 from ..widgets.store import Record as Prediction
+from .definition import Definition
 from .findings import Item, Predicted, by_confidence, by_question, for_a_person, items, mistakes
 from .records import Record, Records
 from .similar import Pair, pairs, written_by_student
-from .structure import TrueCell
 
 EXCERPT = 120  # letters
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
 table { border-collapse: collapse; margin: 0.5rem 0; }
-th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid #8886; vertical-align: top; }
+th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid #8886; vertical-align: top; text-align: left; }
 .wide { overflow-x: auto; }
 img { max-width: 100%; height: auto; }
 """
@@ -64,19 +64,18 @@ class Section:
         )
 
 
-def sections(records: Records, cells: Mapping[str, Sequence[TrueCell]]) -> list[Section]:
+def sections(records: Records, definition: Definition) -> list[Section]:
     """Everything that the records of a class show."""
-    known = list(records)
+    known, cells = list(records), definition.cells
     predictions = [one for record in known for one in _predictions(records, record)]
-    texts = {record.student: _written(records, record, cells) for record in known}
-    given_out = [cell.released for each in cells.values() for cell in each]
-    given_out += [cell.source for each in cells.values() for cell in each]
+    given_out = _given_out(definition)
+    texts = {record.student: _written(records, record, definition, given_out) for record in known}
     return [
+        _persons(known),
         _items(items(known, cells), len(known)),
         _mistakes(known),
         _calibration(by_confidence(predictions)),
         _questions(by_question(predictions)),
-        _persons(known),
         _similar(pairs(texts, given_out)),
         _graded(known),
     ]
@@ -110,13 +109,27 @@ def _predictions(records: Records, record: Record) -> Iterable[Prediction]:
     return PredictionStore(records.notebooks(record.student)).read().records.values()
 
 
-def _written(records: Records, record: Record, cells: Mapping[str, Sequence[TrueCell]]) -> str:
+def _given_out(definition: Definition) -> set[str]:
+    """Texts that everybody may have: what was given out, and the solution."""
+    texts = {
+        text.strip()
+        for each in definition.cells.values()
+        for one in each
+        for text in (one.released, one.source)
+    }
+    for name, content in definition.source.items():
+        if name.endswith(".ipynb"):
+            texts |= {cell.source.strip() for cell in nbformat.reads(content.decode(), as_version=4).cells}
+    return texts
+
+
+def _written(records: Records, record: Record, definition: Definition, given_out: set[str]) -> str:
     """What a student wrote in all notebooks."""
     texts = []
-    for name, truth in cells.items():
+    for name, truth in definition.cells.items():
         if name not in record.refused:
             nb = nbformat.read(records.notebooks(record.student) / f"{name}.ipynb", as_version=4)
-            texts.append(written_by_student(nb, {one.name: one.released for one in truth if one.answered}))
+            texts.append(written_by_student(nb, {one.name for one in truth if not one.answered}, given_out))
     return "\n".join(texts)
 
 
@@ -150,7 +163,7 @@ def _items(found: list[Item], students: int) -> Section:
     about = (
         f"{students} submissions. Difficulty is the mean share of the points: 1 is easy. Discrimination is "
         "the correlation of that share with the points of all other exercises: near 0, an exercise does not "
-        "tell who knows the rest; below 0, look at the exercise. `none` counts those who tried."
+        "tell who knows the rest; below 0, look at the exercise. The column none counts those who tried."
     )
     drawn = _difficulty(found) if found and students else None
     return Section("items", "Exercises", about, headers, rows, drawn)
@@ -254,7 +267,7 @@ def _similar(found: list[Pair]) -> Section:
     about = (
         "Students who share passages that hardly anybody else wrote. That proves nothing: read both, and ask."
     )
-    headers = ["student", "and", "letters in common", "share of what either wrote", "the longest passage"]
+    headers = ["student", "and", "letters in common", "share of the shorter text", "the longest passage"]
     rows = [[p.one, p.other, p.letters, round(p.share, 3), p.passage[:EXCERPT]] for p in found]
     return Section("similar", "Nearly the same", about, headers, rows)
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
+from .mending import NOTE
+
 PASSAGE = 25  # letters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short
 RARE = 0.02  # of the class, at most this share has a passage that counts; and two students always may
-SHARED = 150  # letters in such passages
-SHARE = 0.3  # of what either wrote
+SHARED = 100  # such passages, each a letter further than the one before
+SHARE = 0.3  # of all passages of the shorter text
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Pair:
     letters : int
         In passages that they share, and hardly anybody else has.
     share : float
-        The larger of the shares that these are of what each wrote.
+        Of all passages of the shorter text.
     passage : str
         The longest of them.
     """
@@ -44,14 +46,23 @@ class Pair:
     passage: str
 
 
-def written_by_student(nb: NotebookNode, given_out: Mapping[str, str]) -> str:
-    """What a student wrote: answers that were changed, and cells that were added."""
-    texts = []
-    for cell in nb.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name is None or (name in given_out and cell.source.strip() != given_out[name].strip()):
-            texts.append(cell.source)
-    return "\n".join(texts)
+def written_by_student(nb: NotebookNode, locked: Container[str], given_out: Container[str]) -> str:
+    """What a student wrote: answers that were changed, and cells that were added.
+
+    Parameters
+    ----------
+    locked : container of str
+        Names of cells that are not for changing.
+    given_out : container of str
+        Stripped texts of the cells that students were given.
+    """
+    return "\n".join(
+        cell.source
+        for cell in nb.cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id") not in locked
+        and cell.source.strip() not in given_out
+        and cell.id != NOTE
+    )
 
 
 def pairs(texts: Mapping[str, str], known: Iterable[str] = ()) -> list[Pair]:
@@ -66,23 +77,25 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = ()) -> list[Pair]:
     """
     texts = {student: text for student, text in texts.items() if len(text) > PASSAGE}
     everywhere = {mark for text in known if len(text) > PASSAGE for mark in _fingerprint(text).hashes}
-    often = Counter(mark for text in texts.values() for mark in _fingerprint(text).hashes)
+    prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
+    often = Counter(mark for each in prints.values() for mark in each.hashes)
     most = max(2, int(RARE * len(texts)))
     common = everywhere | {mark for mark, students in often.items() if students > most}
-    prints = {student: _fingerprint(text) for student, text in texts.items()}
-    for each in prints.values():
-        each.hashes -= common
-    sharing = defaultdict(list)
+    in_all = {student: len(each.hashes) for student, each in prints.items()}
+    having = defaultdict(list)
     for student, each in prints.items():
+        each.hashes -= common
         for mark in each.hashes:
-            sharing[mark].append(student)
+            having[mark].append(student)
+    shared = Counter(pair for students in having.values() for pair in combinations(students, 2))
     found = []
-    for one, other in {pair for students in sharing.values() for pair in combinations(sorted(students), 2)}:
-        letters, shares, (slices, _) = compare_files(prints[one], prints[other])
-        if letters >= SHARED and max(shares) >= SHARE:
+    for (one, other), marks in shared.items():
+        share = marks / min(in_all[one], in_all[other])
+        if marks >= SHARED and share >= SHARE:
+            letters, _, (slices, _) = compare_files(prints[one], prints[other])
             begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
             passage = " ".join(texts[one][int(begin) : int(end)].split())
-            found.append(Pair(one, other, int(letters), float(max(shares)), passage))
+            found.append(Pair(one, other, int(letters), share, passage))
     return sorted(found, key=lambda pair: (-pair.letters, pair.one, pair.other))
 
 

@@ -112,10 +112,10 @@ def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Conf
             _write(folder / "source" / definition.assignment / inner, content)
         submitted = folder / "submitted" / STUDENT / definition.assignment
         refused, remarks = dict(handed.refused), {name: list(each) for name, each in handed.remarks.items()}
-        for inner, content in handed.files.items():
-            _write_if_possible(submitted, inner, content)
         for notebook in definition.cells:
             _write(submitted / f"{notebook}.ipynb", _notebook(notebook, handed, refused, remarks))
+        for inner, content in handed.files.items():
+            _write_if_possible(submitted, inner, content)
         config = Config(definition.settings)
         config.CourseDirectory = Config(
             root=str(folder),

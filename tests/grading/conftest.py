@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.grading.a_course import Course
 from tests.grading.a_round import Round, hand_everything_in, mark_essays
 
 
@@ -34,3 +38,23 @@ def finished(request: pytest.FixtureRequest) -> Round:
     # Not a fixture of the session with parameters: pytest would keep one round, and grade again whenever
     # tests of the two assignments take turns.
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs_beside_python_are_found() -> Iterator[None]:
+    """nbgrader calls `alembic` by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="session")
+def released_course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """The small course, released; not to be changed."""
+    return Course.release(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def course(released_course: Course, tmp_path: Path) -> Course:
+    """A small course of the test's own."""
+    return released_course.copy(tmp_path / "course")

@@ -1,0 +1,99 @@
+"""The grader and its workers are killed at random moments; the grades are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from tests.grading.a_course import TINY, Course
+
+pytestmark = [pytest.mark.grading, pytest.mark.timeout(1500)]
+TIMES = 10
+STUDENTS = 12
+
+
+def hand_in(course: Course) -> None:
+    """Right, wrong, open and broken answers."""
+    for number in range(STUDENTS):
+        answers = {"value": f"answer = {40 + number % 4}"}
+        if number % 3 == 0:
+            answers["double"] = "def double(x):\n    return x ** 2"
+        if number % 4 == 1:
+            answers["halve"] = "def halve(x):\n    while True: pass"
+        course.hand_in(f"s{number:02d}", course.solved(**answers))
+    course.hand_in("broken", {"one.ipynb": "{"})
+
+
+def workers_of(grader: psutil.Process) -> list[psutil.Process]:
+    return [one for one in grader.children(recursive=True) if "spawn_main" in " ".join(_cmdline(one))]
+
+
+def _cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_killed_ten_times_it_ends_with_the_grades_of_an_undisturbed_run(course, tmp_path):
+    with (course.folder / "nbgrader_config.py").open("a") as file:
+        file.write("c.IsolatedExecute.timeout = 1\nc.IsolatedExecute.deadline = 3\n")
+    hand_in(course)
+    calm = course.copy(tmp_path / "calm")
+    calm.run("starvelab", "grade", TINY, "--workers=2")
+    luck = random.Random(20261121)
+    killed = {"grader": 0, "worker": 0}
+    for turn in range(TIMES):
+        running = subprocess.Popen(
+            course.command("starvelab", "grade", TINY, "--workers=2"),
+            **course.surroundings(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        grader = psutil.Process(running.pid)
+        given_up = time.monotonic() + luck.uniform(2, 9)
+        while time.monotonic() < given_up and running.poll() is None:
+            time.sleep(0.02)
+        workers = workers_of(grader) if running.poll() is None else []
+        if turn % 2 and workers:
+            luck.choice(workers).kill()
+            killed["worker"] += 1
+            time.sleep(luck.uniform(0, 2))
+        if running.poll() is None:
+            below = grader.children(recursive=True)
+            os.kill(running.pid, signal.SIGKILL)
+            killed["grader"] += 1
+            running.wait()
+            # Whoever loses the grader ends; nothing of it may write any more.
+            _, alive = psutil.wait_procs(below, timeout=30)
+            assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert killed["grader"] >= 5, killed
+    course.run("starvelab", "grade", TINY, "--workers=2")
+    assert course.scores() == calm.scores()
+    assert len(course.scores()) == STUDENTS + 1
+    assert not list((course.folder / "course").rglob(".part*")), "no half of anything is left"
+
+
+def test_a_worker_that_is_killed_costs_nobody_a_grade(course):
+    for number in range(4):
+        course.hand_in(f"s{number}", course.solved())
+    running = subprocess.Popen(
+        course.command("starvelab", "grade", TINY, "--workers=1"),
+        **course.surroundings(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    folder = course.folder / "course" / "graded" / TINY
+    while not list(folder.glob("s*.json")):
+        assert running.poll() is None
+        time.sleep(0.05)
+    for worker in workers_of(psutil.Process(running.pid)):
+        worker.kill()
+    assert "4 graded, 0 unchanged" in running.communicate(timeout=200)[0]

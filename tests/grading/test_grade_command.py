@@ -1,0 +1,380 @@
+"""`starvelab grade` as an instructor uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import text
+
+from starvelab.grading import crew
+from starvelab.grading.classroom import (
+    BusyError,
+    CannotWriteError,
+    NothingHandedInError,
+    Outcome,
+    patiently,
+)
+from starvelab.grading.definition import NotReleasedError
+from starvelab.grading.merging import merge
+from tests.grading.a_course import MOST, TINY, Course
+
+pytestmark = [
+    pytest.mark.grading,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
+]
+PERFECT = MOST | {"why": 0}
+
+
+@pytest.fixture(scope="module")
+def graded_course(released_course, tmp_path_factory):
+    """A course with two who handed in, graded once."""
+    course = released_course.copy(tmp_path_factory.mktemp("graded"))
+    course.hand_in("ada", course.solved())
+    course.hand_in("bob", course.solved(double="def double(x):\n    return x ** 2", value="answer = 1"))
+    course.printed = course.run("starvelab", "grade", TINY, "--workers=2")
+    return course
+
+
+@pytest.fixture
+def done(graded_course, tmp_path) -> Course:
+    """A copy of it."""
+    return graded_course.copy(tmp_path / "done")
+
+
+def grade(course: Course, *more: str, fine: bool = True, **env: str) -> subprocess.CompletedProcess:
+    return course.run("starvelab", "grade", TINY, "--workers=1", *more, fine=fine, **env)
+
+
+# --- the usual way ----------------------------------------------------------------------------------------
+
+
+def test_a_class_is_graded_and_it_is_said(graded_course):
+    assert graded_course.scores() == {
+        "ada": PERFECT,
+        "bob": PERFECT | {"double-test": 0, "value-test": 0},
+    }
+    assert "tiny: 2 graded, 0 unchanged since they were graded, 0 could not be graded." in (
+        graded_course.printed.stdout
+    )
+    assert "grading: 100%" in graded_course.printed.stderr
+    assert "submission" in graded_course.printed.stderr
+
+
+def test_the_record_says_what_was_graded_by_what_when_and_how(graded_course):
+    folder = graded_course.folder / "course" / "graded" / TINY
+    assert sorted(path.name for path in folder.glob("*.json")) == ["ada.json", "bob.json"]
+    told = json.loads((folder / "bob.json").read_text())
+    assert told["mode"] == "sandboxed"
+    assert (told["starvelab"], told["nbgrader"]) != ("", "")
+    assert told["at"].startswith("20")
+    assert told["at"].endswith("Z")
+    assert told["grades"]["one"]["double-test"] == [0.0, False]
+    assert told["mistakes"]["one"] == {"double-test": ["That is the square."]}
+
+
+def test_graded_notebooks_stand_where_nbgrader_looks_for_them(done):
+    notebooks = done.folder / "course" / "autograded" / "ada" / TINY
+    assert sorted(path.name for path in notebooks.iterdir()) == ["one.ipynb", "two.ipynb"]
+    assert not (notebooks / "one.ipynb").stat().st_mode & 0o222
+    done.run("nbgrader", "generate_feedback", TINY)
+    page = (done.folder / "course" / "feedback" / "bob" / TINY / "one.html").read_text()
+    assert "That is the square." in page
+    assert "twice 7" not in page
+
+
+def test_what_is_done_and_unchanged_is_not_graded_again(done):
+    before = (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes()
+    printed = grade(done)
+    assert "tiny: 0 graded, 2 unchanged" in printed.stdout
+    assert (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes() == before
+
+
+def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
+    done.hand_in("bob", done.solved())
+    printed = grade(done)
+    assert "tiny: 1 graded, 1 unchanged" in printed.stdout
+    assert done.scores()["bob"] == PERFECT
+
+
+def test_a_check_that_changed_grades_all_again(done):
+    with done.gradebook() as book:
+        cell = book.find_source_cell("value-test", "two", TINY)
+        cell.source = "check(answer, 1)"
+        book.db.commit()
+    assert "tiny: 2 graded, 0 unchanged" in grade(done).stdout
+    assert done.scores()["bob"]["value-test"] == 1
+
+
+def test_again_grades_again_and_only_grades_some(done):
+    assert "tiny: 1 graded, 0 unchanged" in grade(done, "--again", "--only=b*").stdout
+
+
+def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
+    done.hand_in("ada", done.solved(why="Because it is so."))
+    grade(done)
+
+    def why() -> tuple[float | None, float | None, bool]:
+        with done.gradebook() as book:
+            grade = book.find_grade("why", "one", TINY, "ada")
+            return grade.auto_score, grade.manual_score, grade.needs_manual_grade
+
+    assert why() == (None, None, True)
+    with done.gradebook() as book:
+        mark = book.find_grade("why", "one", TINY, "ada")
+        mark.manual_score, mark.needs_manual_grade = 3.5, False
+        book.db.commit()
+    grade(done, "--again")
+    assert why() == (None, 3.5, False)
+    done.hand_in("ada", done.solved(why="Because it is otherwise."))
+    grade(done)
+    assert why() == (None, 3.5, True)
+
+
+def test_being_late_costs_what_the_instructors_rule_says(done):
+    (done.folder / "late.py").write_text(
+        "from nbgrader.plugins import LateSubmissionPlugin\n"
+        "class Rule(LateSubmissionPlugin):\n"
+        "    def late_submission_penalty(self, student_id, score, total_seconds_late):\n"
+        "        assert student_id == 'ada'\n"
+        "        return total_seconds_late / 3600\n"
+    )
+    with (done.folder / "nbgrader_config.py").open("a") as file:
+        file.write("import sys\nsys.path.insert(0, str(here))\n")
+        file.write("c.AssignLatePenalties.plugin_class = 'late.Rule'\n")
+    with done.gradebook() as book:
+        book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
+    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
+    grade(done, "--only=ada")
+    with done.gradebook() as book:
+        submission = book.find_submission(TINY, "ada")
+        assert [nb.late_submission_penalty for nb in submission.notebooks] == [2, 1], "at most its score"
+
+
+def test_one_who_cannot_be_graded_stops_nobody(done):
+    """A grader that is broken is no reason for a zero, and tried again the next time."""
+    with (done.folder / "nbgrader_config.py").open("a") as file:
+        file.write(
+            "c.Autograde.sanitize_preprocessors = ['broken.Step', *c.Autograde.sanitize_preprocessors]\n"
+        )
+    (done.folder / "broken.py").write_text(
+        "from nbgrader.preprocessors import NbGraderPreprocessor\n"
+        "class Step(NbGraderPreprocessor):\n"
+        "    def preprocess(self, nb, resources):\n"
+        "        if any('x ** 2' in cell.source for cell in nb.cells):\n"
+        "            raise RuntimeError('no squares')\n"
+        "        return nb, resources\n"
+    )
+    printed = grade(done, fine=False, PYTHONPATH=str(done.folder))
+    assert printed.returncode == 1
+    assert "tiny: 1 graded, 0 unchanged since they were graded, 1 could not be graded." in printed.stdout
+    assert "  bob: " in printed.stdout
+
+
+# --- messages ---------------------------------------------------------------------------------------------
+
+
+def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
+    course.hand_in("ada", course.solved())
+    printed = course.run("starvelab", "grade", "unknown", fine=False)
+    assert printed.returncode == 1
+    assert (
+        "The gradebook has no assignment 'unknown'; it has: tiny. "
+        "Release it first: nbgrader generate_assignment unknown --force"
+    ) in printed.stderr
+    assert "Traceback" not in printed.stderr
+
+
+def test_no_assignment_at_all_is_answered_with_an_example(course):
+    printed = course.run("starvelab", "grade", fine=False)
+    assert "Which assignment? For example: starvelab grade starving-the-gpu" in printed.stderr
+
+
+def test_an_empty_gradebook_says_that_it_is(tmp_path, course):
+    course.config.CourseDirectory.db_url = f"sqlite:///{tmp_path / 'new.db'}"
+    with pytest.raises(NotReleasedError, match=r"it has: none"):
+        course.classroom()
+
+
+def test_nobody_is_said(course):
+    with pytest.raises(
+        NothingHandedInError, match=r"Nobody has handed in tiny: there is no folder .*Make one"
+    ):
+        course.classroom().students()
+
+
+def test_an_unknown_student_is_said(course):
+    for name in "abcdefg":
+        course.hand_in(name, {})
+    with pytest.raises(NothingHandedInError) as error:
+        course.classroom().students("a, z*")
+    assert str(error.value) == "No student who handed in is called 'z*'. There are: a, b, c, d, e, …"
+    assert course.classroom().students("a, [bc]") == ["a", "b", "c"]
+
+
+def test_two_at_once_are_refused(course):
+    course.hand_in("ada", {})
+    room = course.classroom()
+    with (
+        room.alone(),
+        pytest.raises(BusyError, match=r"Another process is grading tiny in this course"),
+        room.alone(),
+    ):
+        pass
+
+
+def test_no_scheduler_is_said():
+    with (
+        pytest.raises(crew.NoCrewError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
+        crew.crew(scheduler="tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_workers_without_a_sandbox_are_refused(monkeypatch):
+    class Two:
+        def run(self, question):
+            return {"tcp://1": "", "tcp://2": "bubblewrap is missing"}
+
+    with pytest.raises(crew.NoCrewError, match=r"^bubblewrap is missing$"):
+        crew._ask_whether_ready(Two(), unsafe=False)
+    crew._ask_whether_ready(Two(), unsafe=True)
+
+
+def test_workers_without_starvelab_are_refused():
+    class Bare:
+        def run(self, question):
+            raise ModuleNotFoundError("No module named 'starvelab'")
+
+    with pytest.raises(crew.NoCrewError, match=r"A worker cannot run starvelab: ModuleNotFoundError"):
+        crew._ask_whether_ready(Bare(), unsafe=True)
+
+
+# --- trouble ----------------------------------------------------------------------------------------------
+
+
+def test_a_gradebook_that_was_lost_gets_its_points_back_and_nothing_is_run(done):
+    expected = done.scores()
+    (done.folder / "course" / "gradebook.db").unlink()
+    done.run("nbgrader", "generate_assignment", TINY, "--force")
+    assert done.scores() == {}
+    assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
+    assert done.scores() == expected
+
+
+def test_graded_notebooks_that_were_lost_are_made_again(done):
+    folder = done.folder / "course" / "autograded" / "ada" / TINY
+    (folder / "one.ipynb").unlink()
+    assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
+    assert (folder / "one.ipynb").exists()
+
+
+def test_a_record_that_cannot_be_read_is_made_again(done):
+    (done.folder / "course" / "graded" / TINY / "ada.json").write_text("{")
+    assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
+
+
+def test_a_gradebook_that_is_locked_is_waited_for(done):
+    """Another program writes for a few seconds; then the grades go in."""
+    done.hand_in("bob", done.solved())
+    book = done.gradebook()
+    with book.engine.connect() as other:
+        other.execute(text("BEGIN IMMEDIATE"))
+        running = subprocess.Popen(
+            done.command("starvelab", "grade", TINY, "--workers=1"),
+            **done.surroundings(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: '"value-test": [\n    1.0' in record(done, "bob"))
+        time.sleep(7)  # longer than SQLite itself waits
+        assert running.poll() is None
+        other.rollback()
+    book.close()
+    assert "1 graded" in running.communicate(timeout=120)[0]
+    assert done.scores()["bob"] == PERFECT
+
+
+def record(course: Course, student: str) -> str:
+    return (course.folder / "course" / "graded" / TINY / f"{student}.json").read_text()
+
+
+def wait_for(condition, seconds: float = 120.0) -> None:
+    given_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < given_up, "it never happened"
+        time.sleep(0.05)
+
+
+def test_a_gradebook_that_stays_locked_ends_the_run_and_loses_nothing(done):
+    record = next(iter(done.classroom().records))
+    with Gradebook(f"sqlite:///{done.folder / 'course' / 'gradebook.db'}") as book:
+        with book.engine.connect() as other:
+            other.execute(text("BEGIN IMMEDIATE"))
+            with pytest.raises(
+                CannotWriteError, match=r"The gradebook takes no grades: database is locked. Nothing"
+            ):
+                patiently(lambda: merge(book, record, done.config), patience=0.1)
+            other.rollback()
+        patiently(lambda: merge(book, record, done.config), patience=0.1)
+
+
+def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeypatch):
+    """The second notebook does not fit any more."""
+    room = done.classroom()
+    before = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
+    graded = done.graded("bob")
+    write = type(done.folder).write_bytes
+
+    def full(self, content):
+        if self.name == "two.ipynb":
+            raise OSError(28, "No space left on device")
+        return write(self, content)
+
+    monkeypatch.setattr(type(done.folder), "write_bytes", full)
+    with pytest.raises(
+        CannotWriteError, match=r"The grades of bob cannot be written: .*No space left.*start again"
+    ):
+        list(room.keep([graded], {"bob": done.handed_in("bob")}, Outcome()))
+    monkeypatch.undo()
+    after = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkeypatch):
+    room = done.classroom()
+    changed = room.records.find("bob")
+    changed.grades["one"]["double-test"] = (2.0, False)
+    monkeypatch.setattr("starvelab.grading.merging._penalise", lambda *_: 1 / 0)
+    with done.gradebook() as book, pytest.raises(ZeroDivisionError):
+        merge(book, changed, done.config)
+    assert done.scores()["bob"]["double-test"] == 0
+
+
+def test_interrupted_it_says_that_what_was_graded_is_kept(done):
+    for number in range(6):
+        done.hand_in(f"c{number}", done.solved())
+    running = subprocess.Popen(
+        done.command("starvelab", "grade", TINY, "--workers=1"),
+        **done.surroundings(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    folder = done.folder / "course" / "graded" / TINY
+    wait_for(lambda: len(list(folder.glob("c*.json"))) >= 2)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.splitlines()[-1] == "Stopped. What was graded is kept: the same command goes on from there."
+    kept = len(list(folder.glob("c*.json")))
+    assert kept < 6
+    assert f"tiny: {6 - kept} graded, {2 + kept} unchanged" in grade(done).stdout
+    assert all(scores == PERFECT for student, scores in done.scores().items() if student != "bob")

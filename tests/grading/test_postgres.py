@@ -1,0 +1,80 @@
+"""A gradebook on a PostgreSQL server: a real one, started for the test, on loopback."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+
+import pytest
+from nbgrader.api import Gradebook
+
+from tests.grading.a_course import MOST, TINY
+
+pytestmark = [pytest.mark.grading, pytest.mark.timeout(600)]
+
+
+def program(name: str) -> str:
+    """Debian keeps a server's programs off the PATH."""
+    found = shutil.which(name) or next(
+        iter(sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))[::-1]), None
+    )
+    assert found, (
+        f"{name} is missing: install PostgreSQL (Debian and Ubuntu: sudo apt-get install postgresql)"
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a server; PostgreSQL does not run as root."""
+    folder = tmp_path_factory.mktemp("postgres")
+    other = {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        for parent in folder.parents[:3]:
+            parent.chmod(parent.stat().st_mode | 0o011)
+        other = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def run(*command: str) -> None:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **other)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    data = str(folder / "data")
+    run(program("initdb"), "-D", data, "-U", "teacher", "-A", "trust", "--no-sync", "-E", "UTF8")
+    # What pg_ctl leaves running must not hold the pipes of this process.
+    options = f"-h 127.0.0.1 -p {port} -k {folder} -F"
+    start = [program("pg_ctl"), "-D", data, "-o", options, "-w", "-l", str(folder / "log"), "start"]
+    subprocess.run(
+        start, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, **other
+    )
+    yield f"postgresql+psycopg://teacher@127.0.0.1:{port}/postgres"
+    run(program("pg_ctl"), "-D", data, "-m", "immediate", "stop")
+
+
+def test_a_class_is_graded_into_postgresql(course, server):
+    with (course.folder / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.db_url = {server!r}\n")
+    course.run("nbgrader", "generate_assignment", TINY, "--force")
+    course.hand_in("ada", course.solved())
+    course.hand_in("bob", course.solved(value="answer = 1"))
+    printed = course.run("starvelab", "grade", TINY, "--workers=2")
+    assert "tiny: 2 graded" in printed.stdout
+
+    def scores(student: str) -> dict[str, float | None]:
+        with Gradebook(server) as book:
+            notebooks = book.find_submission(TINY, student).notebooks
+            return {grade.name: grade.auto_score for nb in notebooks for grade in nb.grades}
+
+    assert scores("ada") == MOST | {"why": 0}
+    assert scores("bob") == MOST | {"why": 0, "value-test": 0}
+    assert "tiny: 0 graded, 2 unchanged" in course.run("starvelab", "grade", TINY).stdout
+    course.run("nbgrader", "generate_feedback", TINY)
+    course.run("nbgrader", "export", f"--to={course.folder / 'grades.csv'}")
+    assert "ada" in (course.folder / "grades.csv").read_text()

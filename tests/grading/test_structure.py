@@ -1,0 +1,306 @@
+"""Reading and mending notebooks, cell by cell; whole hand-ins are in tests/hostile/test_structures.py."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from starvelab.grading.structure import TrueCell, UnreadableNotebookError, mend, read
+
+
+def true(
+    name: str, source: str, *, answer: bool = False, essay: bool = False, released: str = ""
+) -> TrueCell:
+    """An instructor's cell: set-up, test, answer or essay, by its name."""
+    test = name.endswith("-test")
+    return TrueCell(
+        name=name,
+        cell_type="markdown" if essay else "code",
+        source=source,
+        released=released or source,
+        checksum="c",
+        locked=not (answer or essay),
+        grade=test or essay,
+        solution=answer or essay,
+        points=2.0 if test or essay else 0.0,
+    )
+
+
+TRUTH = [
+    true("set-up", "import math"),
+    true("f", "def f(): ...", answer=True),
+    true("f-test", "assert f() == 1\nassert hidden", released="assert f() == 1"),
+    true("why", "Your answer here.", essay=True),
+]
+
+
+def cell(name: str, source: str, cell_id: str = ""):
+    made = (new_markdown_cell if name == "why" else new_code_cell)(source, id=cell_id or name)
+    made.metadata["nbgrader"] = {"grade_id": name}
+    return made
+
+
+def given_out(**sources: str):
+    """The notebook as students get it, with sources of theirs."""
+    return new_notebook(cells=[cell(one.name, sources.get(one.name, one.released)) for one in TRUTH])
+
+
+def names(nb) -> list[str]:
+    return [one.metadata.get("nbgrader", {}).get("grade_id", one.source) for one in nb.cells]
+
+
+def sources(nb) -> dict[str, str]:
+    named = [one for one in nb.cells if "nbgrader" in one.metadata]
+    return {one.metadata.nbgrader.grade_id: one.source for one in named}
+
+
+def mended(nb) -> str:
+    """What is said of it."""
+    return "\n".join(one.text for one in mend(nb, TRUTH))
+
+
+# --- mending ----------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_as_it_was_given_out_gets_its_hidden_tests_back_and_no_remark():
+    nb = given_out(f="def f(): return 1", why="Because.")
+    assert mended(nb) == ""
+    assert sources(nb) == {one.name: one.source for one in TRUTH} | {
+        "f": "def f(): return 1",
+        "why": "Because.",
+    }
+
+
+def test_every_flag_is_the_instructors():
+    nb = given_out()
+    for one in nb.cells:
+        one.metadata["nbgrader"] |= {"points": 99, "locked": False, "grade": True, "solution": True}
+    mend(nb, TRUTH)
+    test = nb.cells[2].metadata
+    assert test.nbgrader == {
+        "grade": True,
+        "grade_id": "f-test",
+        "locked": True,
+        "solution": False,
+        "task": False,
+        "cell_type": "code",
+        "checksum": "c",
+        "schema_version": 3,
+        "points": 2.0,
+    }
+    assert (test.deletable, test.editable) == (False, False)
+    assert "points" not in nb.cells[1].metadata.nbgrader
+
+
+def test_a_cell_of_the_wrong_type_becomes_what_it_was():
+    nb = given_out()
+    nb.cells[2] = new_markdown_cell("1000", id="f-test")
+    nb.cells[2].metadata["nbgrader"] = {"grade_id": "f-test"}
+    assert mended(nb) == "Cells that are not for changing were changed, and put back: f-test."
+    assert nb.cells[2].cell_type == "code"
+
+
+def test_missing_cells_come_back_where_they_were_and_a_missing_answer_does_not():
+    nb = new_notebook(cells=[new_code_cell("mine", id="x"), cell("f-test", "assert f() == 1")])
+    (remark,) = mend(nb, TRUTH)
+    assert remark.text == "Cells that were missing were put back: set-up, why."
+    assert remark.person, "the text may stand elsewhere"
+    assert names(nb) == ["set-up", "mine", "f-test", "why"]
+
+
+def test_of_two_answers_the_last_that_was_changed_counts_and_the_other_still_runs():
+    nb = given_out(f="first")
+    nb.cells.insert(2, cell("f", "second", "copy"))
+    nb.cells.append(cell("f", "def f(): ...", "untouched"))
+    remarks = mend(nb, TRUTH)
+    assert [(one.text, one.person) for one in remarks] == [
+        ("Cell f was there 3 times: the last one that you changed counts.", True)
+    ]
+    assert names(nb) == ["set-up", "first", "f", "f-test", "why"]
+    assert sources(nb)["f"] == "second"
+
+
+def test_copies_that_say_the_same_need_nobody():
+    nb = given_out(f="mine")
+    nb.cells.insert(2, cell("f", "mine", "copy"))
+    assert [(one.text, one.person) for one in mend(nb, TRUTH)] == [("Cell f was there 2 times.", False)]
+
+
+def test_of_a_test_the_first_counts_and_copies_go():
+    nb = given_out()
+    nb.cells.append(cell("f-test", "1000", "copy"))
+    assert mended(nb) == "Cell f-test was there 2 times."
+    assert names(nb) == [one.name for one in TRUTH]
+
+
+def test_cells_that_lost_their_name_are_known_by_id_or_by_what_they_hold():
+    nb = given_out(f="def f(): return 1", why="Because.")
+    for number, one in enumerate(nb.cells):
+        one.metadata = {}
+        one.id = one.id if one.id in ("f", "why") else f"n{number}"
+    assert mended(nb) == ""
+    assert names(nb) == [one.name for one in TRUTH]
+
+
+def test_an_unknown_name_is_taken_off():
+    nb = given_out()
+    nb.cells.append(cell("g-test", "1000"))
+    assert mended(nb) == ""
+    assert nb.cells[-1].metadata == {}
+
+
+CELLS = st.lists(
+    st.tuples(
+        st.sampled_from(["set-up", "f", "f-test", "why", "g", None]),
+        st.text(max_size=20),
+        st.sampled_from(["code", "markdown", "raw"]),
+    ),
+    max_size=12,
+)
+
+
+@given(CELLS)
+def test_whatever_is_handed_in_each_graded_cell_is_there_once_and_true(cells):
+    told = [
+        {
+            "cell_type": kind,
+            "source": source,
+            "metadata": {"nbgrader": {"grade_id": name}} if name else {},
+        }
+        for name, source, kind in cells
+    ]
+    nb, _ = read(json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": told}).encode())
+    mend(nb, TRUTH)
+    nbformat.validate(nb)
+    found = [one.metadata.nbgrader.grade_id for one in nb.cells if "nbgrader" in one.metadata]
+    for one in TRUTH:
+        assert found.count(one.name) == 1 or (one.name == "f" and found.count("f") == 0)
+    kept = {one.metadata.nbgrader.grade_id: one for one in nb.cells if "nbgrader" in one.metadata}
+    for one in TRUTH:
+        if one.name in kept:
+            assert kept[one.name].cell_type == one.cell_type
+            assert dict(kept[one.name].metadata.nbgrader) == one.metadata()
+            assert one.answered or kept[one.name].source == one.source
+    # No word of a student's is lost but for copies of what is not theirs.
+    for name, source, _ in cells:
+        if name in (None, "g"):
+            assert any(one.source == source for one in nb.cells)
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty."),
+        (b"\0\0\0", "is empty."),
+        (b"[1]", "is no notebook: it holds no cells."),
+        (b'{"nbformat": 4}', "is no notebook: it holds no cells."),
+        (b"hello", "is no notebook, whatever its name says. Hand in the .ipynb file that JupyterLab saved."),
+        (b"<html>", "is a web page and no notebook. Download the notebook itself, as .ipynb."),
+        (
+            b'{"cells": [\n1,',
+            "is damaged (line 2): perhaps it was cut off. "
+            "Open it in JupyterLab to see, and hand it in again.",
+        ),
+        (
+            b"<<<<<<< HEAD\n{}",
+            "holds the marks of a merge that was not resolved (lines that begin with <<<<<<<).",
+        ),
+        (b"[" * 100_000, "is nested deeper than any notebook is."),
+        (
+            b'{"nbformat": 5, "cells": []}',
+            "is in format 5, which is newer than this grader knows. "
+            "Save it with JupyterLab and hand it in again.",
+        ),
+        (
+            b'{"nbformat": 3, "worksheets": 5}',
+            "is in the old format 3 and could not be converted. "
+            "Open and save it in JupyterLab, and hand it in again.",
+        ),
+        (
+            json.dumps({"nbformat": 4, "cells": [{}] * 2001}).encode(),
+            "has 2001 cells, and at most 2000 are read.",
+        ),
+    ],
+)
+def test_what_is_no_notebook_is_refused_with_what_to_do(content, said):
+    with pytest.raises(UnreadableNotebookError) as error:
+        read(content)
+    assert str(error.value) == said
+
+
+def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
+    given = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"widgets": {}, "starvelab_refused": "x"},
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": "a",
+                "source": ["1\n", "2"],
+                "outputs": [{"output_type": "stream", "name": "stdout", "text": "1000"}],
+                "execution_count": 3,
+                "metadata": {"nbgrader": {"grade_id": "f", "points": 9}, "tags": ["x"]},
+            }
+        ],
+    }
+    nb, remarks = read(json.dumps(given).encode())
+    assert remarks == []
+    assert nb.metadata == {}
+    assert dict(nb.cells[0]) == {
+        "cell_type": "code",
+        "id": "a",
+        "source": "1\n2",
+        "outputs": [],
+        "execution_count": None,
+        "metadata": {"nbgrader": {"grade_id": "f"}},
+    }
+
+
+def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
+    attached = {"a.png": {"image/png": "AAAA"}, "b": {"text/html": "<script>"}, "c": 5}
+    given = {"cell_type": "markdown", "source": "x", "metadata": {}, "attachments": attached}
+    nb, _ = read(json.dumps({"nbformat": 4, "cells": [given]}).encode())
+    assert nb.cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
+def test_reading_anything_gives_a_notebook_or_a_reason(content):
+    try:
+        nb, _ = read(content)
+    except UnreadableNotebookError as error:
+        reason = str(error)
+    else:
+        nbformat.validate(nb)
+        return
+    assert reason.endswith((".", ")"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["cell_type", "source", "metadata", "id", "nbgrader", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JSON, max_size=5), JSON)
+def test_reading_any_cells_gives_a_valid_notebook_that_can_be_written(cells, minor):
+    try:
+        nb, _ = read(json.dumps({"nbformat": 4, "nbformat_minor": minor, "cells": cells}).encode())
+    except UnreadableNotebookError:
+        return
+    nbformat.validate(nb)
+    nbformat.writes(nb).encode()

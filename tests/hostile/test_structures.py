@@ -1,0 +1,45 @@
+"""Hand-ins that are odd in structure get what they deserve, and nobody else's grading is disturbed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.grading.a_course import MOST, earned, points, said
+from tests.hostile.structures import HONEST, HOSTILE
+
+# nbgrader's own queries warn.
+pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+LONGEST = 60.0
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_structure_earns_nothing_and_stops_nobody(course, name):
+    before = {path: path.read_bytes() for path in (course.folder / "release").rglob("*.ipynb")}
+    folder = course.hand_in("mallory", {})
+    HOSTILE[name](folder, course.released())
+    begun = time.monotonic()
+    graded = course.graded("mallory")
+    assert earned(graded) == 0
+    assert time.monotonic() - begun < LONGEST
+    assert set(graded.files) >= {"one.ipynb", "two.ipynb"}, "there is a page for every notebook"
+    assert all(by_hand is False for cells in graded.grades.values() for _, by_hand in cells.values())
+    assert {path: path.read_bytes() for path in before} == before
+    assert b"BEGIN SOLUTION" not in b"".join(graded.files.values())
+    course.hand_in("ada", course.solved())
+    assert points(course.graded("ada")) == MOST | {"why": 0}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
+    make, told = HONEST[name]
+    folder = course.hand_in("ada", {})
+    make(folder, course.solved())
+    graded = course.graded("ada")
+    assert points(graded) == MOST | {"why": 0}, said(graded)
+    assert told in said(graded)
+    if told:
+        assert told.split("`")[0] in graded.files["one.ipynb"].decode(), "the student reads it on the page"
+    else:
+        assert said(graded) == ""
