@@ -1,4 +1,4 @@
-# The front door: `make lab` for learners, `make test` for maintainers, `make formgrader` for instructors.
+# The front door: `make lab` for learners, `make test` for maintainers, `make grader` for instructors.
 #
 # Everything is installed into .venv, to the exact versions of binder/constraints.txt.
 #   PYTHON=python3.12     another Python (3.11 or newer)
@@ -17,13 +17,14 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 NO_DISPLAY := $(if $(filter Darwin,$(shell uname -s)),,$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 
-.PHONY: help lab test build formgrader bench clean
+.PHONY: help lab test build grader formgrader bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make lab         open the lab in JupyterLab"
 	@echo "make test        run every check and test"
 	@echo "make build       derive the notebooks from solutions/*/*.py"
+	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
 	@echo "make formgrader  open nbgrader's formgrader on the course folder"
 	@echo "make bench       run the benchmarks"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
@@ -32,6 +33,9 @@ help:
 lab: $(VENV)/lab.installed
 	JUPYTER_CONFIG_PATH="$(CURDIR)/binder/jupyter" $(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)/labs" \
 		--LabApp.default_url="/lab/tree/$(FIRST)" $(LAB_ARGS)
+
+grader: $(VENV)/grade.installed
+	@echo 'Ready. Next: export PATH="$(CURDIR)/$(VENV)/bin:$$PATH"'
 
 formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)

@@ -21,6 +21,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from starvelab.grading.isolated import defined, loaded
 from starvelab.widgets.reveal import LOCK_FIRST
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 
@@ -164,6 +165,20 @@ def test_code_cells_are_short(notebook):
     for cell in notebook.cells:
         if cell.cell_type == "code" and "BEGIN HIDDEN TESTS" not in cell.source:
             assert len(cell.source.splitlines()) <= 12, cell.source
+
+
+@each_notebook
+def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
+    """A check runs apart from the student's code: of a plain cell's names it would see none."""
+    known: set[str] = set()
+    for cell in notebook.cells:
+        told = cell.metadata.get("nbgrader")
+        if cell.cell_type != "code" or told is None:
+            continue
+        if told.grade:
+            unknown = loaded(cell.source) - known
+            assert not unknown, f"{told.grade_id} uses {sorted(unknown)}, which a plain cell defines"
+        known |= defined([cell.source])
 
 
 @each_notebook

@@ -25,6 +25,7 @@ summary { display: list-item; cursor: pointer; }
 .output_area, .rendered_html, .jp-OutputArea, .jp-RenderedHTMLCommon { overflow-x: auto; max-width: 100%; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
 """
+VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 TAGS = (
     "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
     "summary sup table caption tbody td th thead tr ul"
@@ -78,7 +79,8 @@ class ReadableHeader(CSSHTMLHeaderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Add it to the page's styles."""
         nb, resources = super().preprocess(nb, resources)
-        resources["inlining"]["css"].append(STYLE)
+        # nbgrader's template has no other place in the head of the page.
+        resources["inlining"]["css"].append(f"{STYLE}</style>{VIEWPORT}<style>")
         return nb, resources
 
 

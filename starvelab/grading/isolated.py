@@ -11,6 +11,7 @@ import atexit
 import base64
 import builtins
 import os
+import symtable
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -329,12 +330,18 @@ def defined(sources: Iterable[str]) -> set[str]:
 
 def loaded(source: str) -> set[str]:
     """Names that a cell uses and does not define."""
-    names = {
-        node.id
-        for statement in _statements(source)
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    try:
+        scopes = [symtable.symtable(source, "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = set()
+    for scope in scopes:  # which grows meanwhile
+        scopes += scope.get_children()
+        names |= {
+            one.get_name()
+            for one in scope.get_symbols()
+            if one.is_referenced() and (one.is_global() or scope.get_type() == "module")
+        }
     return names - defined([source]) - set(dir(builtins))
 
 

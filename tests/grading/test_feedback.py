@@ -8,6 +8,7 @@ from traitlets.config import Config
 
 from starvelab.grading.feedback import (
     STYLE,
+    VIEWPORT,
     ClearHiddenTracebacks,
     HarmlessHTML,
     ReadableHeader,
@@ -58,4 +59,4 @@ def test_markdown_is_cleaned_after_it_is_rendered():
 
 def test_the_page_gets_its_styles(tmp_path):
     _, resources = ReadableHeader().preprocess(nbformat.v4.new_notebook(), {"config_dir": str(tmp_path)})
-    assert resources["inlining"]["css"][-1] == STYLE
+    assert resources["inlining"]["css"][-1] == f"{STYLE}</style>{VIEWPORT}<style>"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import ExitStack
 
 import pytest
 from nbgrader.api import Gradebook
@@ -177,6 +178,28 @@ def test_one_who_cannot_be_graded_stops_nobody(done):
     assert "  bob: " in printed.stdout
 
 
+def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
+    """As on a cluster: the scheduler and its workers are other processes, and stay when all is graded."""
+    with ExitStack() as stack:
+
+        def start(*command: str, until: str) -> tuple[subprocess.Popen, str]:
+            process = stack.enter_context(
+                subprocess.Popen(done.command("dask", *command), stderr=subprocess.PIPE, text=True)
+            )
+            stack.callback(process.terminate)
+            return process, next(line for line in process.stderr if until in line)
+
+        address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
+        scheduler, address = address[0], address[1].split()[-1]
+        said = grade(done, "--again", f"--scheduler={address}", fine=False).stderr
+        assert f"The scheduler at {address} has no workers. Start some: dask worker {address}" in said
+        options = ("--nthreads=2", "--no-dashboard", "--no-nanny")
+        worker, _ = start("worker", address, *options, until="Starting established connection")
+        assert "tiny: 2 graded" in grade(done, "--again", f"--scheduler={address}").stdout
+        assert done.scores()["ada"] == PERFECT
+        assert (scheduler.poll(), worker.poll()) == (None, None)
+
+
 # --- messages ---------------------------------------------------------------------------------------------
 
 
@@ -229,7 +252,8 @@ def test_two_at_once_are_refused(course):
         pass
 
 
-def test_no_scheduler_is_said():
+def test_no_scheduler_is_said(monkeypatch):
+    monkeypatch.setattr(crew, "START", "1s")
     with (
         pytest.raises(crew.NoCrewError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
         crew.crew(scheduler="tcp://127.0.0.1:9"),
@@ -314,6 +338,7 @@ def wait_for(condition, seconds: float = 120.0) -> None:
 
 def test_a_gradebook_that_stays_locked_ends_the_run_and_loses_nothing(done):
     record = next(iter(done.classroom().records))
+    record.grades["one"]["double-test"] = (1.5, False)
     with Gradebook(f"sqlite:///{done.folder / 'course' / 'gradebook.db'}") as book:
         with book.engine.connect() as other:
             other.execute(text("BEGIN IMMEDIATE"))
