@@ -80,7 +80,7 @@ c.IgnorePattern.pattern = "."  # and a warning from a right answer is no failure
 # --- feedback -------------------------------------------------------------------------------------
 # The default pages show the hidden tests, in the cell and in tracebacks, and run scripts that a student wrote
 # into a markdown cell.
-c.GenerateFeedback.preprocessors = [
-    GetGrades, ClearHiddenTracebacks, ClearHiddenTests, HarmlessHTML, ReadableHeader,
-]  # fmt: skip
+c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTracebacks, ClearHiddenTests, ReadableHeader]
+# These count for formgrader's pages too.
+c.HTMLExporter.preprocessors = [HarmlessHTML]
 c.HTMLExporter.filters = {"markdown2html": harmless_html(c)}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import Autograde
-from sqlalchemy.exc import SAWarning
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode, default
 
@@ -19,7 +19,7 @@ from ..errors import StarvelabError
 from .classroom import Classroom, Outcome
 from .collecting import collect_download
 from .crew import crew, graded_by
-from .handin import HandIn
+from .handin import HandIn, shown
 from .isolated import IsolatedExecute
 from .mending import MendStructure
 
@@ -77,6 +77,12 @@ class GradeApp(NbGrader):
             self.run(self.extra_args[0])
         except StarvelabError as error:
             _exit(str(error))
+        except SQLAlchemyError as error:
+            why = str(getattr(error, "orig", error)).splitlines()[0]
+            _exit(
+                f"The gradebook cannot be used: {why}. "
+                "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
+            )
         except KeyboardInterrupt:
             _exit("Stopped. What was graded is kept: the same command goes on from there.", 130)
 
@@ -124,7 +130,7 @@ class GradeApp(NbGrader):
         done = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
         print(f"{classroom.assignment}: {done}, {len(outcome.failed)} could not be graded.")
         for student, why in list(outcome.failed.items())[:SHOWN]:
-            print(f"  {student}: {why.splitlines()[-1]}")
+            print(f"  {shown(student)}: {why.splitlines()[-1]}")
             self.log.info("%s: %s", student, why)
         odd = []
         for student in sorted([*outcome.graded, *outcome.unchanged]):

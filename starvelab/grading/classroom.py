@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from traitlets.config import Config
 
 from ..errors import StarvelabError
@@ -22,6 +22,7 @@ from .merging import is_known, known_to, merge
 from .records import Record, Records
 from .task import Graded
 
+LONGEST_NAME = 128  # letters, in nbgrader's gradebook
 PATIENCE = 60.0  # seconds that a gradebook may be locked or away
 
 
@@ -144,9 +145,13 @@ class Classroom:
             Whether to grade also what is done and unchanged.
         """
         todo = []
+        students = list(students)
+        for student in students:
+            if why := _no_name(student):
+                outcome.failed[student] = why
         with closing(self._gradebook()) as book:
             known = known_to(book, self.assignment)
-            for student in students:
+            for student in (one for one in students if one not in outcome.failed):
                 record = None if again else self.records.find(student)
                 if record is None or not self._still_true(record):
                     todo.append(student)
@@ -181,8 +186,13 @@ class Classroom:
                             f"The grades of {graded.student} cannot be written: {error}. "
                             "What was graded before is kept: make room, and start again."
                         ) from error
-                    self._patiently(book, record)
-                    outcome.graded.append(graded.student)
+                    try:
+                        self._patiently(book, record)
+                        outcome.graded.append(graded.student)
+                    # The others' grades go in all the same.
+                    except (SQLAlchemyError, ValueError) as error:
+                        why = f"The gradebook refuses it: {type(error).__name__}: {error}"
+                        outcome.failed[graded.student] = why.splitlines()[0]
                 yield graded.student
 
     def _gradebook(self) -> Gradebook:
@@ -190,6 +200,19 @@ class Classroom:
 
     def _patiently(self, book: Gradebook, record: Record) -> None:
         patiently(lambda: merge(book, record, self.config))
+
+
+def _no_name(student: str) -> str:
+    """Why a folder's name cannot be that of a student in a gradebook; empty if it can."""
+    try:
+        student.encode()
+    except UnicodeEncodeError:
+        return "The name of the folder is not in UTF-8. Rename it."
+    if len(student) > LONGEST_NAME:
+        return (
+            f"The name of the folder has {len(student)} letters, and {LONGEST_NAME} are allowed. Rename it."
+        )
+    return ""
 
 
 def patiently(write: Callable[[], None], patience: float = PATIENCE) -> None:
@@ -203,7 +226,7 @@ def patiently(write: Callable[[], None], patience: float = PATIENCE) -> None:
     while True:
         try:
             return write()
-        except SQLAlchemyError as error:
+        except (OperationalError, InterfaceError) as error:
             if time.monotonic() > given_up:
                 why = str(getattr(error, "orig", error)).splitlines()[0]
                 raise CannotWriteError(

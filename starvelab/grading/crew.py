@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,10 +11,12 @@ from itertools import islice
 from typing import Any
 
 import cloudpickle
+import psutil
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 from sqlalchemy.exc import SAWarning
 
 from ..errors import StarvelabError
+from ..measure.cores import usable_cores
 from . import bubblewrap
 from .definition import Definition
 from .handin import HandIn
@@ -24,6 +25,7 @@ from .task import Graded, grade
 # Submissions that wait at a worker besides the one in progress: so that none idles, and memory stays small.
 IN_STORE = 2
 START = "60s"
+MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
 
 
 class NoCrewError(StarvelabError, RuntimeError):
@@ -39,7 +41,7 @@ def crew(
     Parameters
     ----------
     workers : int, optional
-        How many to start; as many as there are cores by default.
+        How many to start; by default as many as there are cores, and memory for.
     scheduler : str, optional
         Address of a Dask scheduler, such as tcp://host:8786. Its workers need the same starvelab.
     unsafe : bool
@@ -64,7 +66,7 @@ def crew(
                 )
         else:
             cluster = LocalCluster(
-                n_workers=workers or os.cpu_count() or 1,
+                n_workers=workers or _as_many_as_fit(),
                 threads_per_worker=1,
                 dashboard_address=None,
                 silence_logs=logging.CRITICAL,
@@ -72,6 +74,10 @@ def crew(
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
         _ask_whether_ready(client, unsafe)
         yield client
+
+
+def _as_many_as_fit() -> int:
+    return max(1, min(usable_cores(), psutil.virtual_memory().available // MEMORY))
 
 
 def _ask_whether_ready(client: Client, unsafe: bool) -> None:

@@ -102,14 +102,14 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
         chosen, *others = candidates
         remarks = handed.remarks.setdefault(name, [])
         if chosen.path.name != f"{name}.ipynb":
-            remarks.append(Remark(f"It was called `{_shown(chosen.path.name)}`."))
+            remarks.append(Remark(f"It was called `{shown(chosen.path.name)}`."))
         if others := [one for one in others if one.content != chosen.content]:
-            also = ", ".join(f"`{_shown(str(one.path))}`" for one in others)
-            text = f"It was there more than once: `{_shown(str(chosen.path))}` counts, and {also} does not."
+            also = ", ".join(f"`{shown(str(one.path))}`" for one in others)
+            text = f"It was there more than once: `{shown(str(chosen.path))}` counts, and {also} does not."
             remarks.append(Remark(text, person=True))
         if len(chosen.content) > LONGEST_NOTEBOOK:
             text = (
-                f"`{_shown(chosen.path.name)}` is larger than {LONGEST_NOTEBOOK / 1e6:g} MB. "
+                f"`{shown(chosen.path.name)}` is larger than {LONGEST_NOTEBOOK / 1e6:g} MB. "
                 "Clear its outputs, save it and hand it in again."
             )
             handed.refused[name] = Remark(text, person=True)
@@ -132,7 +132,7 @@ def _when(content: bytes) -> tuple[str | None, list[Remark]]:
     try:
         return parse_utc(text).isoformat(), []
     except ValueError:
-        return None, [Remark(f"`{STAMP}` holds no time: `{_shown(text)}`.", person=True)]
+        return None, [Remark(f"`{STAMP}` holds no time: `{shown(text)}`.", person=True)]
 
 
 def _why_missing(name: str, reader: _Reader) -> Remark:
@@ -155,7 +155,7 @@ class _Reader:
         self.full = False
 
     def files(self, folder: Path) -> Iterator[_Found]:
-        for where, folders, names in os.walk(folder):
+        for where, folders, names in os.walk(folder, onerror=self._unreadable):
             inner = PurePosixPath(os.path.relpath(where, folder))
             folders[:] = sorted(name for name in folders if not _ignored(name))
             for name in [one for one in folders if os.path.islink(os.path.join(where, one))]:
@@ -163,6 +163,9 @@ class _Reader:
             for name in sorted(names):
                 if not _ignored(name):
                     yield from self._file(Path(where) / name, inner / name)
+
+    def _unreadable(self, error: OSError) -> None:
+        self._say(f"`{shown(Path(error.filename).name)}` could not be read: {error.strerror}.")
 
     def _file(self, path: Path, inner: PurePosixPath) -> Iterator[_Found]:
         if path.is_symlink():
@@ -174,9 +177,9 @@ class _Reader:
                 if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     yield from self._kept(inner, file, 0)
                 else:
-                    self._say(f"`{_shown(str(inner))}` is no ordinary file, and was left out.")
+                    self._say(f"`{shown(str(inner))}` is no ordinary file, and was left out.")
         except OSError as error:
-            self._say(f"`{_shown(str(inner))}` could not be read: {error.strerror}.")
+            self._say(f"`{shown(str(inner))}` could not be read: {error.strerror}.")
 
     def _kept(self, path: PurePosixPath, file: io.BufferedIOBase, depth: int) -> Iterator[_Found]:
         """A file, or what an archive holds."""
@@ -187,15 +190,13 @@ class _Reader:
         if len(content) > self.bytes_left or self.files_left < 0:
             self.full = True
             most = f"{MOST_FILES} files or {LONGEST_IN_ALL / 1e6:g} MB"
-            self._say(f"More than {most} were handed in: from `{_shown(str(path))}` on, files were left out.")
+            self._say(f"More than {most} were handed in: from `{shown(str(path))}` on, files were left out.")
             return
         if path.name.lower().endswith(ARCHIVES) and depth < DEEPEST_ARCHIVE:
             yield from self._unpacked(path, content, depth)
             return
         if path.name.lower().endswith(UNKNOWN_ARCHIVES):
-            self._say(
-                f"`{_shown(path.name)}` could not be unpacked: hand in the files themselves, or a .zip."
-            )
+            self._say(f"`{shown(path.name)}` could not be unpacked: hand in the files themselves, or a .zip.")
             return
         self.bytes_left -= len(content)
         yield _Found(path, content, depth)
@@ -208,7 +209,7 @@ class _Reader:
         # A damaged archive fails in more ways than the two libraries document.
         except Exception as error:
             why = "it needs a password" if "password" in str(error) else "it is damaged"
-            self._say(f"`{_shown(path.name)}` could not be unpacked: {why}.")
+            self._say(f"`{shown(path.name)}` could not be unpacked: {why}.")
 
     def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
         with zipfile.ZipFile(content) as archive:
@@ -233,7 +234,7 @@ class _Reader:
 
     def _link(self, path: PurePosixPath) -> None:
         self.links.add(path.stem)
-        self._say(f"`{_shown(str(path))}` is a link, and was left out.")
+        self._say(f"`{shown(str(path))}` is a link, and was left out.")
 
     def _say(self, text: str) -> None:
         self.remarks.append(Remark(text, person=True))
@@ -249,7 +250,7 @@ def within(name: str) -> PurePosixPath:
     return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".") and ":" not in part))
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """A name that can be printed, written down, and put in backticks."""
     printable = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
     return "".join(letter if letter.isprintable() else "?" for letter in printable)[:120]
@@ -319,5 +320,5 @@ def _beside(found: list[_Found], notebooks: list[_Found]) -> dict[str, bytes]:
 
 def _storable(path: PurePosixPath) -> str:
     """A path that can be written on any file system, in UTF-8."""
-    parts = [_shown(part).replace("?", "_")[:80] for part in path.parts]
+    parts = [shown(part).replace("?", "_")[:80] for part in path.parts]
     return str(PurePosixPath(*(part for part in parts if part not in ("..", "/"))))

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import StarvelabError
 from ..units import Q_, Quantity
+from .drawn import described
 
 DEPTH = 20  # lists within lists
 ITEMS = 200_000  # values in all
@@ -92,6 +93,8 @@ class Encoder:
             kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
             values = [self.encode(each, down) for each in value]
             return values if kind is list else {TAG: kind.__name__, "values": values}
+        if (figure := described(value)) is not None:
+            return self.encode(figure, down)
         if self.refer is not None:
             return self._of_the_lab(value, down)
         raise NotPlainError(f"it is of the type {type(value).__name__}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from traitlets.config import Config
+from nbconvert.exporters import HTMLExporter
+from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab.grading.feedback import (
     STYLE,
@@ -55,6 +56,20 @@ def test_markdown_is_cleaned_after_it_is_rendered():
     assert "javascript" not in page
     assert "<script" not in page
     assert "<strong>bold</strong>" in page
+
+
+def test_formgraders_pages_are_cleaned_as_well(repository, tmp_path, monkeypatch):
+    """Its exporter takes the same configuration."""
+    monkeypatch.setenv("STARVELAB_COURSE", str(tmp_path))
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(repository)).load_config()
+    alive = "<script>alert(1)</script><b onclick=alert(2)>bold</b>"
+    shown = nbformat.v4.new_output(
+        "display_data", data={"text/html": alive, "application/javascript": "alert(3)"}
+    )
+    cells = [nbformat.v4.new_markdown_cell(alive), nbformat.v4.new_code_cell("1", outputs=[shown])]
+    page, _ = HTMLExporter(config=config).from_notebook_node(nbformat.v4.new_notebook(cells=cells))
+    assert "bold</b>" in page
+    assert "alert(" not in page
 
 
 def test_the_page_gets_its_styles(tmp_path):

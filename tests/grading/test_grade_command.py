@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, InvalidEntry
 from sqlalchemy import text
 
 from starvelab.grading import crew
@@ -214,6 +214,15 @@ def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
     assert "Traceback" not in printed.stderr
 
 
+def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
+    url = "postgresql+psycopg://teacher:secret@127.0.0.1:9/course"
+    printed = grade(course, f"--db={url}", fine=False)
+    assert printed.returncode == 1
+    assert printed.stderr.startswith("The gradebook cannot be used: connection failed")
+    assert "Check CourseDirectory.db_url in nbgrader_config.py" in printed.stderr
+    assert "secret" not in printed.stderr
+
+
 def test_no_assignment_at_all_is_answered_with_an_example(course):
     printed = course.run("starvelab", "grade", fine=False)
     assert "Which assignment? For example: starvelab grade starving-the-gpu" in printed.stderr
@@ -239,6 +248,31 @@ def test_an_unknown_student_is_said(course):
         course.classroom().students("a, z*")
     assert str(error.value) == "No student who handed in is called 'z*'. There are: a, b, c, d, e, …"
     assert course.classroom().students("a, [bc]") == ["a", "b", "c"]
+
+
+def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
+    for name in (b"\xff\xfe", b"x" * 200, b"ada"):
+        (course.folder / "course" / "submitted" / os.fsdecode(name) / TINY).mkdir(parents=True)
+    room, outcome = course.classroom(), Outcome()
+    assert room.waiting(room.students(), outcome) == ["ada"]
+    assert sorted(outcome.failed.values()) == [
+        "The name of the folder has 200 letters, and 128 are allowed. Rename it.",
+        "The name of the folder is not in UTF-8. Rename it.",
+    ]
+
+
+def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
+    def refuse(book, record, config):
+        if record.student == "bob":
+            raise InvalidEntry("no such thing")
+
+    monkeypatch.setattr("starvelab.grading.classroom.merge", refuse)
+    outcome = Outcome()
+    results = [done.graded("bob"), done.graded("ada")]
+    hand_ins = {name: done.handed_in(name) for name in ("ada", "bob")}
+    assert list(done.classroom().keep(results, hand_ins, outcome)) == ["bob", "ada"]
+    assert outcome.graded == ["ada"]
+    assert outcome.failed == {"bob": "The gradebook refuses it: InvalidEntry: no such thing"}
 
 
 def test_two_at_once_are_refused(course):

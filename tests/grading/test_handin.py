@@ -115,6 +115,17 @@ def test_programs_and_what_tools_leave_behind_stay_behind(given):
     assert list(handed.files) == ["a.txt"]
 
 
+def test_a_folder_that_cannot_be_read_is_said(given, monkeypatch, tmp_path):
+    def closed(folder, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{folder}/secret"))
+        return iter(())
+
+    monkeypatch.setattr(handin.os, "walk", closed)
+    (one,) = given().remarks["01_one"]
+    assert one.text == "`secret` could not be read: Permission denied."
+    assert one.person
+
+
 def test_limits_are_kept_and_said(given, monkeypatch):
     monkeypatch.setattr(handin, "LONGEST_IN_ALL", 100)
     handed = given(**{"01_one.ipynb": nb("a"), "big.bin": b"x" * 200, "z.txt": "x"})

@@ -31,6 +31,17 @@ def test_a_hostile_structure_earns_nothing_and_stops_nobody(course, name):
     assert points(course.graded("ada")) == MOST | {"why": 0}
 
 
+def test_loops_in_every_cell_cost_the_deadline_once(course):
+    course.config.IsolatedExecute.update(timeout=2.0, deadline=3.0)
+    forever = "while True:\n    pass"
+    course.hand_in("mallory", course.solved(double=forever, halve=forever, value=forever))
+    begun = time.monotonic()
+    graded = course.graded("mallory")
+    assert earned(graded) == 0
+    assert time.monotonic() - begun < LONGEST
+    assert "took longer in all than the 3 s that it may" in graded.files["two.ipynb"].decode()
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
     make, told = HONEST[name]

@@ -1,0 +1,57 @@
+"""A figure as data, for an exercise that asks for one: what is drawn, and what is written beside it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def described(value: Any) -> dict[str, Any] | None:
+    """A matplotlib figure, or the axes of one, as plain data; None for anything else.
+
+    Returns
+    -------
+    dict or None
+        ``{"figure": [axes, ...]}``, each with its title, labels, scales and legend, with `lines` (label, x,
+        y) and with `bars` (label, positions, lengths; those of lying ones run along x).
+    """
+    if "matplotlib.figure" not in sys.modules:
+        return None
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if isinstance(value, Figure):
+        return {"figure": [_axes(one) for one in value.axes]}
+    if isinstance(value, Axes):
+        return {"figure": [_axes(value)]}
+    return None
+
+
+def _axes(axes: Any) -> dict[str, Any]:
+    legend = axes.get_legend()
+    return {
+        "title": axes.get_title(),
+        "xlabel": axes.get_xlabel(),
+        "ylabel": axes.get_ylabel(),
+        "xscale": axes.get_xscale(),
+        "yscale": axes.get_yscale(),
+        "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
+        "lines": [
+            {"label": line.get_label(), "x": list(line.get_xdata()), "y": list(line.get_ydata())}
+            for line in axes.get_lines()
+        ],
+        "bars": [_bars(one) for one in axes.containers if hasattr(one, "patches")],
+    }
+
+
+def _bars(container: Any) -> dict[str, Any]:
+    lying = container.orientation == "horizontal"
+    return {
+        "label": container.get_label(),
+        "at": [
+            bar.get_y() + bar.get_height() / 2 if lying else bar.get_x() + bar.get_width() / 2
+            for bar in container
+        ],
+        "length": [bar.get_width() if lying else bar.get_height() for bar in container],
+        "lying": lying,
+    }
