@@ -169,7 +169,7 @@ class CollectApp(NbGrader):
         counts = f"{len(found.new)} new, {len(found.changed)} changed, {len(found.unchanged)} unchanged"
         print(f"{assignment}: {counts}, in {submitted}.")
         if found.left_out:
-            print("Left out, since no student could be told from its name:")
+            print("Left out, since no student could be told from the name, or too large:")
             print("\n".join(f"  {name}" for name in found.left_out[:SHOWN]))
 
 

@@ -11,9 +11,11 @@ import shutil
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ..errors import InputError
 from .handin import LONGEST_IN_ALL, within
@@ -32,7 +34,7 @@ class Collected:
     new, changed, unchanged : list of str
         Students, by what their folders held before.
     left_out : list of str
-        Files that belong to nobody, or are too large.
+        Files that belong to nobody, or are larger than any hand-in may be.
     """
 
     new: list[str] = field(default_factory=list)
@@ -56,57 +58,97 @@ def collect_download(download: Path, submitted: Path, assignment: str) -> Collec
     InputError
     """
     collected = Collected()
-    files: dict[str, dict[PurePosixPath, bytes]] = {}
-    for path, content in _files(download, collected):
-        student, inner = whose(path)
-        if student is None:
-            collected.left_out.append(str(path))
-        else:
-            files.setdefault(student, {})[inner] = content
-    if not files:
-        raise InputError(
-            f"In {download} there is nothing that belongs to a student. It should hold one folder for each "
-            "student, or files as Canvas names them (name_123_456_file.ipynb)."
-        )
-    for student, each in sorted(files.items()):
-        _put(submitted / student / assignment, each, student, assignment, collected)
+    files: dict[str, dict[PurePosixPath, PurePosixPath]] = {}
+    with closing(_Download(download)) as given:
+        for path, (student, inner) in whose(given.paths).items():
+            if student is None or given.size(path) > LONGEST_IN_ALL:
+                collected.left_out.append(str(path))
+            else:
+                files.setdefault(student, {})[inner] = path
+        if not files:
+            raise InputError(
+                f"In {download} there is nothing that belongs to a student. It should hold one folder for each "
+                "student, or files as Canvas names them (name_123_456_file.ipynb)."
+            )
+        for student, each in sorted(files.items()):
+            content = {inner: given.read(path) for inner, path in each.items()}
+            _put(submitted / student / assignment, content, student, assignment, collected)
     return collected
 
 
-def whose(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
-    """The student that a file belongs to, and the file's own path."""
-    parts = path.parts
-    for at, part in enumerate(parts[:-1]):
+def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, tuple[str | None, PurePosixPath]]:
+    """For each file of a download its student, or None, and its path in the student's folder.
+
+    Which platform it comes from is told by the download as a whole: a student's own file may be called like
+    one of Canvas.
+    """
+    paths = list(paths)
+    if any(MOODLE.fullmatch(part) for path in paths for part in path.parts[:-1]):
+        return {path: _of_moodle(path) for path in paths}
+    flat = [found for path in paths if len(path.parts) == 1 and (found := CANVAS.fullmatch(path.name))]
+    together = len({path.parent for path in paths}) == 1
+    named = [CANVAS.fullmatch(path.name) for path in paths]
+    if flat or (together and all(named) and len({found["student"] for found in named}) > 1):
+        return {path: _of_canvas(path) for path in paths}
+    return {path: _of_a_folder(path) for path in paths}
+
+
+def _of_moodle(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
+    for at, part in enumerate(path.parts[:-1]):
         if found := MOODLE.fullmatch(part):
-            return found["student"], PurePosixPath(*parts[at + 1 :])
-    if found := CANVAS.fullmatch(parts[-1]):
-        return found["student"], PurePosixPath(found["file"])
-    if len(parts) > 1:
-        return parts[0], PurePosixPath(*parts[1:])
+            return found["student"], PurePosixPath(*path.parts[at + 1 :])
     return None, path
 
 
-def _files(download: Path, collected: Collected) -> Iterator[tuple[PurePosixPath, bytes]]:
-    if download.is_dir():
-        for path in sorted(download.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                yield PurePosixPath(path.relative_to(download).as_posix()), path.read_bytes()
-        return
-    if not zipfile.is_zipfile(download):
-        raise InputError(
-            f"{download} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
-            "with one folder for each student."
-        )
-    with zipfile.ZipFile(download) as archive:
-        for entry in archive.infolist():
-            path = within(entry.filename)
-            if entry.is_dir() or not path.parts or NO_STUDENT & set(path.parts):
-                continue
-            if entry.file_size > LONGEST_IN_ALL:
-                collected.left_out.append(f"{path} (larger than {LONGEST_IN_ALL / 1e6:g} MB)")
-                continue
-            with archive.open(entry) as file:
-                yield path, file.read(LONGEST_IN_ALL)
+def _of_canvas(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
+    found = CANVAS.fullmatch(path.name)
+    return (found["student"], PurePosixPath(found["file"])) if found else (None, path)
+
+
+def _of_a_folder(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
+    return (path.parts[0], PurePosixPath(*path.parts[1:])) if len(path.parts) > 1 else (None, path)
+
+
+class _Download:
+    """The files of an archive, or of a folder; read one student at a time."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.archive = place, None
+        if place.is_dir():
+            found = {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*"))}
+            kept = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
+            self.entries: dict[PurePosixPath, Any] = {
+                PurePosixPath(name): path for name, path in kept.items()
+            }
+            return
+        if not zipfile.is_zipfile(place):
+            raise InputError(
+                f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
+                "with one folder for each student."
+            )
+        self.archive = zipfile.ZipFile(place)
+        files = {within(entry.filename): entry for entry in self.archive.infolist() if not entry.is_dir()}
+        self.entries = {
+            path: entry for path, entry in files.items() if path.parts and not NO_STUDENT & set(path.parts)
+        }
+
+    def close(self) -> None:
+        if self.archive is not None:
+            self.archive.close()
+
+    @property
+    def paths(self) -> list[PurePosixPath]:
+        return list(self.entries)
+
+    def size(self, path: PurePosixPath) -> int:
+        entry = self.entries[path]
+        return entry.stat().st_size if self.archive is None else entry.file_size
+
+    def read(self, path: PurePosixPath) -> bytes:
+        if self.archive is None:
+            return self.entries[path].read_bytes()
+        with self.archive.open(self.entries[path]) as file:
+            return file.read(LONGEST_IN_ALL)
 
 
 def _put(

@@ -32,20 +32,37 @@ def sorted_files(folder) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("path", "student", "inner"),
+    "told",
     [
-        ("lovelaceada_123_456_01_one.ipynb", "123", "01_one.ipynb"),
-        ("lovelaceada_LATE_123_456_01_one-1.ipynb", "123", "01_one-1.ipynb"),
-        ("submissions/lovelaceada_123_456_predictions.json", "123", "predictions.json"),
-        ("Ada Lovelace_789_assignsubmission_file_/deep/01_one.ipynb", "789", "deep/01_one.ipynb"),
-        ("Ada_de Lovelace_789_assignsubmission_file/x.zip", "789", "x.zip"),
-        ("ada/01_one.ipynb", "ada", "01_one.ipynb"),
-        ("ada/tiny/01_one.ipynb", "ada", "tiny/01_one.ipynb"),
-        ("readme.txt", None, "readme.txt"),
+        {
+            "lovelaceada_123_456_01_one.ipynb": ("123", "01_one.ipynb"),
+            "barkerbob_LATE_124_457_01_one-1.ipynb": ("124", "01_one-1.ipynb"),
+            "readme.txt": (None, "readme.txt"),
+        },
+        {
+            "submissions/lovelaceada_123_456_predictions.json": ("123", "predictions.json"),
+            "submissions/barkerbob_124_457_predictions.json": ("124", "predictions.json"),
+        },
+        {
+            "Ada Lovelace_789_assignsubmission_file_/deep/01_one.ipynb": ("789", "deep/01_one.ipynb"),
+            "Ada Lovelace_789_assignsubmission_file_/notes_2026_11_21.ipynb": (
+                "789",
+                "notes_2026_11_21.ipynb",
+            ),
+            "Ada_de Byron_790_assignsubmission_file/x.zip": ("790", "x.zip"),
+            "index.html": (None, "index.html"),
+        },
+        {
+            "ada/01_one.ipynb": ("ada", "01_one.ipynb"),
+            "ada/notes_2026_11_21.ipynb": ("ada", "notes_2026_11_21.ipynb"),
+            "bob/tiny/01_one.ipynb": ("bob", "tiny/01_one.ipynb"),
+        },
+        {"ada/notes_2026_11_21.ipynb": ("ada", "notes_2026_11_21.ipynb")},
     ],
 )
-def test_whose_a_file_is_stands_in_its_name(path, student, inner):
-    assert whose(PurePosixPath(path)) == (student, PurePosixPath(inner))
+def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
+    expected = {PurePosixPath(path): (who, PurePosixPath(inner)) for path, (who, inner) in told.items()}
+    assert whose(expected) == expected
 
 
 def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_path):
@@ -100,7 +117,9 @@ def test_the_command_says_what_it_did(course, download):
     path = download({"ada_1_2_one.ipynb": "a", "notes.txt": "n"})
     printed = course.run("starvelab", "collect", "tiny", str(path))
     assert printed.stdout.startswith("tiny: 1 new, 0 changed, 0 unchanged, in ")
-    assert "Left out, since no student could be told from its name:\n  notes.txt" in printed.stdout
+    assert (
+        "Left out, since no student could be told from the name, or too large:\n  notes.txt" in printed.stdout
+    )
     for arguments, said in (((), "Which assignment, and which file?"), (("tiny", "none.zip"), "is no .zip")):
         printed = course.run("starvelab", "collect", *arguments, fine=False)
         assert printed.returncode == 1
