@@ -67,8 +67,8 @@ def collect_download(download: Path, submitted: Path, assignment: str) -> Collec
                 files.setdefault(student, {})[inner] = path
         if not files:
             raise InputError(
-                f"In {download} there is nothing that belongs to a student. It should hold one folder for each "
-                "student, or files as Canvas names them (name_123_456_file.ipynb)."
+                f"In {download} there is nothing that belongs to a student. It should hold one folder for "
+                "each student, or files as Canvas names them (name_123_456_file.ipynb)."
             )
         for student, each in sorted(files.items()):
             content = {inner: given.read(path) for inner, path in each.items()}
