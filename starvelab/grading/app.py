@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -26,7 +27,11 @@ from .mending import MendStructure
 SHOWN = 20  # names in a list on the screen
 
 
-class GradeApp(NbGrader):
+class _Command(NbGrader):
+    version = version("starvelab")
+
+
+class GradeApp(_Command):
     """The command."""
 
     name = "starvelab-grade"
@@ -144,7 +149,7 @@ class GradeApp(NbGrader):
                 print(f"  and {len(odd) - SHOWN} more: --report lists them all")
 
 
-class CollectApp(NbGrader):
+class CollectApp(_Command):
     """The command that sorts a download."""
 
     name = "starvelab-collect"
@@ -173,11 +178,13 @@ class CollectApp(NbGrader):
             print("\n".join(f"  {name}" for name in found.left_out[:SHOWN]))
 
 
-class StarvelabApp(NbGrader):
+class StarvelabApp(_Command):
     """What `starvelab` alone runs."""
 
     name = "starvelab"
     description = "For instructors: collect and grade what a class handed in."
+    aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
+    flags: ClassVar[dict[str, Any]] = {}
     subcommands = {  # noqa: RUF012
         "collect": (CollectApp, CollectApp.description),
         "grade": (GradeApp, GradeApp.description),

@@ -6,14 +6,16 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import ExitStack
+from importlib.metadata import version
 
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from sqlalchemy import text
 
-from starvelab.grading import crew
+from starvelab.grading import crew, main
 from starvelab.grading.classroom import (
     BusyError,
     CannotWriteError,
@@ -221,6 +223,19 @@ def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
     assert printed.stderr.startswith("The gradebook cannot be used: connection failed")
     assert "Check CourseDirectory.db_url in nbgrader_config.py" in printed.stderr
     assert "secret" not in printed.stderr
+
+
+def test_alone_it_says_which_commands_there_are(course):
+    said = course.run("starvelab").stdout
+    assert "grade\n    Grade what a class handed in: safely, in parallel, and nothing twice." in said
+    assert "collect\n    Sort what Canvas or Moodle let you download" in said
+    assert course.run("starvelab", "--version").stdout.strip() == version("starvelab")
+
+
+def test_without_nbgrader_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "starvelab.grading.app", None)
+    with pytest.raises(SystemExit, match=r"which is not installed: pip install 'starvelab\[grade\]'"):
+        main()
 
 
 def test_no_assignment_at_all_is_answered_with_an_example(course):
