@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 import cloudpickle
+import dask
 import psutil
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 from sqlalchemy.exc import SAWarning
@@ -25,6 +26,12 @@ from .task import Graded, grade
 # Submissions that wait at a worker besides the one in progress: so that none idles, and memory stays small.
 IN_STORE = 2
 START = "60s"
+# A task takes seconds; Dask watches itself every few milliseconds, which costs the cores that grade.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+}
 MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
 
 
@@ -65,6 +72,7 @@ def crew(
                     f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
                 )
         else:
+            stack.enter_context(dask.config.set(QUIET))
             cluster = LocalCluster(
                 n_workers=workers or _as_many_as_fit(),
                 threads_per_worker=1,

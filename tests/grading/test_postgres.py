@@ -8,6 +8,8 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
+from contextlib import contextmanager
 
 import pytest
 from nbgrader.api import Gradebook
@@ -29,16 +31,21 @@ def program(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """The address of a server; PostgreSQL does not run as root."""
-    folder = tmp_path_factory.mktemp("postgres")
-    other = {}
-    if os.geteuid() == 0:
-        user = pwd.getpwnam("postgres")
-        os.chown(folder, user.pw_uid, user.pw_gid)
-        for parent in folder.parents[:3]:
-            parent.chmod(parent.stat().st_mode | 0o011)
-        other = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+def server():
+    """The address of a server."""
+    # Not in pytest's folder, which is root's alone: PostgreSQL does not run as root.
+    with tempfile.TemporaryDirectory(prefix="starvelab-postgres-", ignore_cleanup_errors=True) as folder:
+        other = {}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            other = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        with running_in(folder, other) as address:
+            yield address
+
+
+@contextmanager
+def running_in(folder, other):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
@@ -46,11 +53,11 @@ def server(tmp_path_factory):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **other)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    data = str(folder / "data")
+    data = f"{folder}/data"
     run(program("initdb"), "-D", data, "-U", "teacher", "-A", "trust", "--no-sync", "-E", "UTF8")
     # What pg_ctl leaves running must not hold the pipes of this process.
     options = f"-h 127.0.0.1 -p {port} -k {folder} -F"
-    start = [program("pg_ctl"), "-D", data, "-o", options, "-w", "-l", str(folder / "log"), "start"]
+    start = [program("pg_ctl"), "-D", data, "-o", options, "-w", "-l", f"{folder}/log", "start"]
     subprocess.run(
         start, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, **other
     )
