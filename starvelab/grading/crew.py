@@ -76,7 +76,7 @@ def crew(
             cluster = LocalCluster(
                 n_workers=workers or _as_many_as_fit(),
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))

@@ -19,6 +19,7 @@ from traitlets.config import Config
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
 .output_stream pre { overflow-x: auto; }
+.nbgrader_cell .input_area { clear: both; }
 th, td { padding: 0.1em 0.8em; }
 caption { text-align: left; }
 summary { display: list-item; cursor: pointer; }
