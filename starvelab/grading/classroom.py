@@ -100,10 +100,10 @@ class Classroom:
             )
         wanted = [name.strip() for name in only.split(",") if name.strip()]
         for name in wanted:
-            if not any(fnmatchcase(student, name) for student in found):
+            if not any(_is_called(student, name) for student in found):
                 some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
                 raise NothingHandedInError(f"No student who handed in is called {name!r}. There are: {some}")
-        return [one for one in found if not wanted or any(fnmatchcase(one, name) for name in wanted)]
+        return [one for one in found if not wanted or any(_is_called(one, name) for name in wanted)]
 
     def _submitted(self, student: str) -> Path:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
@@ -156,9 +156,8 @@ class Classroom:
                 if record is None or not self._still_true(record):
                     todo.append(student)
                     continue
-                if not is_known(record, known.get(student)):
-                    self._patiently(book, record)
-                outcome.unchanged.append(student)
+                if is_known(record, known.get(student)) or self._merged(book, record, outcome):
+                    outcome.unchanged.append(student)
         return todo
 
     def _still_true(self, record: Record) -> bool:
@@ -186,20 +185,26 @@ class Classroom:
                             f"The grades of {graded.student} cannot be written: {error}. "
                             "What was graded before is kept: make room, and start again."
                         ) from error
-                    try:
-                        self._patiently(book, record)
+                    if self._merged(book, record, outcome):
                         outcome.graded.append(graded.student)
-                    # The others' grades go in all the same.
-                    except (SQLAlchemyError, ValueError) as error:
-                        why = f"The gradebook refuses it: {type(error).__name__}: {error}"
-                        outcome.failed[graded.student] = why.splitlines()[0]
                 yield graded.student
 
     def _gradebook(self) -> Gradebook:
         return Gradebook(self.course.db_url, self.course.course_id)
 
-    def _patiently(self, book: Gradebook, record: Record) -> None:
-        patiently(lambda: merge(book, record, self.config))
+    def _merged(self, book: Gradebook, record: Record, outcome: Outcome) -> bool:
+        """Whether a record went into the gradebook; if not, the others' still go in."""
+        try:
+            patiently(lambda: merge(book, record, self.config))
+        except (SQLAlchemyError, ValueError) as error:
+            why = f"The gradebook refuses it: {type(error).__name__}: {error}"
+            outcome.failed[record.student] = why.splitlines()[0]
+            return False
+        return True
+
+
+def _is_called(student: str, pattern: str) -> bool:
+    return student == pattern or fnmatchcase(student, pattern)
 
 
 def _no_name(student: str) -> str:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from importlib.metadata import version
 from itertools import islice
 from typing import Any
 
@@ -88,16 +89,28 @@ def _as_many_as_fit() -> int:
     return max(1, min(usable_cores(), psutil.virtual_memory().available // MEMORY))
 
 
+def _ready() -> tuple[str, str]:
+    """What a worker answers: the version it has, and why it cannot start a sandbox, if so."""
+    return version("starvelab"), bubblewrap.why_not()
+
+
 def _ask_whether_ready(client: Client, unsafe: bool) -> None:
     try:
-        answers: dict[str, str] = client.run(bubblewrap.why_not)
+        answers: dict[str, tuple[str, str]] = client.run(_ready)
     # A worker without starvelab cannot even read the question.
     except Exception as error:
         raise NoCrewError(
             f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
             "Install it there in the same version, with its extra: pip install starvelab[grade]"
         ) from error
-    reasons = {reason for reason in answers.values() if reason}
+    others = {worker: one for worker, (one, _) in answers.items() if one != version("starvelab")}
+    if others:
+        worker, one = next(iter(others.items()))
+        raise NoCrewError(
+            f"Workers need the starvelab that is installed here, {version('starvelab')}, and {worker} has "
+            f"{one}. Install the same version there, and start it again."
+        )
+    reasons = {reason for _, reason in answers.values() if reason}
     if reasons and not unsafe:
         raise NoCrewError("\n".join(sorted(reasons)))
 

@@ -90,8 +90,8 @@ def grade(handed: HandIn, definition: Definition) -> Graded:
             graded = _read(folder, handed, definition)
             if handed.timestamp:
                 graded.files[STAMP] = f"{handed.timestamp} UTC".encode()
-    # A class is graded to its end, whatever one hand-in does.
-    except Exception:
+    # A class is graded to its end, whatever one hand-in does; nbgrader ends Python at times.
+    except (Exception, SystemExit):
         told = f"{log.getvalue()[-4000:]}\n{traceback.format_exc()}"
         return Graded(handed.student, failed=told.strip(), seconds=time.monotonic() - begun)
     graded.seconds = time.monotonic() - begun

@@ -262,7 +262,8 @@ def test_an_unknown_student_is_said(course):
     with pytest.raises(NothingHandedInError) as error:
         course.classroom().students("a, z*")
     assert str(error.value) == "No student who handed in is called 'z*'. There are: a, b, c, d, e, …"
-    assert course.classroom().students("a, [bc]") == ["a", "b", "c"]
+    course.hand_in("[x]", {})
+    assert course.classroom().students("a, [bc], [x]") == ["[x]", "a", "b", "c"]
 
 
 def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
@@ -313,11 +314,21 @@ def test_no_scheduler_is_said(monkeypatch):
 def test_workers_without_a_sandbox_are_refused(monkeypatch):
     class Two:
         def run(self, question):
-            return {"tcp://1": "", "tcp://2": "bubblewrap is missing"}
+            mine = version("starvelab")
+            return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
 
     with pytest.raises(crew.NoCrewError, match=r"^bubblewrap is missing$"):
         crew._ask_whether_ready(Two(), unsafe=False)
     crew._ask_whether_ready(Two(), unsafe=True)
+
+
+def test_workers_with_another_starvelab_are_refused():
+    class Old:
+        def run(self, question):
+            return {"tcp://1": ("0.0.1", "")}
+
+    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has 0\.0\.1\. Install the same version there"):
+        crew._ask_whether_ready(Old(), unsafe=True)
 
 
 def test_workers_without_starvelab_are_refused():
