@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, ClassVar, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
@@ -36,13 +37,13 @@ class GradeApp(_Command):
 
     name = "starvelab-grade"
     description = "Grade what a class handed in: safely, in parallel, and nothing twice."
-    examples = """
+    examples = dedent("""
         starvelab grade starving-the-gpu                       all that is new, on all cores
         starvelab grade starving-the-gpu --workers=4
         starvelab grade starving-the-gpu --only=ada,'b*'       some students
         starvelab grade starving-the-gpu --scheduler=tcp://10.0.0.5:8786
         starvelab grade starving-the-gpu --report              and say what the class knows
-        """
+        """).strip()
     aliases = {  # noqa: RUF012 (traitlets reads it from the class)
         "workers": "GradeApp.workers",
         "scheduler": "GradeApp.scheduler",
@@ -154,9 +155,7 @@ class CollectApp(_Command):
 
     name = "starvelab-collect"
     description = "Sort what Canvas or Moodle let you download into one folder for each student."
-    examples = """
-        starvelab collect starving-the-gpu ~/Downloads/submissions.zip
-        """
+    examples = "starvelab collect starving-the-gpu ~/Downloads/submissions.zip"
     aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
     flags: ClassVar[dict[str, Any]] = {}
 
