@@ -132,6 +132,7 @@ class Classroom:
                 "Wait until it is done, or end it."
             ) from None
         try:
+            self.records.tidy()
             yield
         finally:
             lock.release()

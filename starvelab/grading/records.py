@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -132,6 +133,13 @@ class Records:
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
         return record if record.written == _fingerprint(_files_in(self.notebooks(student))) else None
+
+    def tidy(self) -> None:
+        """Remove what a run that was killed had begun to write."""
+        for path in self.folder.glob("*.part"):
+            path.unlink(missing_ok=True)
+        for path in self.autograded.glob("*/.part-*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def __iter__(self) -> Iterator[Record]:
         """All records, by student."""

@@ -364,6 +364,19 @@ def test_a_record_that_cannot_be_read_is_made_again(done):
     assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
 
 
+def test_what_a_killed_run_had_begun_to_write_is_removed(done):
+    room = done.classroom()
+    half = done.folder / "course" / "autograded" / "ada" / ".part-x" / "new"
+    half.mkdir(parents=True)
+    (room.records.folder / "ada.json.part").write_text("{")
+    before = done.scores()
+    with room.alone():
+        assert not half.parent.exists()
+        assert not list(room.records.folder.glob("*.part"))
+        assert sorted(record.student for record in room.records) == ["ada", "bob"]
+    assert done.scores() == before
+
+
 def test_a_gradebook_that_is_locked_is_waited_for(done):
     """Another program writes for a few seconds; then the grades go in."""
     done.hand_in("bob", done.solved())

@@ -85,15 +85,16 @@ def table(path: Path) -> list[list[str]]:
 
 def test_grades_can_be_filed_at_the_end(done):
     repository, course, _ = done
+    assert sorted(path.name for path in repository.iterdir()) == ["labs", "nbgrader_config.py", "solutions"]
     rows = {row[3]: row for row in table(course / "grades.csv")}
     assert (rows["11"][-2], rows["12"][-2]) == ("90.0", "0.0")
-    assert [row[-1] for row in table(repository / "for-canvas.csv")] == [
+    assert [row[-1] for row in table(course / "for-canvas.csv")] == [
         f"{ASSIGNMENT} (5)",
         "100",
         "90",
         "0",
     ]
-    assert [row[-1] for row in table(repository / "for-moodle.csv")] == ["Grade", "90", "0"]
+    assert [row[-1] for row in table(course / "for-moodle.csv")] == ["Grade", "90", "0"]
     assert len(list((course / "feedback").glob(f"1[12]/{ASSIGNMENT}/*.html"))) == 12
     assert (course / "report" / ASSIGNMENT / "report.html").exists()
 
