@@ -21,6 +21,7 @@ from ..errors import StarvelabError
 from .classroom import Classroom, Outcome
 from .collecting import collect_download
 from .crew import crew, graded_by
+from .findings import for_a_person
 from .handin import HandIn, shown
 from .isolated import IsolatedExecute
 from .mending import MendStructure
@@ -138,11 +139,8 @@ class GradeApp(_Command):
         for student, why in list(outcome.failed.items())[:SHOWN]:
             print(f"  {shown(student)}: {why.splitlines()[-1]}")
             self.log.info("%s: %s", student, why)
-        odd = []
-        for student in sorted([*outcome.graded, *outcome.unchanged]):
-            record = classroom.records.find(student)
-            remarks = [one.text for each in record.remarks.values() for one in each if one.person]
-            odd += [f"  {student}: {text}" for text in remarks]
+        found = map(classroom.records.find, sorted([*outcome.graded, *outcome.unchanged]))
+        odd = [f"  {student}: {text}" for student, _, text in for_a_person(filter(None, found))]
         if odd:
             print("A person should look at:")
             print("\n".join(odd[:SHOWN]))

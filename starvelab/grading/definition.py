@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import tempfile
@@ -20,6 +19,7 @@ from sqlalchemy import text
 from traitlets.config import Config
 
 from ..errors import StarvelabError
+from .fingerprint import fingerprint
 from .mending import truth_of
 from .structure import TrueCell
 
@@ -43,8 +43,6 @@ class Definition:
     assignment : str
     cells : dict of str to list of TrueCell
         The instructor's cells of each notebook.
-    kernels : dict of str to str
-        What the gradebook says of each notebook's kernel.
     source : dict of str to bytes
         The instructor's notebooks and files.
     settings : Config
@@ -94,15 +92,10 @@ class Definition:
     @cached_property
     def fingerprint(self) -> str:
         """Another one where anything is different that could change a grade."""
-        told = hashlib.sha256(version("starvelab").encode())
-        told.update(version("nbgrader").encode())
-        told.update(
-            json.dumps({name: [asdict(c) for c in cells] for name, cells in self.cells.items()}).encode()
-        )
-        told.update(json.dumps(self.settings, sort_keys=True, default=_called).encode())
-        for name, content in self.source.items():
-            told.update(f"\0{name}\0".encode() + content)
-        return told.hexdigest()
+        versions = [version("starvelab"), version("nbgrader")]
+        cells = {name: [asdict(one) for one in each] for name, each in self.cells.items()}
+        settings = json.dumps(self.settings, sort_keys=True, default=_called)
+        return fingerprint(self.source, versions, cells, settings)
 
 
 def _called(value: object) -> str:

@@ -5,9 +5,7 @@ Nothing is written and nothing is run here, no link is followed, and nothing is 
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
 import re
 import stat
@@ -19,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import parse_utc
 
+from .fingerprint import fingerprint
 from .structure import Remark
 
 LONGEST_NOTEBOOK = 20_000_000  # bytes
@@ -62,12 +61,8 @@ class HandIn:
     def fingerprint(self) -> str:
         """The same for the same content, and for no other."""
         refused = {name: remark.text for name, remark in self.refused.items()}
-        told = hashlib.sha256(json.dumps([self.student, self.assignment, refused, self.timestamp]).encode())
-        for group in (self.notebooks, self.files):
-            for name, content in sorted(group.items()):
-                told.update(f"\0{name}\0{len(content)}\0".encode("utf-8", "replace"))
-                told.update(content)
-        return told.hexdigest()
+        notebooks = {f"{name}.ipynb": content for name, content in self.notebooks.items()}
+        return fingerprint(self.files | notebooks, self.student, self.assignment, refused, self.timestamp)
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,17 @@ from .records import Record
 def one_transaction(book: Gradebook) -> Iterator[None]:
     """All that nbgrader's own functions write in the block, or nothing of it."""
     session = book.db()
-    commit = session.commit
-    # nbgrader commits each line by itself.
-    session.commit = session.flush
     try:
-        yield
-        session.commit = commit
+        # nbgrader commits each line by itself.
+        session.commit = session.flush
+        try:
+            yield
+        finally:
+            del session.commit  # its class's own again
         session.commit()
     except BaseException:
-        session.commit = commit
         session.rollback()
         raise
-    finally:
-        session.commit = commit
 
 
 def merge(book: Gradebook, record: Record, config: Config) -> None:

@@ -6,7 +6,6 @@ on where it stopped, and a gradebook that was lost gets its points back without 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+from .fingerprint import fingerprint
 from .handin import HandIn
 from .structure import Remark
 from .task import Graded
@@ -100,7 +100,7 @@ class Records:
             new_hand_in=before is None or before.handed_in != handed_in,
             timestamp=handed.timestamp,
             course=course,
-            written=_fingerprint(graded.files),
+            written=fingerprint(_notebooks_of(graded.files)),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             starvelab=version("starvelab"),
             nbgrader=version("nbgrader"),
@@ -132,7 +132,7 @@ class Records:
         # A record that cannot be read is as good as none: the submission is graded again.
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
-        return record if record.written == _fingerprint(_files_in(self.notebooks(student))) else None
+        return record if record.written == fingerprint(_notebooks_in(self.notebooks(student))) else None
 
     def tidy(self) -> None:
         """Remove what a run that was killed had begun to write."""
@@ -171,17 +171,10 @@ class Records:
             os.rename(new, place)
 
 
-def _files_in(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.suffix == ".ipynb"
-    }
+def _notebooks_of(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name.endswith(".ipynb")}
 
 
-def _fingerprint(files: Mapping[str, bytes]) -> str:
-    told = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        if name.endswith(".ipynb"):
-            told.update(f"\0{name}\0{len(content)}\0".encode() + content)
-    return told.hexdigest()
+def _notebooks_in(folder: Path) -> dict[str, bytes]:
+    found = sorted(folder.rglob("*.ipynb"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found if path.is_file()}
