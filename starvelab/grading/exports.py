@@ -15,7 +15,7 @@ from nbgrader.plugins import ExportPlugin
 from traitlets import Unicode
 
 from ..errors import InputError
-from .report import no_formula
+from .spreadsheet import no_formula
 
 
 class _Export(ExportPlugin):

@@ -22,6 +22,7 @@ from .definition import Definition
 from .findings import Item, Predicted, by_confidence, by_question, for_a_person, items, mistakes
 from .records import Record, Records
 from .similar import Pair, pairs, written_by_student
+from .spreadsheet import no_formula
 
 EXCERPT = 120  # letters
 STYLE = """
@@ -98,11 +99,6 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
-
-
-def no_formula(value: Any) -> Any:
-    """A value that a spreadsheet will not take for a formula, whatever a student wrote."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
 def _predictions(records: Records, record: Record) -> Iterable[Prediction]:

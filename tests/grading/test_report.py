@@ -8,7 +8,7 @@ import json
 import pytest
 from bs4 import BeautifulSoup
 
-from starvelab.grading.report import no_formula
+from starvelab.grading.spreadsheet import no_formula
 from tests.grading.a_course import TINY
 
 pytestmark = pytest.mark.grading
