@@ -2,10 +2,19 @@
 
 Both sides encode and decode with this. What comes out of a sandbox may have been written by anybody, so
 decoding makes only values of known types, bounded in depth and number, and never runs what it reads.
+
+A value arrives as it was sent, of the same type, or it is refused with the reason:
+
+- Arrays and NumPy's scalars keep each bit: every width of integer, -0.0, the payload of a NaN, the order of
+  bytes. Refused are longdouble, whose bits differ between machines, and all that are not numbers or bools.
+- Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
+- A subclass arrives as the plain type that it is a kind of: an IntEnum as int, a namedtuple as tuple, a
+  numpy.matrix as array, a text of NumPy as str, an OrderedDict as dict.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import math
 import re
@@ -26,7 +35,9 @@ ITEMS = 200_000  # values in all
 LETTERS = 1_000_000  # of one text
 DIGITS = 400  # of one whole number; floats end at 308
 NAME = re.compile(r"[A-Za-z_]\w{0,60}")
-DTYPES = frozenset(["?", "b", "h", "i", "l", "q", "B", "H", "I", "L", "Q", "e", "f", "d", "F", "D"])
+# The order of bytes, and NumPy's own letter: it tells the two 64-bit integers apart, which have one name.
+DTYPE = re.compile(r"[<>|][?bhilqBHILQefdFD]")
+MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)  # of a quantity
 TAG = "!"
 
 
@@ -59,31 +70,27 @@ class Encoder:
         if depth > DEPTH or self.left < 0:
             raise NotPlainError("it is nested too deeply or holds too many values")
         down = depth + 1
-        if value is None or type(value) in (bool, float):
+        if value is None or isinstance(value, bool):
             return value
         if isinstance(value, np.generic | np.ndarray):
             return self._array(value)
         if isinstance(value, Quantity):
-            units = {str(name): float(power) for name, power in value._units.items()}
+            units = {str(name): self.encode(power, down) for name, power in value._units.items()}
             return {TAG: "quantity", "magnitude": self.encode(value.magnitude, down), "units": units}
         if isinstance(value, int):
-            number = int(value)
-            if abs(number) >= 10**DIGITS:
-                raise NotPlainError("it is too large")
-            return number
+            # Of a subclass the value counts, not what it says of itself: str() of an Enum gives its name.
+            return _checked_int(int.__int__(value))
         if isinstance(value, float):
-            return float(value)
+            return float.__float__(value)
         if isinstance(value, str):
-            if len(value) > LETTERS:
-                raise NotPlainError("the text is too long")
-            # Halves of characters that no file can hold are marked rather than lost.
-            return str(value).encode("utf-8", "backslashreplace").decode()
+            return _checked_text(str.__str__(value))
         if value is ...:
             return {TAG: "ellipsis"}
         if isinstance(value, complex):
-            return {TAG: "complex", "parts": [value.real, value.imag]}
+            number = complex.__complex__(value)
+            return {TAG: "complex", "parts": [number.real, number.imag]}
         if isinstance(value, Decimal):
-            return {TAG: "decimal", "text": str(value)[:DIGITS]}
+            return {TAG: "decimal", "text": _checked_decimal(Decimal.__str__(value))}
         if isinstance(value, Fraction):
             return {TAG: "fraction", "parts": [self.encode(n) for n in value.as_integer_ratio()]}
         if isinstance(value, Mapping):
@@ -99,19 +106,24 @@ class Encoder:
             return self._of_the_lab(value, down)
         raise NotPlainError(f"it is of the type {type(value).__name__}")
 
-    def _array(self, value: Any) -> Any:
+    def _array(self, value: np.generic | np.ndarray) -> Any:
         if value.dtype.char == "U" and value.ndim == 0:
-            return str(value)
-        if value.dtype.char not in DTYPES:
-            raise NotPlainError(f"it is a NumPy array of {value.dtype}")
+            return _checked_text(value.item())
+        dtype = value.dtype.str[0] + value.dtype.char
+        if not DTYPE.fullmatch(dtype):
+            raise NotPlainError(
+                f"it is a NumPy {'scalar' if isinstance(value, np.generic) else 'array'} of {value.dtype}; "
+                "bools, integers, and floats and complex numbers up to double precision can cross"
+            )
+        if isinstance(value, np.ma.MaskedArray):
+            raise NotPlainError("it is a masked array; its method filled() makes an array that can cross")
         self.left -= value.size
         if self.left < 0:
             raise NotPlainError("the array is too large")
-        flat = value.reshape(-1)
-        parts = [flat.real.tolist(), flat.imag.tolist()] if value.dtype.kind == "c" else [flat.tolist()]
-        scalar = isinstance(value, np.generic)
-        shape = None if scalar else list(value.shape)
-        return {TAG: "array", "dtype": value.dtype.char, "shape": shape, "parts": parts}
+        shape = None if isinstance(value, np.generic) else list(value.shape)
+        # As bytes: a list of Python's numbers would lose what these cannot say, such as the payload of a NaN.
+        data = base64.b64encode(np.asarray(value).tobytes()).decode()
+        return {TAG: "array", "dtype": dtype, "shape": shape, "data": data}
 
     def _of_the_lab(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -161,20 +173,31 @@ class Decoder:
         if depth > 2 * DEPTH or self.left < 0:
             raise NotPlainError("it is nested too deeply or holds too many values")
         down = depth + 1
-        if isinstance(value, int) and abs(value) >= 10**DIGITS:
-            raise NotPlainError("it is too large")
-        if value is None or isinstance(value, bool | int | float | str):
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, int):
+            return _checked_int(value)
+        if isinstance(value, float):
+            # `json` gives one object for every NaN, and two of them would be one key of a dict.
+            return value if value == value else float("nan")
+        if isinstance(value, str):
+            return _checked_text(value)
         if isinstance(value, list):
             return [self._decode(each, down) for each in value]
         kind = value[TAG]
         if kind in ("tuple", "set", "frozenset"):
             made = [self._decode(each, down) for each in value["values"]]
-            return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](made)
+            found = {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](made)
+            return _as_many(found, made)
         if kind == "dict":
-            return {self._decode(key, down): self._decode(each, down) for key, each in value["pairs"]}
+            pairs = [(self._decode(key, down), self._decode(each, down)) for key, each in value["pairs"]]
+            return _as_many(dict(pairs), pairs)
         if kind == "quantity":
-            return Q_(self._decode(value["magnitude"], down), _unit(value["units"]))
+            magnitude = self._decode(value["magnitude"], down)
+            if not isinstance(magnitude, MAGNITUDES) or isinstance(magnitude, bool):
+                raise NotPlainError(f"it is a quantity of the type {type(magnitude).__name__}")
+            powers = {name: self._decode(power, down) for name, power in value["units"].items()}
+            return Quantity(magnitude, _unit(powers))
         if kind == "array":
             return self._array(value)
         if kind == "ellipsis":
@@ -182,9 +205,11 @@ class Decoder:
         if kind == "complex":
             return complex(*(float(part) for part in value["parts"]))
         if kind == "decimal":
-            return Decimal(value["text"][:DIGITS])
+            return Decimal(_checked_decimal(value["text"]))
         if kind == "fraction":
-            return Fraction(*(self._decode(part, down) for part in value["parts"]))
+            # Of a text such as "1e999999999" it would compute for ever.
+            numerator, denominator = (_checked_int(part) for part in value["parts"])
+            return Fraction(numerator, denominator)
         if self.call is not None and kind == "callback":
             return self.call(value["number"])
         if self.call is not None and kind == "lab":
@@ -193,23 +218,51 @@ class Decoder:
         raise NotPlainError("it is of an unknown kind")
 
     def _array(self, value: Mapping[str, Any]) -> Any:
-        if value["dtype"] not in DTYPES:
+        if not DTYPE.fullmatch(value["dtype"]):
             raise NotPlainError("it is an array of an unknown kind")
+        dtype = np.dtype(value["dtype"])
         shape = () if value["shape"] is None else tuple(int(length) for length in value["shape"])
-        self.left -= math.prod(shape)
-        if (
-            self.left < 0
-            or len(shape) > DEPTH
-            or any(len(part) != math.prod(shape) for part in value["parts"])
-        ):
+        size = math.prod(shape)
+        self.left -= size
+        data = base64.b64decode(value["data"], validate=True)
+        if self.left < 0 or any(length < 0 for length in shape) or len(data) != size * dtype.itemsize:
             raise NotPlainError("the array is too large, or not of its shape")
-        real, *imaginary = value["parts"]
-        flat = np.empty(len(real), dtype=value["dtype"])
-        # Part by part: an infinite one would make a sum of the two no number.
-        flat.real = real
-        for part in imaginary:
-            flat.imag = part
-        return flat[0] if value["shape"] is None else flat.reshape(shape)
+        if dtype.char == "?" and data.strip(b"\0\1"):
+            raise NotPlainError("it is an array of bools that are neither true nor false")
+        # What is read from bytes cannot be written to; a copy can.
+        array = np.frombuffer(data, dtype).reshape(shape).copy()
+        return array[()] if value["shape"] is None else array
+
+
+def _checked_int(value: Any) -> int:
+    if not isinstance(value, int):
+        raise NotPlainError("it is no whole number")
+    if abs(value) >= 10**DIGITS:
+        raise NotPlainError("it is too large")
+    return value
+
+
+def _checked_text(text: str) -> str:
+    if len(text) > LETTERS:
+        raise NotPlainError("the text is too long")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotPlainError("the text holds half a character (a surrogate), which no file can hold") from None
+    return text
+
+
+def _checked_decimal(text: str) -> str:
+    if len(text) > DIGITS:
+        raise NotPlainError("it is a decimal of too many digits")
+    return text
+
+
+def _as_many(made: Any, sent: list[Any]) -> Any:
+    """A set or a dict, unless some of what was sent became equal and fell together."""
+    if len(made) != len(sent):
+        raise NotPlainError("two of its keys or members are equal once they are plain")
+    return made
 
 
 def _unit(powers: Mapping[str, Any]) -> Any:
@@ -218,6 +271,5 @@ def _unit(powers: Mapping[str, Any]) -> Any:
     for name, power in powers.items():
         if not NAME.fullmatch(name) or not abs(power) <= DEPTH:
             raise NotPlainError("its unit cannot be read")
-        exponent = int(power) if float(power).is_integer() else float(power)
-        unit = unit * Q_(1, name).units ** exponent
+        unit = unit * Q_(1, name).units ** power
     return unit
