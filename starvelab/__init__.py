@@ -12,7 +12,7 @@ Layers, imports point downward only (a contract in pyproject.toml fails the buil
                 assumptions     TUTORIAL, PUBLISHED, your own
                   catalogue | levers    facts with their sources | what can be changed, and why it helps
                     tables      quantities as text and HTML
-                      units     one registry with its own vocabulary
+                      units | runtime       one registry with its own vocabulary | "are we grading?"
                         errors  the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; the upper four rows and the levers load on first

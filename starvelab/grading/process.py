@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from ..measure.images import cache_folder
+from ..runtime import GRADING
 from . import bubblewrap
 from .channel import Channel, ChannelError
 
@@ -46,8 +47,7 @@ LIMITS = {
     "RLIMIT_CORE": 0,
 }
 ENVIRONMENT = {
-    "NBGRADER_EXECUTION": "autograde",
-    "STARVELAB_CLOCK": "simulated",
+    **GRADING.environment(),
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": "/tmp/starvelab-matplotlib",
     "OPENBLAS_NUM_THREADS": "1",
@@ -102,7 +102,8 @@ class Runner:
         self.process.stdin.close()
         self.process.stdout.close()
         if not trusted:
-            threading.Thread(target=self._watch, daemon=True).start()
+            name = f"starvelab-watch-{self.process.pid}"
+            threading.Thread(target=self._watch, name=name, daemon=True).start()
         # Without a sandbox processes would be counted together with all others of this user.
         limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
         self.ask({"imports": list(imports), "limits": limits}, START)

@@ -6,7 +6,6 @@ It knows what each part takes because it is told, or from one batch; the order o
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .. import runtime
 from ..errors import InputError, UnknownNameError
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
@@ -25,9 +25,6 @@ from .record import Record
 from .results import summarise
 from .stand_ins import StorageClock, VirtualAccelerator
 
-# "simulated" here sends every run and diagnosis to such a clock. Graders set it: nothing graded depends on a
-# live figure, and starting worker processes is most of what a notebook takes.
-VARIABLE = "STARVELAB_CLOCK"
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
 MOST_BATCHES = 2000
@@ -193,11 +190,8 @@ def clock_for(pipe: Any, *, announced: bool = True) -> SimulatedClock | None:
     InputError
         If the variable names neither.
     """
-    name = os.environ.get(VARIABLE) or "live"
-    if name not in ("live", "simulated"):
-        raise InputError(
-            f"{VARIABLE} must be live or simulated, got {name!r:.80}. Set one of these, or unset it."
-        )
+    # Starting worker processes is most of what a notebook takes.
+    name = runtime.current().clock
     # Datasets and GPUs of the user's own have nothing that could be worked out beforehand.
     known = isinstance(pipe, InputPipeline) and isinstance(pipe.accelerator, VirtualAccelerator)
     if name == "live" or not known:

@@ -25,7 +25,7 @@ from starvelab.measure import (
     run,
     session,
 )
-from starvelab.measure.simulated import VARIABLE
+from starvelab.runtime import GRADING, Runtime, use
 from tests.measure.scenes import STORED, pipeline
 
 STEP = VirtualAccelerator(step_time="64 ms")
@@ -260,23 +260,23 @@ def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
 
 @pytest.mark.parametrize("measure", [run, diagnose, calibrate])
 def test_a_grader_gets_every_measurement_without_starting_a_worker(tmp_path, monkeypatch, measure):
-    monkeypatch.setenv(VARIABLE, "simulated")
     monkeypatch.setattr(session, "open_loader", lambda pipe: pytest.fail("a loader was opened"))
-    result = measure(pipeline(tmp_path, loader="processes", workers=4), progress=False)
+    with use(GRADING):
+        result = measure(pipeline(tmp_path, loader="processes", workers=4), progress=False)
     assert getattr(result, "source", "simulated") == "simulated"
 
 
-def test_a_clock_that_is_passed_counts_more_than_the_graders(tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "simulated")
-    assert figures(PIPE, WORK) == (128, 0.5, 0.75)
+def test_a_clock_that_is_passed_counts_more_than_the_graders():
+    with use(GRADING):
+        assert figures(PIPE, WORK) == (128, 0.5, 0.75)
 
 
-def test_everybody_else_measures(tmp_path, monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert run(pipeline(tmp_path, loader="inline"), seconds="50 ms", progress=False).source == "measured"
+def test_everybody_else_measures(tmp_path):
+    with use(Runtime()):
+        assert run(pipeline(tmp_path, loader="inline"), seconds="50 ms", progress=False).source == "measured"
 
 
 def test_an_unknown_clock_is_refused(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "sundial")
+    monkeypatch.setenv("STARVELAB_CLOCK", "sundial")
     with pytest.raises(InputError, match="must be live or simulated, got 'sundial'"):
         run(PIPE)

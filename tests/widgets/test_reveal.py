@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
+from starvelab.runtime import GRADING, use
 from starvelab.widgets import predict, predictions, reveal
 from starvelab.widgets.reveal import _is_hit
 from starvelab.widgets.store import Record
@@ -34,14 +35,14 @@ def test_a_question_that_was_asked_is_named(shown):
     ]
 
 
-def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown, monkeypatch):
+def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown):
     predict("cpu-wall", "CPU", choices=["CPU", "storage"])
     reveal("cpu-wall", "CPU")
     predict("fan", "CPU", choices=["CPU", "storage"])
     before = (predictions()["cpu-wall"], predictions()["fan"])
-    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    reveal("cpu-wall", "storage")
-    reveal("fan", "CPU")
+    with use(GRADING):
+        reveal("cpu-wall", "storage")
+        reveal("fan", "CPU")
     assert shown[1] == shown[0]
     assert shown[2].startswith("Please note. You predicted CPU, on ")
     assert shown[2].endswith(". Its answer was not shown before this was handed in.")

@@ -1,0 +1,82 @@
+"""What this process runs for: a learner, or a grader. The only place that asks the environment for it.
+
+A grader sets the variables of `GRADING` for the processes that run notebooks. Within a process, `use` says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Self
+
+from .errors import InputError
+
+NBGRADER, CLOCK = "NBGRADER_EXECUTION", "STARVELAB_CLOCK"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What a process runs for.
+
+    Parameters
+    ----------
+    is_grading : bool
+        Whether nbgrader runs the notebook: then figures are not drawn, and a reveal stores nothing.
+    clock : str
+        "live" measures; "simulated" computes what a run or a diagnosis would find, so that no grade depends
+        on how busy a machine is.
+
+    Raises
+    ------
+    InputError
+        If there is no such clock.
+    """
+
+    is_grading: bool = False
+    clock: str = "live"
+
+    def __post_init__(self) -> None:
+        if self.clock not in ("live", "simulated"):
+            raise InputError(
+                f"{CLOCK} must be live or simulated, got {self.clock!r:.80}. Set one of these, or unset it."
+            )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """What the variables say; nbgrader's own is "validate" where a student checks an answer."""
+        return cls(environment.get(NBGRADER) == "autograde", environment.get(CLOCK) or "live")
+
+    def environment(self) -> dict[str, str]:
+        """The variables that say so to another process."""
+        return ({NBGRADER: "autograde"} if self.is_grading else {}) | {CLOCK: self.clock}
+
+
+GRADING = Runtime(is_grading=True, clock="simulated")
+
+_used: ContextVar[Runtime | None] = ContextVar("starvelab_runtime", default=None)
+
+
+def current() -> Runtime:
+    """What was set by `use`, or else what the environment says.
+
+    Examples
+    --------
+    >>> with use(GRADING):
+    ...     current().is_grading
+    True
+    """
+    return _used.get() or Runtime.from_environment(os.environ)
+
+
+@contextmanager
+def use(runtime: Runtime) -> Iterator[None]:
+    """Let `current` return this, in this thread or task only."""
+    token = _used.set(runtime)
+    try:
+        yield
+    finally:
+        _used.reset(token)
