@@ -21,6 +21,8 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import PyFileConfigLoader
 
+from starvelab.grading.environment import environment_with
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
 
@@ -158,8 +160,9 @@ def main(arguments=None):
     parser.add_argument("--root", type=Path, default=REPOSITORY, help="the folder of solutions/ and labs/")
     options = parser.parse_args(arguments)
     root = options.root.resolve()
-    with TemporaryDirectory() as scratch:
-        os.environ["STARVELAB_COURSE"] = scratch  # deriving notebooks needs no course folder: make none
+    # Deriving notebooks needs no course folder: make none.
+    path = os.environ.get("PATH", os.defpath)  # which nbgrader_config.py makes longer
+    with TemporaryDirectory() as scratch, environment_with(STARVELAB_COURSE=scratch, PATH=path):
         try:
             derived = derive(root, Path(scratch).resolve())
         except MarkupError as error:

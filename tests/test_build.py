@@ -56,9 +56,8 @@ def build(repository: Path) -> SimpleNamespace:
 
 
 @pytest.fixture
-def run(build: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def run(build: SimpleNamespace, tmp_path: Path) -> Callable[..., int]:
     """Build below tmp_path; returns the exit status."""
-    monkeypatch.setenv("STARVELAB_COURSE", "")  # main() sets it: have it put back
     return lambda *arguments: build.main([*arguments, "--root", str(tmp_path)])
 
 

@@ -29,7 +29,7 @@ from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
-from . import bubblewrap
+from . import bubblewrap, environment  # noqa: F401 (gives nbgrader its `setenv`)
 from .channel import ChannelError
 from .mending import REFUSED
 from .process import IMPORTS, Runner, scratch

@@ -23,6 +23,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from .definition import Definition
+from .environment import environment_with
 from .handin import STAMP, HandIn
 from .isolated import runners
 from .mending import REFUSED, REMARKS
@@ -102,10 +103,11 @@ def grade(handed: HandIn, definition: Definition) -> Graded:
 def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Config]]:
     """A temporary course with one student, and the configuration for it."""
     # nbgrader calls `alembic`, which is installed beside Python.
-    programs = str(Path(sys.executable).parent)
-    if programs not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([programs, os.environ.get("PATH", os.defpath)])
-    with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    with (
+        environment_with(PATH=path),
+        tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name,
+    ):
         folder = Path(name)
         (folder / "gradebook.db").write_bytes(definition.gradebook)
         for inner, content in definition.source.items():

@@ -20,6 +20,7 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab.grading.classroom import Classroom
 from starvelab.grading.definition import Definition
+from starvelab.grading.environment import environment_with
 from starvelab.grading.handin import HandIn, collect
 from starvelab.grading.task import Graded, grade
 from tests.assignments import REPOSITORY
@@ -147,7 +148,9 @@ class Course:
 
     @cached_property
     def config(self) -> Config:
-        return PyFileConfigLoader("nbgrader_config.py", path=str(self.folder)).load_config()
+        # It sets the course's folder and PATH, as for a command that ends.
+        with environment_with(STARVELAB_COURSE="", PATH=os.environ["PATH"]):
+            return PyFileConfigLoader("nbgrader_config.py", path=str(self.folder)).load_config()
 
     @cached_property
     def definition(self) -> Definition:
