@@ -3,9 +3,11 @@
 # Everything is installed into .venv, to the exact versions of binder/constraints.txt.
 #   PYTHON=python3.12     another Python (3.11 or newer)
 #   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
+#   FUZZ_ARGS="tests/grading/test_plain.py" more for pytest: which properties, how many processes
 
 PYTHON ?= python3
 LAB_ARGS ?=
+FUZZ_ARGS ?= tests
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -17,12 +19,13 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 NO_DISPLAY := $(if $(filter Darwin,$(shell uname -s)),,$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 
-.PHONY: help lab test build grader formgrader bench clean
+.PHONY: help lab test fuzz build grader formgrader bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make lab         open the lab in JupyterLab"
 	@echo "make test        run every check and test"
+	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
 	@echo "make build       derive the notebooks from solutions/*/*.py"
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
 	@echo "make formgrader  open nbgrader's formgrader on the course folder"
@@ -45,6 +48,10 @@ test: $(VENV)/test.installed
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile
+
+# Round after round of examples that nobody has seen; Ctrl+C ends it. What it finds becomes an @example of its test.
+fuzz: $(VENV)/test.installed
+	while $(RUN) -m pytest -q -m hypothesis --hypothesis-profile fuzz --timeout 0 $(FUZZ_ARGS); do :; done; exit 1
 
 build: $(VENV)/test.installed
 	$(RUN) solutions/build.py

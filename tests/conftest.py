@@ -1,4 +1,7 @@
-"""What every test may rely on: the repository's folder, and that nothing reaches the user's own files."""
+"""What every test may rely on: the same examples each time, and that nothing reaches the user's own files.
+
+Every test fails that leaves something behind: see tests/leaks.py.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No test asserts a time, and on a busy machine one example may take long.
-settings.register_profile("lab", deadline=None)
-settings.load_profile("lab")
+from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
+
+pytest_plugins = ["pytester"]
+
+# `make test` tries the same examples on every machine and at every time: a failure is a defect of what was
+# changed. `make fuzz` looks for new ones, and its database brings what failed back in the next run. No test
+# asserts a time, and on a busy machine one example may take long.
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")
