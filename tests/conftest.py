@@ -19,10 +19,9 @@ pytest_plugins = ["pytester"]
 # `make test` tries the same examples on every machine and at every time: a failure is a defect of what was
 # changed. `make fuzz` looks for new ones, and its database brings what failed back in the next run. No test
 # asserts a time, and on a busy machine one example may take long.
-settings.register_profile("same", derandomize=True, deadline=None, database=None)
-settings.register_profile(
-    "fuzz", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+always = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", always, derandomize=True, database=None)
+settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
 settings.load_profile("same")
 
 

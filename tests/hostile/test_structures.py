@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 
+from starvelab import runtime
+from starvelab.grading import bubblewrap
 from tests.grading.a_course import MOST, earned, points, said
 from tests.hostile.structures import HONEST, HOSTILE
 
@@ -29,6 +32,15 @@ def test_a_hostile_structure_earns_nothing_and_stops_nobody(course, name):
     assert b"BEGIN SOLUTION" not in b"".join(graded.files.values())
     course.hand_in("ada", course.solved())
     assert points(course.graded("ada")) == MOST | {"why": 0}
+
+
+def test_a_submission_that_cannot_be_graded_leaves_its_process_as_it_was(course, monkeypatch):
+    before = dict(os.environ)
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is no sandbox today.")
+    course.hand_in("ada", course.solved())
+    assert "There is no sandbox today." in course.graded("ada").failed
+    assert dict(os.environ) == before
+    assert not runtime.current().is_grading
 
 
 def test_loops_in_every_cell_cost_the_deadline_once(course):
