@@ -4,10 +4,12 @@
 #   PYTHON=python3.12     another Python (3.11 or newer)
 #   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
 #   FUZZ_ARGS="tests/grading/test_plain.py" more for pytest: which properties, how many processes
+#   WITHOUT="browser sandbox postgres"      tests that this system can never run, to be left out of `make test`
 
 PYTHON ?= python3
 LAB_ARGS ?=
 FUZZ_ARGS ?= tests
+WITHOUT ?=
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -19,12 +21,13 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 NO_DISPLAY := $(if $(filter Darwin,$(shell uname -s)),,$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 
-.PHONY: help lab test fuzz build grader formgrader bench clean
+.PHONY: help lab test check fuzz build grader formgrader bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make lab         open the lab in JupyterLab"
-	@echo "make test        run every check and test"
+	@echo "make test        install what is missing, and run every check and test: ten minutes"
+	@echo "make check       run what starts no other program than Python: a minute"
 	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
 	@echo "make build       derive the notebooks from solutions/*/*.py"
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
@@ -43,11 +46,23 @@ grader: $(VENV)/grade.installed
 formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
 
-test: $(VENV)/test.installed
+# What the system lacks is found out first: nothing is installed in vain.
+test:
+	@PYTHON="$(PYTHON)" WITHOUT="$(WITHOUT)" tests/system.sh
+	@$(MAKE) --no-print-directory $(VENV)/test.installed
 	$(RUN) solutions/build.py --check
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest --numprocesses 2 --dist loadfile
+	STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(PYTEST)
+
+check: $(VENV)/test.installed
+	$(RUN) solutions/build.py --check
+	$(RUN) -m ruff check .
+	$(VENV)/bin/lint-imports
+	STARVELAB_TESTS_WITHOUT=programs $(PYTEST)
+
+# tests/selection.py says which tests share a process, and in what order they run.
+PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 # Round after round of examples that nobody has seen; Ctrl+C ends it. What it finds becomes an @example of its test.
 fuzz: $(VENV)/test.installed
@@ -86,7 +101,9 @@ $(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.t
 			echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }; \
 		"$(PYTHON)" -m venv --clear $(VENV); }
 	@echo "Installing starvelab with its extra '$*' into $(VENV). The first time takes a minute or two."
-	@$(RUN) -m pip install --quiet --disable-pip-version-check \
+	@# An old pip takes twice as long. Python compiles what is imported; most of what is installed never is.
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt --upgrade pip
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile \
 		--constraint binder/constraints.txt --editable ".[$*]"
 	@echo "$(CURDIR)" > $(VENV)/checkout
 	@touch $@

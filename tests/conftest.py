@@ -13,6 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
+from tests.selection import (  # noqa: F401
+    pytest_collection_modifyitems,
+    pytest_testnodedown,
+    pytest_unconfigure,
+    pytest_xdist_make_scheduler,
+)
 
 pytest_plugins = ["pytester"]
 

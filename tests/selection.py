@@ -1,0 +1,111 @@
+"""Which tests run, in what order, and which of them share a process.
+
+`make check` leaves out what starts another program than Python, and `make test WITHOUT="browser sandbox"` what
+this system can never run. Both say so in the variable STARVELAB_TESTS_WITHOUT, and the last line of the run says
+how many tests were left out, and why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# What the tests of a file or a folder need, of what can be left out.
+NEEDS = {
+    "tests/browser": {"browser", "programs"},
+    "tests/hostile": {"sandbox", "programs"},
+    "tests/grading/test_postgres.py": {"postgres", "sandbox", "programs"},
+}
+REASONS = {
+    "browser": "need a browser",
+    "sandbox": "need bubblewrap",
+    "postgres": "need PostgreSQL",
+    "programs": "start other programs",
+}
+# These take longest, so they begin first: otherwise one process would wait at the end for the other.
+LONGEST_FIRST: tuple[str, ...] = ()
+# Files that share what is dear to start: a server and a browser, a class that was graded.
+TOGETHER = ("tests/browser",)
+
+_left_out = pytest.StashKey[Counter]()
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(REPOSITORY).as_posix()
+
+
+def _is_below(file: str, path: str) -> bool:
+    return file == path or file.startswith(f"{path}/")
+
+
+def left_out_by(file: str, without: set[str]) -> str:
+    """What of `without` a file needs; empty if nothing."""
+    needed = set().union(*(words for path, words in NEEDS.items() if _is_below(file, path)))
+    return next(iter(sorted(needed & without)), "")
+
+
+def without() -> set[str]:
+    """What is left out.
+
+    Raises
+    ------
+    pytest.UsageError
+        If the variable names what cannot be left out.
+    """
+    words = set(os.environ.get("STARVELAB_TESTS_WITHOUT", "").replace(",", " ").split())
+    if unknown := words - REASONS.keys():
+        raise pytest.UsageError(
+            f"STARVELAB_TESTS_WITHOUT takes {', '.join(REASONS)}, got {', '.join(sorted(unknown))}."
+        )
+    return words
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is to be left out, and put the longest files first."""
+    leave_out, counts = without(), Counter()
+    kept = []
+    for item in items:
+        if word := left_out_by(_file(item), leave_out):
+            counts[word] += 1
+        else:
+            kept.append(item)
+    rank = {path: number for number, path in enumerate(LONGEST_FIRST)}
+    items[:] = sorted(kept, key=lambda item: rank.get(_file(item), len(rank)))
+    config.stash[_left_out] = counts
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = dict(counts)
+
+
+class _ByFile(LoadScopeScheduling):
+    """The tests of a file run in one process, and so do those of files that share what is dear to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return next((path for path in TOGETHER if _is_below(file, path)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
+    """Deal the tests out by file."""
+    return _ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Every process has counted the same tests: take over what one of them says."""
+    if told := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[_left_out] = Counter(told)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say at the very end what was left out."""
+    if hasattr(config, "workerinput"):
+        return
+    for word, count in sorted(config.stash.get(_left_out, Counter()).items()):
+        print(f"Left out: {count} tests that {REASONS[word]}, since STARVELAB_TESTS_WITHOUT names {word}.")

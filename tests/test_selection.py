@@ -1,0 +1,71 @@
+"""What is left out of a run is said at its end, and the table of what tests need names files that exist."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests import selection
+from tests.selection import LONGEST_FIRST, NEEDS, REASONS, REPOSITORY, TOGETHER, left_out_by
+
+
+@pytest.mark.parametrize("path", [*NEEDS, *LONGEST_FIRST, *TOGETHER])
+def test_the_tables_name_what_exists(path):
+    assert (REPOSITORY / path).exists()
+
+
+def test_each_need_can_be_left_out():
+    assert set().union(*NEEDS.values()) == REASONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("file", "without", "word"),
+    [
+        ("tests/browser/test_lab_in_browser.py", {"browser"}, "browser"),
+        ("tests/browser/test_lab_in_browser.py", {"programs"}, "programs"),
+        ("tests/browser/test_lab_in_browser.py", {"sandbox", "postgres"}, ""),
+        ("tests/test_pipeline.py", {"browser", "programs", "sandbox", "postgres"}, ""),
+    ],
+)
+def test_a_file_is_left_out_for_what_it_needs(file, without, word):
+    assert left_out_by(file, without) == word
+
+
+def run(without: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=REPOSITORY, env={**os.environ, "STARVELAB_TESTS_WITHOUT": without},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("processes", [[], ["--numprocesses=2"]], ids=["one process", "two processes"])
+def test_the_last_line_says_how_many_tests_were_left_out_and_why(processes):
+    done = run("browser,postgres", "tests/grading/test_postgres.py", "tests/test_errors.py", *processes)
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+    *_, last = done.stdout.splitlines()
+    assert last == "Left out: 1 tests that need PostgreSQL, since STARVELAB_TESTS_WITHOUT names postgres."
+
+
+def test_what_cannot_be_left_out_is_named():
+    done = run("network", "tests/test_errors.py")
+    assert done.returncode == 4
+    assert "STARVELAB_TESTS_WITHOUT takes browser, sandbox, postgres, programs, got network." in done.stderr
+
+
+def test_the_longest_files_come_first(monkeypatch):
+    class Item:
+        def __init__(self, file: str) -> None:
+            self.path = REPOSITORY / file
+
+    class Config:
+        stash = pytest.Stash()
+
+    monkeypatch.setattr(selection, "LONGEST_FIRST", ("tests/test_units.py", "tests/test_errors.py"))
+    items = [Item(f"tests/test_{name}.py") for name in ("catalogue", "errors", "units")]
+    selection.pytest_collection_modifyitems(Config, items)
+    assert [item.path.stem for item in items] == ["test_units", "test_errors", "test_catalogue"]

@@ -1,0 +1,249 @@
+"""tests/system.sh finds what the tests need of a system, installs it where it may, and says the rest in one list.
+
+The systems are made here: a folder of small programs is the whole PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "system.sh"
+# What any system has; the rest is made.
+ORDINARY = ("cat", "grep", "mktemp", "rm", "sed", "sh", "tail", "tr", "env")
+COMPLETE = {
+    "chromium": "echo Chromium 150",
+    "bwrap": "exit 0",
+    "setpriv": "exit 0",
+    "initdb": "exit 0",
+    "python3": "exit 0",
+    # Looks for fonts and for PostgreSQL's programs off the PATH.
+    "find": "case $* in */fonts*) echo DejaVuSans.ttf;; esac",
+    "uname": "echo Linux",
+    "id": "echo 1000",
+}
+
+
+class System:
+    """A system that has some programs, and what came of running the script on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.programs = folder / "programs"
+        self.log = folder / "log"
+        self.log.touch()
+        self.programs.mkdir()
+        for name in ORDINARY:
+            (self.programs / name).symlink_to(shutil.which(name))
+        for name, line in COMPLETE.items():
+            self.has(name, line)
+
+    def has(self, name: str, line: str) -> None:
+        """Add a program that is one line of shell."""
+        path = self.programs / name
+        path.unlink(missing_ok=True)
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+
+    def lacks(self, *names: str) -> None:
+        """Remove programs."""
+        for name in names:
+            (self.programs / name).unlink()
+
+    def has_apt(self, **installed: str) -> None:
+        """Add an apt-get that installs the programs given, each a line of shell."""
+        made = "\n".join(
+            f"printf '%s\\n' '#!/bin/sh' '{line}' > {self.programs / name}; chmod 755 {self.programs / name}"
+            for name, line in installed.items()
+        )
+        self.has("apt-get", f'echo "apt-get $*" >> {self.log}\ncase "$*" in install*) {made or ":"};; esac')
+        self.has("chmod", f'exec {shutil.which("chmod")} "$@"')
+
+    def run(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [shutil.which("sh"), SCRIPT], env={"PATH": str(self.programs), **variables},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    @property
+    def asked_of_apt(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    return System(tmp_path)
+
+
+ROOT = "echo 0"
+
+
+def test_a_system_that_has_everything_is_left_alone(system):
+    done = system.run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_root_gets_what_is_missing_by_apt(system):
+    system.lacks("chromium", "bwrap", "initdb")
+    system.has("id", ROOT)
+    system.has_apt(chromium="echo Chromium 150", bwrap="exit 0", initdb="exit 0")
+    done = system.run()
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == (
+        "Installing what the tests need of this system: chromium bubblewrap util-linux postgresql\n"
+    )
+    assert system.asked_of_apt == [
+        "apt-get update --quiet",
+        "apt-get install --yes --quiet --no-install-recommends chromium bubblewrap util-linux postgresql",
+    ]
+
+
+def test_so_does_whoever_may_use_sudo_without_a_password(system):
+    system.lacks("initdb")
+    system.has("sudo", f'[ "$1" = -n ] && exit 0\necho "sudo $*" >> {system.log}\nexec "$@"')
+    system.has_apt(initdb="exit 0")
+    assert system.run().returncode == 0
+    assert system.asked_of_apt[0] == "sudo apt-get update --quiet"
+
+
+@pytest.mark.parametrize(
+    ("programs", "command"),
+    [
+        (
+            ["apt-get"],
+            "sudo apt-get install --yes --no-install-recommends "
+            "chromium fonts-dejavu-core bubblewrap util-linux postgresql",
+        ),
+        (
+            ["dnf"],
+            "sudo dnf install --assumeyes chromium dejavu-sans-fonts bubblewrap util-linux postgresql-server",
+        ),
+    ],
+    ids=["Debian", "Fedora"],
+)
+def test_anybody_else_gets_one_list_and_one_command(system, programs, command):
+    system.lacks("chromium", "bwrap", "initdb")
+    system.has("find", "exit 0")
+    for program in programs:
+        system.has(program, f"echo {program} >> {system.log}")
+    done = system.run()
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "The tests need of this system what is not here, and none has run:",
+        "  - a browser: Chromium or Chrome on the PATH, or its path in the variable CHROMIUM",
+        "  - a font for the browser, such as DejaVu",
+        "  - bubblewrap, for the sandbox of the grader",
+        "  - PostgreSQL's programs (initdb, pg_ctl), for a gradebook that several people use",
+        "To install it, type:",
+        f"    {command}",
+        "What this system can never run is left out by a switch: "
+        'make test WITHOUT="browser sandbox postgres"',
+    ]
+    assert system.asked_of_apt == [], "nothing is installed"
+
+
+def test_a_sudo_that_asks_for_a_password_is_not_used(system):
+    system.lacks("initdb")
+    system.has("sudo", f'echo "$*" >> {system.log}; exit 1')
+    system.has_apt(initdb="exit 0")
+    done = system.run()
+    assert done.returncode == 1
+    assert system.asked_of_apt == ["-n true"]
+    assert "sudo apt-get install --yes --no-install-recommends postgresql" in done.stdout
+
+
+def test_on_macos_the_sandbox_is_to_be_left_out_by_the_switch(system):
+    system.lacks("bwrap", "initdb", "find")
+    system.has("uname", "echo Darwin")
+    done = system.run()
+    assert done.returncode == 1
+    assert "bubblewrap, which exists on Linux only: leave its tests out with WITHOUT=sandbox" in done.stdout
+    assert "    brew install postgresql@17" in done.stdout
+    assert system.run(WITHOUT="sandbox,postgres").returncode == 0
+
+
+@pytest.mark.parametrize("word", ["browser", "sandbox", "postgres"])
+def test_what_is_left_out_by_the_switch_is_not_asked_for(system, word):
+    system.lacks({"browser": "chromium", "sandbox": "bwrap", "postgres": "initdb"}[word])
+    assert system.run().returncode == 1
+    assert system.run(WITHOUT=word).returncode == 0
+
+
+def test_the_switch_takes_three_words(system):
+    done = system.run(WITHOUT="browser network")
+    assert done.returncode == 2
+    assert done.stdout == (
+        "WITHOUT takes browser, sandbox and postgres, got network. For example: make test WITHOUT=browser\n"
+    )
+
+
+def test_a_browser_that_is_only_called_so_is_missing(system):
+    """Ubuntu's package is a stub that says how to install the real one."""
+    system.has("chromium", "echo requires the chromium snap to be installed >&2; exit 1")
+    assert "a browser: Chromium or Chrome" in system.run().stdout
+    system.has("google-chrome", "echo Google Chrome 150")
+    assert system.run().returncode == 0
+
+
+def test_the_variable_names_the_browser(system):
+    system.has("chrome-of-mine", "echo Google Chrome 150")
+    assert system.run(CHROMIUM=str(system.programs / "chrome-of-mine")).returncode == 0
+    assert "the variable CHROMIUM" in system.run(CHROMIUM="/nowhere/chrome").stdout
+
+
+def test_a_bubblewrap_that_starts_nothing_is_missing_and_no_package_is_proposed(system):
+    system.has("bwrap", "exit 1")
+    system.has("apt-get", "exit 0")
+    # Ubuntu 24.04 says why in /proc.
+    system.has("cat", "echo 1")
+    done = system.run()
+    assert "a bubblewrap that works: bwrap is here, and this system does not let it start" in done.stdout
+    assert "    sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in done.stdout
+    assert "apt-get install" not in done.stdout
+    system.has("cat", "echo 0")
+    assert "To install it, type:" not in system.run().stdout
+
+
+def test_only_a_build_machine_is_told_to_allow_sandboxes(system):
+    works = system.programs / "works"
+    system.has("bwrap", f"[ -e {works} ]")
+    system.has("cat", f"[ -e {works} ] && echo 0 || echo 1")
+    system.has("id", ROOT)
+    system.has("sysctl", f"echo sysctl >> {system.log}; : > {works}")
+    system.has_apt()
+    done = system.run()
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1] == "The packages are installed, and this still does not work here:"
+    assert "sysctl" not in system.asked_of_apt
+    assert system.run(CI="true").returncode == 0
+    assert "sysctl" in system.asked_of_apt
+
+
+def test_an_apt_that_fails_is_quoted(system):
+    system.lacks("initdb")
+    system.has("id", ROOT)
+    system.has("apt-get", "echo E: Unable to locate package; exit 100")
+    done = system.run()
+    assert done.returncode == 1
+    assert "E: Unable to locate package" in done.stdout
+    assert "apt could not install what the tests need (its last lines stand above):" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("python", "packages"), [("python3", "python3 python3-venv"), ("python3.12", "python3.12 python3.12-venv")]
+)
+def test_a_python_without_environments_is_installed_too(system, python, packages):
+    system.has(python, "exit 1")
+    system.has("id", ROOT)
+    installs: Callable[..., None] = system.has_apt
+    installs(**{python: "exit 0"})
+    assert system.run(PYTHON=python).returncode == 0
+    assert system.asked_of_apt[1].endswith(f"--no-install-recommends {packages}")
+
+
+def test_the_script_can_be_run():
+    assert os.access(SCRIPT, os.X_OK)
