@@ -91,6 +91,7 @@ class _ByFile(LoadScopeScheduling):
         return next((path for path in TOGETHER if _is_below(file, path)), file)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
     """Deal the tests out by file."""
     return _ByFile(config, log)
