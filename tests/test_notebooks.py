@@ -10,6 +10,7 @@ What an author has to know, beside what the tests below say of each notebook:
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from starvelab.grading.isolated import defined, loaded
+from starvelab.runtime import Runtime
 from starvelab.widgets.reveal import LOCK_FIRST
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 
@@ -234,6 +236,8 @@ class Run:
     """A notebook that was run to its end, and what it showed."""
 
     def __init__(self, source: Notebook, folder: Path, *, predictions: bool) -> None:
+        # A notebook that measures does so once: without predictions nothing depends on what was measured.
+        runtime = Runtime(clock="live" if predictions else "simulated")
         self.source = source
         self.notebook = nbformat.read(shutil.copy(source.solution, folder), as_version=4)
         if predictions:
@@ -245,7 +249,7 @@ class Run:
         client = NotebookClient(
             self.notebook, timeout=120, allow_errors=True, resources={"metadata": {"path": str(folder)}}
         )
-        client.execute()
+        client.execute(env=os.environ | runtime.environment())
 
     @property
     def code(self) -> list[NotebookNode]:

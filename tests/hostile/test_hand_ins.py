@@ -15,7 +15,7 @@ from tests.hostile.tiny import MOST, graded
 
 pytestmark = pytest.mark.grading
 
-TIMES = {"timeout": 2.0, "deadline": 6.0}
+TIMES = {"timeout": 1.0, "deadline": 3.0}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 LONGEST = 40.0
 
