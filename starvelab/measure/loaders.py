@@ -15,7 +15,7 @@ import signal
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -194,7 +194,7 @@ class ProcessLoader(SharedRung, PoolLoader):
         self.free = deque(range(slots))
         self.held: int | None = None
         self.slot_of: dict[int, int] = {}
-        self.shared = Shared(slots * pipe.batch_bytes, slots=slots, workers=pipe.workers)
+        self.shared = Shared(slots * pipe.batch_bytes, slots=slots)
         super().__init__(pipe)
 
     def _start(self, pipe: Any) -> list[futures.Executor]:
@@ -203,8 +203,8 @@ class ProcessLoader(SharedRung, PoolLoader):
         lock = context.Lock()
         blob = by_value((pipe, self.shared))
         return [
-            futures.ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock, i))
-            for i in range(self.workers)
+            futures.ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock))
+            for _ in range(self.workers)
         ]
 
     def _send(self, worker: int, number: int) -> futures.Future:
@@ -218,10 +218,12 @@ class ProcessLoader(SharedRung, PoolLoader):
         return self.ring[self.held], result
 
     def close(self) -> None:
-        """Stop the workers, those that hang too, and give the shared memory back."""
+        """Stop the workers, also those that hang or are only starting, and give the shared memory back."""
+        # Before the executors forget them; from Python 3.14 on `kill_workers` does it.
+        pids = [pid for executor in self.executors for pid in executor._processes or ()]
         for executor in self.executors:
             executor.shutdown(wait=False, cancel_futures=True)
-        self.shared.end_workers()
+        end_workers(pids)
         super().close()
         vars(self).pop("ring", None)
         self.shared.close()
@@ -233,46 +235,47 @@ class Shared:
     Files in memory rather than `multiprocessing.shared_memory`, whose blocks a dying worker takes along.
     """
 
-    FREE_AT, RUNG, PIDS = 0, 1, 2  # what the numbers are
+    FREE_AT, RUNG = 0, 1  # what the numbers are
 
-    def __init__(self, size: int, *, slots: int, workers: int) -> None:
-        self.slots, self.workers = slots, workers
+    def __init__(self, size: int, *, slots: int) -> None:
+        self.slots = slots
         self.folder = Path(tempfile.mkdtemp(prefix="starvelab-", dir=_in_memory(size)))
         try:
             _reserve(self.folder / "ring", size)
-            _reserve(self.folder / "control", 8 * (self.PIDS + workers))
+            _reserve(self.folder / "control", 8 * 2)
         except WorkerError:
             self.close()
             raise
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is cached: a memory map would be copied.
-        return {name: vars(self)[name] for name in ("slots", "workers", "folder")}
+        return {name: vars(self)[name] for name in ("slots", "folder")}
 
     @cached_property
     def control(self) -> np.ndarray:
-        """When the storage is free again, which rung is cached, and the process number of each worker."""
-        return np.memmap(self.folder / "control", np.float64, "r+", shape=(self.PIDS + self.workers,))
+        """When the storage is free again, and which rung is cached."""
+        return np.memmap(self.folder / "control", np.float64, "r+", shape=(2,))
 
     def ring(self, pipe: Any) -> np.ndarray:
         """The slots."""
         return np.memmap(self.folder / "ring", pipe.dtype, "r+", shape=(self.slots, *pipe.batch_shape))
 
-    def end_workers(self, patience: float = 2.0) -> None:
-        """Let the workers finish their batch, and end those that do not."""
-        running = []
-        for pid in self.control[self.PIDS :]:
-            with suppress(psutil.NoSuchProcess):
-                running += [psutil.Process(int(pid))] if pid else []
-        _, hanging = psutil.wait_procs(running, timeout=patience)
-        for process in hanging:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-
     def close(self) -> None:
         """Give the memory back."""
         vars(self).pop("control", None)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def end_workers(pids: Iterable[int], patience: float = 2.0) -> None:
+    """Let worker processes finish their batch, and end those that do not."""
+    running = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            running.append(psutil.Process(pid))
+    _, hanging = psutil.wait_procs(running, timeout=patience)
+    for process in hanging:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def by_value(content: Any) -> bytes:
@@ -315,11 +318,10 @@ def _naming_the_dead() -> Iterator[None]:
 _mine: dict[str, Any] = {}
 
 
-def _begin(blob: bytes, lock: Any, worker: int) -> None:
+def _begin(blob: bytes, lock: Any) -> None:
     # An interrupt reaches the whole group of processes; only the training loop shall answer it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe, shared = cloudpickle.loads(blob)
-    shared.control[Shared.PIDS + worker] = os.getpid()
     preparer = pipe.preparer(StorageClock(pipe.storage, shared.control, lock))
     _mine.update(shared=shared, ring=shared.ring(pipe), preparer=preparer)
 

@@ -43,7 +43,7 @@ class TorchLoader(SharedRung):
     def __init__(self, pipe: Any) -> None:
         self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
         _check_room((self.ahead + pipe.workers) * pipe.batch_bytes)
-        self.shared = Shared(1, slots=0, workers=self.workers)
+        self.shared = Shared(1, slots=0)
         try:
             self.iterator = self._start(pipe)
         except BaseException:
