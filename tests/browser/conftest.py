@@ -1,6 +1,6 @@
-"""One JupyterLab for all browser tests of a run, one Chromium for each file.
+"""One JupyterLab and one Chromium for all browser tests of a run, which share a process (tests/selection.py).
 
-A browser kept longer would leave its event loop running, and tests that start their own would fail after it.
+The browser ends after the last of them: its event loop would make tests fail that start their own.
 """
 
 from __future__ import annotations
@@ -27,12 +27,6 @@ from lab_in_browser import (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.browser)
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A JupyterLab on a copy of the lab: nothing that a test does reaches the repository."""
@@ -48,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator:
     with chromium() as running:
         yield running

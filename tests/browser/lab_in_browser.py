@@ -22,6 +22,8 @@ from pathlib import Path
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from starvelab.runtime import Runtime
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
@@ -100,7 +102,8 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
     """A JupyterLab on `folder`, set up as `make lab` does, with nothing of the user's own."""
     with tempfile.TemporaryDirectory(prefix="starvelab-jupyter-", ignore_cleanup_errors=True) as home:
         home = Path(home)
-        environment = dict(os.environ)
+        # Pipelines run live in tests/test_notebooks.py; here what they would find is computed.
+        environment = os.environ | Runtime(clock="simulated").environment()
         environment.update(
             HOME=str(home),
             IPYTHONDIR=str(home / "ipython"),

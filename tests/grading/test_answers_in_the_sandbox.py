@@ -1,0 +1,70 @@
+"""Every wrong answer and every odd right one of the lab earns the same in the sandbox as beside its check.
+
+tests/test_wrong_answers.py runs answer and check in one namespace; here they are apart, as when a class is graded.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.utils import determine_grade
+from traitlets.config import Config
+
+from starvelab.grading import IsolatedExecute
+from starvelab.grading.isolated import runners
+from tests.assignments import NOTEBOOKS, Notebook
+from tests.wrong_answers.exercises import Answer, Exercise, exercises
+
+
+def hands(notebook: Notebook) -> list[dict[Exercise, Answer]]:
+    """Answers for a whole notebook, so often that each answer of each exercise is among them."""
+    mine = [one for one in exercises(notebook.assignment) if one.notebook == notebook.name]
+    dealt: list[dict[Exercise, Answer]] = []
+    for number in count():
+        hand = {}
+        for one in mine:
+            answers = [*one.wrong, *one.right]
+            hand[one] = answers[min(number, len(answers) - 1)]
+        dealt.append(hand)
+        if all(number + 1 >= len(one.wrong) + len(one.right) for one in mine):
+            return dealt
+
+
+def cell(name: str, source: str, **flags: object) -> NotebookNode:
+    usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
+    made = new_code_cell(source, id=name)
+    made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
+    return made
+
+
+def filled_in(hand: dict[Exercise, Answer]) -> NotebookNode:
+    """Set-up, and each answer with its test."""
+    nb = new_notebook(cells=[cell("set-up", list(hand)[-1].setup, locked=True)])
+    for one, answer in hand.items():
+        nb.cells.append(cell(one.answer_id, answer.source, solution=True))
+        nb.cells.append(cell(one.test_id, one.full, grade=True, locked=True, points=one.points))
+    return nb
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
+    told = {"assignment": notebook.assignment, "notebook": notebook.name, "student": "everybody"}
+    found, right = {}, {}
+    try:
+        for number, hand in enumerate(hands(notebook)):
+            nb = filled_in(hand)
+            # Nobody may run out of the time that one submission has.
+            settings = Config({"IsolatedExecute": {"deadline": 3000.0}})
+            IsolatedExecute(config=settings).preprocess(
+                nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told}
+            )
+            tests = {each.id: each for each in nb.cells}
+            for one, answer in hand.items():
+                found[number, one.answer_id, answer.what] = determine_grade(tests[one.test_id])[0]
+                right[number, one.answer_id, answer.what] = answer.earns
+    finally:
+        runners.end_student()
+    assert found == right
