@@ -1,8 +1,8 @@
 """Which tests run, in what order, and which of them share a process.
 
-`make check` leaves out what starts another program than Python, and `make test WITHOUT="browser sandbox"` what
-this system can never run. Both say so in the variable STARVELAB_TESTS_WITHOUT, and the last line of the run says
-how many tests were left out, and why.
+`make check` leaves out what starts another program than Python, and `make test WITHOUT="browser sandbox"`
+what this system can never run. Both say so in the variable STARVELAB_TESTS_WITHOUT, and the last line of the
+run says how many tests were left out, and why.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tests.assignments import NOTEBOOKS, REPOSITORY
 
 
 def test_the_solution_notebooks_run_under_nbval(tmp_path):
-    # In a copy: the notebooks lock predictions, and none may stand in solutions/. One run for all, and no pipeline
+    # In a copy: the notebooks lock predictions, and none may stand in solutions/. In this one run no pipeline
     # runs live: tests/test_notebooks.py has each of them run so.
     copies = []
     for notebook in NOTEBOOKS:

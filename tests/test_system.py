@@ -1,4 +1,4 @@
-"""tests/system.sh finds what the tests need of a system, installs it where it may, and says the rest in one list.
+"""tests/system.sh finds what the tests need of a system, installs it where it may, and lists the rest.
 
 The systems are made here: a folder of small programs is the whole PATH.
 """
@@ -234,7 +234,8 @@ def test_an_apt_that_fails_is_quoted(system):
 
 
 @pytest.mark.parametrize(
-    ("python", "packages"), [("python3", "python3 python3-venv"), ("python3.12", "python3.12 python3.12-venv")]
+    ("python", "packages"),
+    [("python3", "python3 python3-venv"), ("python3.12", "python3.12 python3.12-venv")],
 )
 def test_a_python_without_environments_is_installed_too(system, python, packages):
     system.has(python, "exit 1")

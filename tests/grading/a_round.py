@@ -26,7 +26,7 @@ from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 
 WALKTHROUGH = "starving-the-gpu"
-# Each gets other exercises wrong; tests/grading/test_answers_in_the_sandbox.py tries every wrong answer there is.
+# Each gets other exercises wrong; every wrong answer is tried in test_answers_in_the_sandbox.py.
 MISTAKEN = {name: ["mistaken-0"] for name in ASSIGNMENTS}
 MISTAKEN[WALKTHROUGH] = ["mistaken-0", "mistaken-1"]
 STUDENTS = {name: ["perfect", "blank", *MISTAKEN[name]] for name in ASSIGNMENTS}

@@ -1,11 +1,9 @@
 """Every wrong answer and every odd right one of the lab earns the same in the sandbox as beside its check.
 
-tests/test_wrong_answers.py runs answer and check in one namespace; here they are apart, as when a class is graded.
+tests/test_wrong_answers.py runs answer and check in one namespace; here they are apart, as in grading.
 """
 
 from __future__ import annotations
-
-from itertools import count
 
 import pytest
 from nbformat import NotebookNode
@@ -22,15 +20,11 @@ from tests.wrong_answers.exercises import Answer, Exercise, exercises
 def hands(notebook: Notebook) -> list[dict[Exercise, Answer]]:
     """Answers for a whole notebook, so often that each answer of each exercise is among them."""
     mine = [one for one in exercises(notebook.assignment) if one.notebook == notebook.name]
-    dealt: list[dict[Exercise, Answer]] = []
-    for number in count():
-        hand = {}
-        for one in mine:
-            answers = [*one.wrong, *one.right]
-            hand[one] = answers[min(number, len(answers) - 1)]
-        dealt.append(hand)
-        if all(number + 1 >= len(one.wrong) + len(one.right) for one in mine):
-            return dealt
+    answers = {one: [*one.wrong, *one.right] for one in mine}
+    longest = max(map(len, answers.values()))
+    return [
+        {one: each[min(number, len(each) - 1)] for one, each in answers.items()} for number in range(longest)
+    ]
 
 
 def cell(name: str, source: str, **flags: object) -> NotebookNode:

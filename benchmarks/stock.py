@@ -1,0 +1,61 @@
+"""What stock nbgrader gives the honest answers of tests/grading/honest.toml, with a kernel for each notebook.
+
+It takes minutes, and says something of nbgrader's version only: run it when the pins are brought up to date.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.grading import STOCK
+from tests.grading.a_course import MOST, TINY, Course
+from tests.grading.test_honest import ALL, ANSWERS, HABITS, answered, practise
+
+# Under stock nbgrader a copied cell stops the class, a deleted test waits for ever, and a file that is called
+# like a module stops the kernel.
+NOT_STOCK = {"copied-cell", "deleted-test", "extra-files"}
+SANITIZE = ("ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")
+
+
+def graded_by_stock(folder: Path) -> dict[str, dict[str, float | None]]:
+    """Points by student and test cell."""
+    course = Course.release(folder)
+    given_out = {cell.id: cell.source for nb in course.released().values() for cell in nb.cells}
+    for name in ANSWERS:
+        course.hand_in(name, course.solved(**answered(name, given_out)))
+    for habit in sorted(set(HABITS) - NOT_STOCK):
+        practise(course, habit)
+    options = [f"--Autograde.autograde_preprocessors={name}" for name in STOCK]
+    options += [f"--Autograde.sanitize_preprocessors=nbgrader.preprocessors.{name}" for name in SANITIZE]
+    options += [
+        "--Execute.timeout=60",
+        "--Execute.shutdown_kernel=immediate",
+        "--IgnorePattern.enabled=False",
+    ]
+    course.run("nbgrader", "autograde", TINY, *options)
+    return course.scores()
+
+
+def main() -> None:
+    """Print whose points differ from what honest.toml says.
+
+    Raises
+    ------
+    SystemExit
+        If there is anybody.
+    """
+    with tempfile.TemporaryDirectory(prefix="starvelab-stock-") as folder:
+        scores = graded_by_stock(Path(folder))
+    differ = []
+    for name, found in scores.items():
+        told = ANSWERS.get(name, {})
+        expected = ALL | told.get("earns", {}) | told.get("stock", {})
+        if (mine := {cell: found[cell] for cell in MOST}) != expected:
+            differ.append(f"{name}: {mine}, where {expected} was expected")
+    print("\n".join([*differ, f"{len(scores)} submissions, {len(differ)} of them differ."]))
+    raise SystemExit(bool(differ))
+
+
+if __name__ == "__main__":
+    main()
