@@ -62,7 +62,8 @@ def hardware(figures):
 
 @pytest.mark.parametrize("kind", GROUPS)
 def test_the_public_names_are_those_that_notebooks_rely_on(kind):
-    assert [entry.path for entry in GROUPS[kind]] == NAMES[kind].split()
+    found, listed = [entry.path for entry in GROUPS[kind]], NAMES[kind].split()
+    assert found == listed, f"NAMES in {__file__} lists the entries of {kind} in the order of the TOML file"
 
 
 @pytest.mark.parametrize(("entry", "name", "fact"), FACTS)
