@@ -61,7 +61,7 @@ nb_execution_in_temp = True  # so that no predictions.json is left beside a note
 os.environ["STARVELAB_CLOCK"] = "simulated"
 os.environ.setdefault("STARVELAB_CACHE", str(Path(tempfile.gettempdir()) / "starvelab-docs"))
 os.environ["MPLBACKEND"] = "agg"
-# A traceback shows a part of a function, which may begin inside its docstring: that cannot be colored as Python.
+# A traceback may begin inside a docstring, and then it cannot be colored as Python.
 suppress_warnings = ["misc.highlighting_failure"]
 
 PREVIEW = (
