@@ -106,6 +106,18 @@ def test_each_path_that_is_named_exists(path):
             assert (REPOSITORY / name).exists(), name
 
 
+def test_each_file_and_each_function_of_the_walks_exists():
+    walks = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## One solve")[1]
+    sources = {path: path.read_text(encoding="utf-8") for path in (REPOSITORY / "starvelab").rglob("*.py")}
+    defined = set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+) = ", "\n".join(sources.values()), re.MULTILINE))
+    names = {name for pair in defined for name in pair if name}
+    for named in set(re.findall(r"`([\w./]+)`", walks)):
+        if named.endswith(".py"):
+            assert any(path.as_posix().endswith(f"/{named}") for path in sources), named
+        elif "/" not in named and re.search(r"[a-z]_|^_|[A-Z][a-z]+[A-Z]|\.(?!Res|Cloud)", named):
+            assert named.rpartition(".")[2] in names, named
+
+
 def test_the_readme_fits_on_two_screens():
     assert len(README.splitlines()) <= 120
 
