@@ -24,7 +24,7 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check fuzz build grader formgrader bench clean
+.PHONY: help lab test check fuzz build grader formgrader bench docs docs-links clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,10 +32,12 @@ help:
 	@echo "make test        install what is missing, and run every check and test: ten minutes"
 	@echo "make check       run what starts no other program than Python: a minute"
 	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
-	@echo "make build       derive the notebooks from solutions/*/*.py"
+	@echo "make build       derive the notebooks from solutions/*/*.py, and the tables of the documents"
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
 	@echo "make formgrader  open nbgrader's formgrader on the course folder"
 	@echo "make bench       run the benchmarks"
+	@echo "make docs        build the site into docs/_build/html"
+	@echo "make docs-links  check the site's links to other sites"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
 # Rooted in labs/: the solutions are not for browsing. The settings hide nbgrader's tools, where it is installed.
@@ -73,12 +75,22 @@ fuzz: $(VENV)/test.installed
 
 build: $(VENV)/test.installed
 	$(RUN) solutions/build.py
+	$(RUN) docs/build.py
 
 bench: $(VENV)/test.installed
 	$(RUN) -m benchmarks
 
+# The notebooks are run again only when one has changed, or what they import: that is what the cache is for.
+docs: $(VENV)/docs.installed
+	$(RUN) docs/build.py --check
+	$(RUN) -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+docs-links: $(VENV)/docs.installed
+	$(RUN) -m sphinx --keep-going --builder linkcheck docs docs/_build/linkcheck
+
 clean:
-	rm -rf $(VENV) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find starvelab solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved

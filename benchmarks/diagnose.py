@@ -30,6 +30,7 @@ from starvelab.measure import (
 )
 
 from .report import machine
+from .results import save
 
 LOADERS = ("threads", "processes", "torch")
 
@@ -99,6 +100,12 @@ def main() -> None:
     print("other cores idle" if asked.quiet else f"{others} other core(s) kept busy")
     print(tabulate(rows, headers=["loader", "planted", "part", "named", "adds to a batch", "sure", "took"]))
     print(f"{right} of {len(cases)} named, the slowest in {longest:.1f} s")
+    if not asked.quiet:
+        save(
+            "diagnose",
+            "`diagnose`, the other core kept busy",
+            f"{right} of {len(cases)} planted bottlenecks named, in {longest:.1f} s at most",
+        )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ is that of a worker and of all it starts, at its highest, in a run of its own.
 from __future__ import annotations
 
 import shutil
+import statistics
 import tempfile
 import threading
 import time
@@ -20,6 +21,7 @@ from tqdm import tqdm
 
 from .a_class import Course
 from .report import machine, options, ratios, spread, turns
+from .results import number, save
 
 ASSIGNMENT = "starving-the-gpu"
 STOCK = (
@@ -120,6 +122,32 @@ def main() -> None:
         times = spread(ratios(rates[name], rates["starvelab, two workers"]))
         print(f"two workers over {name:<26} {times}")
     print(f"{'memory of a worker':<26} {memory.most / 1e6:.0f} MB at most, with all that it starts")
+    save(
+        "grading-memory",
+        "memory of a grading worker, with all that it starts",
+        f"{memory.most / 1e6:.0f} MB at most",
+    )
+    if not asked.only_ours:
+        _save({name: statistics.median(each) for name, each in rates.items()})
+
+
+def _save(rate: dict[str, float]) -> None:
+    kernels = rate["nbgrader's own kernels"]
+    first, both = rate["starvelab, one worker"], rate["starvelab, two workers"]
+    save(
+        "grading-one-worker",
+        "grading six notebooks a submission, one worker",
+        f"{number(first)} submissions a minute",
+        f"{number(kernels)} (`nbgrader autograde` with its own kernels)",
+        f"{number(first / kernels, 2)} times",
+    )
+    save(
+        "grading-two-workers",
+        "the same, two workers on two cores",
+        f"{number(both)} submissions a minute",
+        f"{number(first)} (one worker)",
+        f"{number(both / first)} times: {both / first / 2:.2f} efficiency",
+    )
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 
 from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
+from .results import number, save
 
 _CODE = """
 import json, re, time
@@ -61,6 +63,14 @@ def main() -> None:
         for what, i in (("time", 0), ("memory", 1)):
             ours, theirs = ([figures[i] for figures in found[name]] for name in ("starvelab", "mlsysim"))
             print(f"{what}: mlsysim takes {spread(ratios(ours, theirs))} times as much")
+            unit, better = ("s", "times faster") if what == "time" else ("MB", "times less")
+            save(
+                f"import-{what}",
+                f"import: {what}",
+                f"{number(statistics.median(ours), 2)} {unit}",
+                f"{number(statistics.median(theirs))} {unit} (mlsysim 0.3.0)",
+                f"{number(statistics.median(ratios(ours, theirs)), 2)} {better}",
+            )
     else:
         print(NOT_MEASURED.format("0.3.0"))
 

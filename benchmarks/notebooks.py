@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from .report import REPOSITORY, machine, options, spread, turns
+from .results import number, save
 
 
 def seconds(notebook: Path) -> float:
@@ -49,6 +51,12 @@ def main() -> None:
             print(f"  {name:<28} {spread(times)} s")
         totals = [sum(turn) for turn in zip(*found.values(), strict=True)]
         print(f"{folder.name}: {len(notebooks)} notebooks, {spread(totals)} s")
+        save(
+            f"notebooks-{folder.name}",
+            f"the {len(notebooks)} notebooks of {folder.name}",
+            f"{number(statistics.median(totals), 2)} s, of which the longest "
+            f"{number(max(statistics.median(times) for times in found.values()), 2)} s",
+        )
 
 
 if __name__ == "__main__":

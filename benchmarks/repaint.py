@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"
 
 from lab_in_browser import OpenNotebook, chromium, jupyterlab, open_notebook, write_notebook
 
+from .results import save
+
 MOVES = 100
 WARM_UP = 10
 DRAG_MOVES = 60
@@ -120,6 +122,11 @@ def main() -> None:
     table(
         ["what", "p50 (ms)", "p95 (ms)", "longest (ms)"],
         [[f"{MOVES} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],
+    )
+    save(
+        "repaint",
+        "explorer: slider to repaint, p50 / p95",
+        f"{np.quantile(times, 0.5):.0f} / {np.quantile(times, 0.95):.0f} ms",
     )
     print(
         f"A drag of {DRAG_MOVES} moves drew {pictures} pictures, the last {lag:.0f} ms after the last move."

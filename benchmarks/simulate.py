@@ -7,6 +7,7 @@ that the tests compare with. Both sides take turns in one process.
 from __future__ import annotations
 
 import importlib.util
+import statistics
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from starvelab.simulate import Loader, simulate
 from starvelab.simulate.preparation import draw
 
 from .report import machine, options, ratios, spread, turns
+from .results import number, save
 
 BATCHES = 200
 IN_ORDER = Loader(
@@ -21,9 +23,10 @@ IN_ORDER = Loader(
 )
 LOADERS = {
     "in order": IN_ORDER,
-    "as it comes": IN_ORDER.but(in_order=False),
-    "shared storage": IN_ORDER.but(read_time="8 ms"),
+    "out of order": IN_ORDER.but(in_order=False),
+    "from a storage that workers share": IN_ORDER.but(read_time="8 ms"),
 }
+KEYS = dict(zip(LOADERS, ("in-order", "out-of-order", "shared-storage"), strict=True))
 
 
 def per_second(call: Callable[[], int]) -> float:
@@ -65,6 +68,13 @@ def main() -> None:
         if beside:
             print(f"{'  simpy':<15} {spread(other)} batches per second")
             print(f"{'  ratio':<15} {spread(ratios(other, found))}")
+            save(
+                f"simulate-{KEYS[name]}",
+                f"simulated batches, {name}",
+                f"{number(statistics.median(found))} a second",
+                f"{number(statistics.median(other))} a second (simpy)",
+                f"{number(statistics.median(ratios(other, found)), 2)} times",
+            )
     if not beside:
         print("simpy was not measured: install the extra [test]")
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
 
 from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
+from .results import number, save
 
 SIDE = 1000  # of the sweep: batch sizes times workers
 
@@ -79,6 +81,33 @@ def run(rounds: int) -> None:
     print("rate of the lab over that of mlsysim:")
     for name, rates in (*list(found.items())[:2], ("sweep", points)):
         print(f"  {name:<14} {spread(ratios(base, rates))}")
+    _save(found, points)
+
+
+def _save(found: dict[str, list[float]], points: list[float]) -> None:
+    median = {name: statistics.median(rates) for name, rates in found.items()}
+    base, single, pipeline = (median[f"{name} solve"] for name in ("mlsysim", "single", "pipeline"))
+    save(
+        "solve-accelerator",
+        "one solve of the accelerator",
+        f"{number(single)} a second",
+        f"{number(base)} a second (mlsysim 0.1.1)",
+        f"{number(single / base, 2)} times",
+    )
+    save(
+        "solve-pipeline",
+        "one solve of a whole pipeline",
+        f"{number(pipeline)} a second",
+        "(none)",
+        f"{number(single / pipeline, 2)} times its accelerator alone",
+    )
+    save(
+        "sweep",
+        "a sweep of a million points, whole pipeline",
+        f"{number(1 / median['sweep'], 2)} s",
+        f"{number(base)} points a second (mlsysim 0.1.1)",
+        f"{number(statistics.median(points) / base)} times",
+    )
 
 
 def main() -> None:

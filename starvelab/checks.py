@@ -121,7 +121,7 @@ def hint(
     _name_mistake(answer, mistakes, what, within)
     if between is not None and not between[0] <= answer <= between[1]:
         raise WrongAnswer(f"{what} is {_shown(answer)} and must lie from {between[0]} to {between[1]}.")
-    print(f"No known mistake in {what}. Whether it is right is decided by a check that does not stand here.")
+    print(f"No known mistake in {what}. A hidden test decides whether it is right.")
 
 
 def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
@@ -275,7 +275,7 @@ class Credit:
     def total(self) -> float:
         """Points earned, a plain float between 0 and `points`."""
         if self.tried < self.points:
-            print(
-                f"The other {self.points - self.tried:g} points are decided by checks that do not stand here."
-            )
+            hidden = self.points - self.tried
+            points = "1 point" if hidden == 1 else f"{hidden:g} points"
+            print(f"Hidden tests decide the other {points}.")
         return float(min(max(self.earned, 0.0), self.points))

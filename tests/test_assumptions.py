@@ -34,6 +34,8 @@ def test_every_assumption_says_where_it_comes_from(assumed):
     assert list(assumed.facts) == FIELDS
     for name, fact in assumed.facts.items():
         assert getattr(assumed, name) == fact.value
+        is_word = name in ("phase", "macs_figure", "link_figure")
+        assert is_word == isinstance(fact.value, str), f"{name}: what has a unit belongs into _WITH_UNIT"
         assert len(fact.note if fact.kind == "assumption" else fact.source) > 10
 
 

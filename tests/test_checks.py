@@ -366,13 +366,12 @@ def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
     assert capsys.readouterr().out == "2 of 2: doubling\n"
 
 
-def test_points_of_hidden_parts_are_announced(capsys):
-    credit = Credit(5)
+@pytest.mark.parametrize(("points", "written"), [(5, "3 points"), (3, "1 point"), (2.5, "0.5 points")])
+def test_points_of_hidden_parts_are_announced(capsys, points, written):
+    credit = Credit(points)
     credit.part(2, "doubling", lambda: None)
     assert credit.total() == 2.0
-    assert capsys.readouterr().out.endswith(
-        "The other 3 points are decided by checks that do not stand here.\n"
-    )
+    assert capsys.readouterr().out.endswith(f"\nHidden tests decide the other {written}.\n")
 
 
 def test_a_right_answer_is_told_so(capsys):
@@ -382,7 +381,8 @@ def test_a_right_answer_is_told_so(capsys):
 
 def test_a_hint_that_finds_nothing_does_not_promise_more(capsys):
     hint(0.5, like=0.1, what="the share", mistakes={})
-    assert capsys.readouterr().out.startswith("No known mistake in the share.")
+    said = "No known mistake in the share. A hidden test decides whether it is right.\n"
+    assert capsys.readouterr().out == said
 
 
 def test_a_part_that_fails_earns_nothing_and_says_why(capsys):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
 import statistics
 
 import pytest
 
 from benchmarks.validation import FIGURES, RULES, Published, main
 from starvelab.units import Quantity
-from tests.assignments import REPOSITORY
 
 PUBLISHED = Published()
 TABLE = {
@@ -119,15 +117,3 @@ def test_the_table_is_printed_with_its_summary(capsys, monkeypatch):
         f"{len(PUBLISHED.tested)} rows, none used to calibrate its own prediction: median error 6." in printed
     )
     assert "hdd_seq" in printed
-
-
-def test_the_readme_shows_the_table_as_it_is(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["validation", "--format", "github"])
-    main()
-
-    def squeezed(text):
-        return re.sub("-+", "-", re.sub(" +", " ", text))
-
-    readme = squeezed((REPOSITORY / "README.md").read_text(encoding="utf-8"))
-    for line in squeezed(capsys.readouterr().out).splitlines():
-        assert line in readme

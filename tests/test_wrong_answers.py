@@ -101,7 +101,8 @@ def test_the_points_of_the_assignment_sum_to_a_hundred(assignment):
         for cell in graded_cells(notebook.released).values()
         if cell.metadata.nbgrader.grade
     ]
-    assert sum(cell.metadata.nbgrader.points for cell in cells) == 100
+    points = {cell.id: cell.metadata.nbgrader.points for cell in cells}
+    assert sum(points.values()) == 100, f"{assignment} has {sum(points.values())} points, not 100: {points}"
     assert len([cell for cell in cells if cell.cell_type == "code"]) == len(exercises(assignment)) >= 12
     assert len([cell for cell in cells if cell.cell_type == "markdown"]) >= 2
 

@@ -116,8 +116,8 @@ def show_decoding():
 reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""), then=show_decoding)
 
 # %% [markdown]
-# Compare the two columns of bytes and decoding. Bytes are not nothing, for somebody has to unpack them, but many times
-# the bytes do not take many times as long, and a quarter of the pixels saves most of the time. So a worker's rate in
+# Compare the two columns of bytes and decoding. Bytes do count, since they have to be unpacked. But many times the
+# bytes do not take many times as long, and a quarter of the pixels saves most of the time. So a worker's rate in
 # bytes a second says next to nothing on its own: these files differ several times in it, on one core. Speak of **images
 # a second, of so many pixels**.
 #
@@ -245,7 +245,7 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
 #
 # ## Read a run without fooling yourself
 #
-# Batches do not drip, they come in **bursts**: workers that start together finish together. Below, four simulated workers
+# Batches do not come evenly, they come in **bursts**: workers that start together finish together. Below, four simulated workers
 # take 120 ms for a batch and 400 ms to start; the accelerator needs 5 ms. In the long run that is a batch every 30 ms.
 
 # %%
@@ -396,7 +396,7 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
 
 # %% [markdown]
 # The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Only what is left after
-# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` is a hint, not a verdict.
+# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` may mean starvation, but does not prove it.
 #
 # Move the controls. When do the two bars agree? Look at `steps in flight` of 1: a loop that waits for each step, as
 # one with `loss.item()` does. And find a setting in which the loop waits and the accelerator hardly ever does.

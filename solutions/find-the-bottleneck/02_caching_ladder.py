@@ -166,7 +166,7 @@ check(added(Q_("4 / s"), Q_("5 / s")), Q_("50 ms"), what="what a part adds betwe
 })
 check(added(Q_("5 / s"), Q_("4.9 / s")), Q_("0 ms"), what="what a part adds that seems to save time", mistakes={
     "A part cannot make batches come sooner: a negative difference is noise.": Q_(1000 / 5 - 1000 / 4.9, "ms"),
-    "Noise with its sign turned round is still noise.": Q_(1000 / 4.9 - 1000 / 5, "ms"),
+    "A negative difference is noise, also with its sign changed.": Q_(1000 / 4.9 - 1000 / 5, "ms"),
 })
 ### BEGIN HIDDEN TESTS
 article_read = Q_(1000 / 0.89 - 1000 / 1.72, "ms")
@@ -240,7 +240,7 @@ def show_parts():
 reveal("ladder-culprit", then=show_parts)
 
 # %% [markdown]
-# So read a ladder with two thoughts. **It finds what starves the accelerator, climbing from the source: each
+# Keep two things in mind when you read a ladder. **It finds what starves the accelerator, climbing from the source: each
 # difference is what you gain once everything before it is mended.** And the part next to the accelerator hides some
 # of its cost behind it: parts on the same workers add up, while the accelerator overlaps with them. Where two CPU
 # parts are near each other, solve for what they cost before you choose one. You do that below.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 3. Pull the levers
 #
-# The ladder of the last notebook names the part that starves the accelerator. A name is not a cure: there are some twenty
-# things to change, and most of them do nothing for *your* pipeline. **Which lever do you pull, how do you know that it is the
+# The ladder of the last notebook names the part that starves the accelerator. That does not say what to do: there are
+# some twenty things to change, and most of them do nothing for *your* pipeline. **Which lever do you pull, how do you know that it is the
 # one, and what does it uncover?**
 #
 # In about 20 minutes you will
@@ -82,7 +82,7 @@ def show_levers():
 reveal("slow-samples", then=show_levers)
 
 # %% [markdown]
-# Is a simulation to be believed? Here is the real thing: two threads that decode real images, and at every hundredth sample fall
+# Does the simulation match a real run? Here is one: two threads that decode real images, and at every hundredth sample fall
 # asleep for 0.4 s. It takes about ten seconds. Your threads do not take the simulation's 13.25 ms, and their slow samples come in
 # even steps instead of by chance, so look at the order of the two rather than at their digits.
 
@@ -150,7 +150,7 @@ check(late_batches(64, 0.0), 0.0, what="the share of late batches without slow s
 # ## All the levers
 #
 # One list for each part of the pipeline, as the ladder names them; `diagnose(...)` picks its advice from here. Each says how to
-# tell that this is the one, what to change, and why it works. Open a few; nobody learns them by heart.
+# tell that this is the one, what to change, and why it works. Open a few; you need not learn them by heart.
 
 # %%
 def folded(part):

@@ -46,7 +46,7 @@ show.table(["framework", "precision", "measured", "walkthrough over that", "sour
 # %% [markdown]
 # Nobody comes near. Even the fastest, MXNet, is at less than a sixth of 21,800. But see also how far the *measured* rates
 # lie apart: the same chip, the same model and the same precision, and the fastest does more than twice what the slowest does. A rate
-# without its software is half a figure.
+# says little unless its software is named.
 #
 # ## Predict
 #
@@ -118,7 +118,7 @@ reveal("largest-factor", max(divided, key=divided.get), then=show_chain)
 # a model may not.
 #
 # And the last factor is below one. The overhead made the walkthrough *slower* than its other assumptions do, so it hid part
-# of their error. Two wrongs that pull in opposite directions look like a smaller wrong.
+# of their error. Two errors in opposite directions look like one smaller error.
 #
 # ## The order changes the factors
 #
@@ -463,7 +463,7 @@ reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows)
 # too little where it carries a figure from an older machine to a newer one (eight A100s from what eight V100s lose to each other, an H100
 # from an A100), as if the software around them had stood still.
 #
-# The worst row is in the table on purpose: a table without its worst row is an advertisement. The full list, what each row rests on and
+# The worst row is in the table on purpose, so that the table does not promise too much. The full list, what each row rests on and
 # which published figures could test nothing and why, is printed by `python -m benchmarks.validation` in the repository.
 #
 # What does an error of that size mean? The model can tell a starved GPU from a fed one, since that is a matter of

@@ -227,7 +227,7 @@ check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"), what=
     "That is the demand at the ceiling, which nobody can serve here.": Q_("9 GB/s"),
     "That is what the drive could do; nobody asks it to.": Q_("7 GB/s"),
     "These flows are in series: the same bytes pass all three, so rates do not add.": Q_("19 GB/s"),
-    "A mean hides the narrowest place.": Q_("6.3333 GB/s"),
+    "That is the mean of the three: the slowest one decides.": Q_("6.3333 GB/s"),
 })
 ### BEGIN HIDDEN TESTS
 check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="the rate behind eight workers")

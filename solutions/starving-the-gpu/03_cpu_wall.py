@@ -248,7 +248,7 @@ table(["one worker", "rate", "images per second"], [
 # ## Take away
 #
 # - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
-# - Adding the times is right only when nothing overlaps, and tempting at all other times.
+# - Adding the times is right only when nothing overlaps.
 # - A tie is not a bottleneck.
 # - Utilisation here is not what `nvidia-smi` calls by that name.
 #

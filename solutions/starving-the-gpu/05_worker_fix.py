@@ -277,6 +277,6 @@ reveal("worker-fix", then=lambda: table(["assumptions", "GPU step", "workers at 
 # - Workers needed: $n \ge b S / (w\, g(b))$. Round up, once, at the end.
 # - Behind each wall stands the next: drive, cores, link. Ask again what binds after every fix.
 # - Measured workers scale less than linearly, and past the physical cores hardly at all.
-# - An answer without its assumptions is not an answer.
+# - Always give an answer together with its assumptions.
 #
 # **Next:** everything together, on your own. [Notebook 6](06_your_turn.ipynb).

@@ -228,7 +228,7 @@ check(medical_workers(1024, Q_("500 KB")), 65, what="the number of workers for 1
 say(workers_needed(medical, batch_size=256))
 
 # %% [markdown]
-# So: no. Not by a little, and not for one reason. The honest answer to "how many workers?" is sometimes "none would do".
+# So it is not feasible, by far and for several reasons. Sometimes no number of workers is enough.
 #
 # ### Exercise 6.5: the narrowest place (3 points)
 #
@@ -339,7 +339,7 @@ def show_dali():
 reveal("dali", CALLED[dali.solve().binding], then=show_dali)
 
 # %% [markdown]
-# 100 %, in every row of the walkthrough's table, because its DALI is free. But nothing is. Decoding on the GPU takes **GPU
+# 100 %, in every row of the walkthrough's table, because its DALI is free. In reality decoding on the GPU takes **GPU
 # time**, and two stages on one resource *add*. torchvision's GPU decoder was measured at 127.65 ms for a batch of 1000
 # images on an A100 (pytorch/vision, pull request 8496), that is 0.128 ms an image. And the drive is still there.
 
@@ -356,9 +356,9 @@ table(["DALI", "step", "throughput", "binds", "GPU busy", "GPU training"], [
 
 # %% [markdown]
 # Two things to see. At this batch, with a real drive, the "free" DALI does not reach 100 %: the drive holds it at half of that. And with its
-# GPU time charged, the GPU is *busy* all the time and *training* about a fifth of it; `nvidia-smi` would be delighted.
-# The rate is still higher than behind the eight workers we began with, so it may be worth it, but it is a trade and not a
-# gift. In the training phase, where the model's own step is three times as long, decoding takes a smaller share: try it.
+# GPU time charged, the GPU is *busy* all the time and *training* about a fifth of it; `nvidia-smi` would call it fully busy.
+# The rate is still higher than behind the eight workers we began with, so it may be worth it, but it is not
+# free. In the training phase, where the model's own step is three times as long, decoding takes a smaller share: try it.
 
 # %%
 explore(on_gpu.but(storage=Q_("7 GB/s")), after="dali", phase=["forward", "training"], batch_size=[64, 128, 256, 512],
@@ -474,7 +474,7 @@ float(3 - 3 * len(missing) / len(asked))
 # %% [markdown]
 # ## How well do you know what you know?
 #
-# Being right is one thing. Knowing *when* you are right is another, and it is the one you can train.
+# It helps to know *when* you are right, and you can train that.
 
 # %%
 scorecard()
@@ -483,7 +483,7 @@ scorecard()
 # ## Take away
 #
 # - Name the phase. Forward and training give opposite verdicts on the same pipeline.
-# - A count of workers is not a plan until cores, drive and link agree.
+# - Before you plan for a number of workers, check the cores, the drive and the link.
 # - Moving work to the GPU costs GPU time: busy is not the same as training.
 # - Check every resource, every time, with your own figures.
 #

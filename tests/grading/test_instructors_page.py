@@ -1,4 +1,4 @@
-"""Every command of the README's instructors' page, in its order: from a download to tables to import."""
+"""Every command of the instructors' page, in its order: from a download to tables to import."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from tests.grading.a_round import Round
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(900)]
 ASSIGNMENT = "starving-the-gpu"
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")
 # What brings the repository and its programs here: tests/test_launch.py tries the targets of make.
 BEFORE = ("git clone", "sudo apt-get", "make ")
 
 
 def commands() -> list[str]:
     """The lines of the page's first block, without what they say."""
-    page = README.split("## For instructors")[1]
-    block = re.search(r"(?:^    .*\n|^\n)+", page[page.index("    git clone") :], re.MULTILINE).group()
+    block = re.search(r"```bash\n(git clone.*?)```", PAGE, re.DOTALL).group(1)
     return [line.split("  #")[0].strip() for line in block.splitlines() if line.strip()]
 
 
@@ -116,8 +115,7 @@ def test_every_option_that_the_page_names_exists():
         text=True,
         check=True,
     ).stdout
-    page = README.split("## For instructors")[1].split("## For maintainers")[0]
-    for option in set(re.findall(r"(--[a-z]+)(?==|\b)", page)) - {"--force", "--exporter", "--to"}:
+    for option in set(re.findall(r"(--[a-z]+)(?==|\b)", PAGE)) - {"--force", "--exporter", "--to"}:
         assert option in helped, option
     for trait in ("IsolatedExecute.timeout", "IsolatedExecute.deadline", "IsolatedExecute.unsafe"):
         assert trait in helped

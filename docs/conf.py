@@ -1,0 +1,119 @@
+"""The site: Sphinx with MyST-NB. `make docs` builds it into docs/_build/html.
+
+The learners' notebooks are copied from labs/ and run while the site is built, so that a page shows what a
+learner sees. The instructor's notebooks, with answers and hidden tests, are never copied.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+from sphinx.application import Sphinx
+
+import starvelab
+
+DOCS = Path(__file__).resolve().parent
+REPOSITORY = DOCS.parent
+
+project = "starvelab"
+author = "starvelab contributors"
+copyright = "starvelab contributors, Apache-2.0"  # noqa: A001 (Sphinx calls it so)
+version = release = starvelab.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build", "_generated", "**/.ipynb_checkpoints"]
+
+# --- text -----------------------------------------------------------------------------------------
+myst_enable_extensions = ["deflist", "dollarmath", "html_image"]
+myst_heading_anchors = 3  # the same anchors that GitHub makes, so that links work in both places
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say more: the dimension and the shape
+
+
+def setup(app: Sphinx) -> None:
+    """Write assumptions by their name, and not as the table that they print as."""
+
+    def named(*told: object) -> tuple[str | None, str | None]:
+        signature, returned = told[-2:]
+        for assumptions in (starvelab.TUTORIAL, starvelab.PUBLISHED):
+            signature = signature and signature.replace(repr(assumptions), assumptions.name)
+        return signature, returned
+
+    app.connect("autodoc-process-signature", named)
+
+
+# --- the learners' notebooks ----------------------------------------------------------------------
+nb_execution_mode = "cache"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True  # so that no predictions.json is left beside a notebook
+# Live notebooks measure the machine that builds the site; here nothing is worth measuring.
+os.environ["STARVELAB_CLOCK"] = "simulated"
+os.environ.setdefault("STARVELAB_CACHE", str(Path(tempfile.gettempdir()) / "starvelab-docs"))
+os.environ["MPLBACKEND"] = "agg"
+# A traceback may begin inside a docstring, and then it cannot be colored as Python.
+suppress_warnings = ["misc.highlighting_failure"]
+
+PREVIEW = (
+    "*This page shows the student's notebook as it opens: nothing is predicted and nothing is answered yet, "
+    "so the answers stay hidden and the exercises show errors. Boxes and sliders work in JupyterLab only: "
+    "[open the lab]({to}).*"
+)
+
+# A hidden cell: it shows widgets without a kernel behind them. It names the state of the package as well, so
+# that the cache runs a notebook again when what it imports has changed.
+FILES = sorted(path for path in REPOSITORY.glob("starvelab/**/*.*") if path.suffix != ".pyc")
+STATE = hashlib.sha256(b"".join(path.read_bytes() for path in FILES)).hexdigest()[:12]
+STILL = f"import sys\nsys.path.insert(0, {str(DOCS)!r})\nimport static_widgets  # starvelab {STATE}"
+
+
+def copy_student_notebooks() -> None:
+    """Copy labs/ to docs/learners/, and mark the cells that may fail: exercises that nobody has answered."""
+    for source in sorted(REPOSITORY.glob("labs/*/*.ipynb")):
+        notebook = nbformat.read(source, as_version=4)
+        for cell in notebook.cells:
+            told = cell.metadata.get("nbgrader", {})
+            if cell.cell_type == "code" and (told.get("grade") or told.get("solution")):
+                cell.metadata.setdefault("tags", []).append("raises-exception")
+        to = "../../learners.md#what-you-need"
+        note = nbformat.v4.new_markdown_cell(PREVIEW.format(to=to), id="preview")
+        still = nbformat.v4.new_code_cell(STILL, id="still", metadata={"tags": ["remove-cell"]})
+        notebook.cells[1:1] = [note, still]
+        target = DOCS / "learners" / source.parent.name / source.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = nbformat.writes(notebook)
+        if not target.is_file() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+
+
+shutil.rmtree(DOCS / "learners", ignore_errors=True)
+copy_student_notebooks()
+
+# --- the pages ------------------------------------------------------------------------------------
+html_theme = "furo"
+html_title = "starvelab"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "source_repository": "https://github.com/starvelab/starvelab/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+
+# --- links (make docs-links) ----------------------------------------------------------------------
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_workers = 4
+linkcheck_ignore = [r"https://mybinder\.org/v2/.*"]  # opening it would start a machine

@@ -1,0 +1,200 @@
+"""The documents are right: examples run, links lead somewhere, tables and lists agree with their sources."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.assignments import EXPECTED, REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+# docs/learners/ holds what a build has copied from labs/.
+PAGES = sorted(DOCS.glob("*.md"))
+FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+DOCUMENTS = [*FRONT, *PAGES]
+each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def text_of(path: Path) -> str:
+    """The text of a document, with the text of what it includes."""
+
+    def included(match: re.Match[str]) -> str:
+        return (path.parent / match[1]).read_text(encoding="utf-8")
+
+    return re.sub(r"```{include} (\S+)\n.*?```", included, path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^( *)```.*?^\1```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def build():
+    """docs/build.py as a module."""
+    spec = importlib.util.spec_from_file_location("docs_build", DOCS / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- what is generated -----------------------------------------------------------------------------------
+
+
+def test_the_generated_parts_are_what_their_sources_give(build, capsys):
+    assert build.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_a_stale_part_is_named_and_written_anew(build, tmp_path, monkeypatch, capsys):
+    for page in build.PAGES.values():
+        (tmp_path / page).write_text((DOCS / page).read_text(encoding="utf-8"), encoding="utf-8")
+    page = tmp_path / "how-right.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("16620 img/s", "16621 img/s"), encoding="utf-8")
+    monkeypatch.setattr(build, "DOCS", tmp_path)
+    assert build.main(["--check"]) == 1
+    assert capsys.readouterr().out == (
+        "docs/how-right.md: the part 'how-right' is stale\n"
+        "Restore it with: python docs/build.py (or: make build)\n"
+    )
+    assert build.main([]) == 0
+    assert page.read_text(encoding="utf-8") == (DOCS / "how-right.md").read_text(encoding="utf-8")
+
+
+def test_a_page_without_a_place_for_its_part_is_refused(build):
+    with pytest.raises(ValueError, match="A page with the part 'layers' needs the lines <!-- begin layers"):
+        build.with_part("# Architecture\n", "layers", "text")
+
+
+def test_the_readme_quotes_the_errors_of_the_table(build):
+    page = build.how_right().splitlines()[-1]
+    rows, median, worst = re.match(r"(\d+) rows.*median error ([\d.]+) %.*worst ([\d.]+) %", page).groups()
+    said = " ".join(README.split())
+    assert f"the median error is {median} % over {rows} published measurements" in said
+    assert f"the largest is {worst} %" in said
+
+
+# --- examples, commands, names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/package.md"])
+def test_each_example_prints_what_the_document_shows(name):
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(>>>.*?)```", text, flags=re.DOTALL)
+    assert blocks, f"{name} has no example"
+    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name, name, 0)
+    result = doctest.DocTestRunner().run(example)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@each_document
+def test_each_make_target_that_is_named_exists(path):
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"(?:`|^ *)make ([a-z-]+)", text_of(path), flags=re.MULTILINE)):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+@each_document
+def test_each_path_that_is_named_exists(path):
+    folders = "benchmarks|binder|docs|labs|solutions|starvelab|tests"
+    for name in set(re.findall(rf"`((?:{folders})/[a-z][\w./-]*)`", text_of(path))):
+        if "_build" not in name and not re.search(r"[A-Z]{3}|NN_", name):  # a name to be filled in
+            assert (REPOSITORY / name).exists(), name
+
+
+def test_each_file_and_each_function_of_the_walks_exists():
+    walks = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## One solve")[1]
+    sources = {path: path.read_text(encoding="utf-8") for path in (REPOSITORY / "starvelab").rglob("*.py")}
+    defined = set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+) = ", "\n".join(sources.values()), re.MULTILINE))
+    names = {name for pair in defined for name in pair if name}
+    for named in set(re.findall(r"`([\w./]+)`", walks)):
+        if named.endswith(".py"):
+            assert any(path.as_posix().endswith(f"/{named}") for path in sources), named
+        elif re.search(r"_|[a-z][A-Z]", named) and "/" not in named and not named.startswith("Models."):
+            assert named.rpartition(".")[2] in names, named
+
+
+def test_the_readme_fits_on_two_screens():
+    assert len(README.splitlines()) <= 120
+
+
+def test_each_notebook_has_a_row_in_the_readme_and_a_page():
+    learners = (DOCS / "learners.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^learners/([\w-]+)/(\w+)$", learners, flags=re.MULTILINE)
+    assert listed == [(assignment, name) for assignment, names in EXPECTED.items() for name in names]
+    for _, name in listed:
+        assert f"| {name} |" in README, name
+
+
+# --- links -----------------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#{1,6} (.+)$", without_code(text_of(path)), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@each_document
+def test_each_link_within_the_repository_leads_somewhere(path):
+    links = re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", without_code(path.read_text(encoding="utf-8")))
+    for link in links:
+        if re.match(r"https?:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), f"{path.name} links to {link}, and there is no such file"
+        if anchor:
+            assert anchor in anchors(target), f"{path.name} links to {link}, and there is no such heading"
+
+
+def test_each_page_is_in_a_table_of_contents_of_the_site():
+    blocks = [
+        (path, block)
+        for path in PAGES
+        for block in re.findall(r"```{toctree}\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    ]
+    listed = {line for _, block in blocks for line in block.splitlines() if line and not line.startswith(":")}
+    pages = {path.stem for path in PAGES} - {"index"}
+    assert {one for one in listed if "/" not in one} == pages
+
+
+@each_document
+def test_each_picture_has_a_description_and_is_small(path):
+    for words, name in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        if name.startswith("https:"):
+            continue
+        assert len(words.split()) >= 5, name
+        assert (path.parent / name).stat().st_size < 150_000, name
+
+
+# --- the results of the benchmarks -----------------------------------------------------------------------
+
+
+def test_a_benchmark_keeps_its_result_where_it_is_asked_to_and_the_other_rows_stay(tmp_path, monkeypatch):
+    from benchmarks import results
+
+    file = tmp_path / "results.json"
+    monkeypatch.delenv(results.SAVE, raising=False)
+    results.save("a", "what a is", "1 s", path=file)
+    assert not file.exists()
+    monkeypatch.setenv(results.SAVE, "1")
+    results.save("a", "what a is", "1 s", path=file)
+    results.save("b", "what b is", "2 s", "4 s", "2 times", path=file)
+    results.save("a", "what a is", "3 s", path=file)
+    rows = results.read(file)
+    assert list(rows) == ["a", "b"]
+    assert (rows["a"]["starvelab"], rows["b"]["ratio"]) == ("3 s", "2 times")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.2312, "0.231"), (10_123, "10,100"), (21_300_000, "21 million"), (34.06, "34.1")]
+)
+def test_a_result_is_written_without_exponent(value, written):
+    from benchmarks import results
+
+    assert results.number(value) == written
