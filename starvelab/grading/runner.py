@@ -42,7 +42,7 @@ class Notebook:
         self.channel = channel
         self.shell = Shell.instance()
         self.callbacks: list[Callable[..., Any]] = []
-        self.theirs: set[str] = set()
+        self.theirs: dict[str, object] = {}  # names of the student's that the checks have, and their values
         self.mistakes: list[str] = []
         sys.addaudithook(self._hear)
 
@@ -64,7 +64,7 @@ class Notebook:
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked."""
-        tasks = (self.run, self.bind, self.look, self.call, self.read, self.write)
+        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write)
         return {task.__name__: task for task in tasks}[message["do"]](message)
 
     # --- cells ----------------------------------------------------------------------------------------
@@ -83,8 +83,10 @@ class Notebook:
 
     def bind(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Give names of the student to the checks: values as they are, functions as `Remote`."""
-        for name in self.theirs:
-            self.shell.user_ns.pop(name, None)
+        for name, value in self.theirs.items():
+            # A check may have given the name another value, which is its own.
+            if self.shell.user_ns.get(name) is value:
+                self.shell.user_ns.pop(name, None)
         self.theirs.clear()
         for name, found in message["names"].items():
             if found["kind"] == "function":
@@ -98,8 +100,14 @@ class Notebook:
                 self.shell.user_ns[name] = Unreadable(str(found["why"])[:WORDS])
             else:
                 continue
-            self.theirs.add(name)
+            self.theirs[name] = self.shell.user_ns[name]
         return {}
+
+    def names(self, message: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Names that mean something here, but for those that were bound for the student."""
+        known = self.shell.user_ns.items()
+        here = {name for name, value in known if self.theirs.get(name, self) is not value}
+        return {"names": sorted(here | set(dir(builtins)))}
 
     # --- what the checks ask of the student's side ----------------------------------------------------
 
