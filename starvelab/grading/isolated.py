@@ -10,7 +10,7 @@ import atexit
 import base64
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -26,12 +26,14 @@ from traitlets import Bool, Float, Integer, List, Unicode
 from ..errors import StarvelabError
 from . import bubblewrap, environment  # noqa: F401 (gives nbgrader its `setenv`)
 from .channel import ChannelError
-from .mending import REFUSED
+from .handin import PREDICTIONS, shown
+from .mending import REFUSED, add_remarks
 from .process import IMPORTS, Runner, scratch
 from .reference import Reference, is_test, name_of, read_reference
 from .scoring import scored
+from .structure import Remark
 
-PREDICTIONS = "predictions.json"
+MAX_PREDICTIONS = 1_000_000  # bytes
 MOST_OUTPUTS = 1000
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
@@ -77,7 +79,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             return nb, resources
         sandboxed = self._sandboxed()
         folder = Path(resources["metadata"]["path"])
-        files = self._files_of(folder, self._submitted(resources))
+        files, remarks = self._files_of(folder, self._submitted(resources))
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
         reference = Reference(read_reference(course, told["assignment"], told["notebook"]), nb.cells)
         locked = {name: content for name, content in files.items() if name == PREDICTIONS}
@@ -87,6 +89,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             scratch(False) as ours,
             student.notebook(theirs, files),
         ):
+            add_remarks(nb, runners.unsaid(remarks))
             run = _Run(self, nb, checks, student, reference, lambda: checks.notebook(ours, locked))
             run.all_cells()
         mode = "sandboxed" if sandboxed else "unsafe"
@@ -106,23 +109,33 @@ class IsolatedExecute(NbGraderPreprocessor):
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
         return Path(course.format_path(course.submitted_directory, told["student"], told["assignment"]))
 
-    def _files_of(self, folder: Path, submitted: Path) -> dict[str, str]:
-        """What the student handed in beside the notebooks, in base64: files only, and no links to others."""
-        found, left = {}, self.most_bytes
+    def _files_of(self, folder: Path, submitted: Path) -> tuple[dict[str, str], list[Remark]]:
+        """What was submitted beside the notebooks, in base64, and what is said of files that are left out."""
+        sizes, remarks = {}, []
         for path in sorted(folder.rglob("*")):
             inner = path.relative_to(folder)
             # nbgrader has copied what a link points to, be it a secret of the instructor.
             if _is_linked(folder, inner) or _is_linked(submitted, inner):
-                self.log.warning("%s is left out: it is a link", inner)
+                remarks.append(Remark(f"`{shown(str(inner))}` is a link, and was left out.", person=True))
+            elif path.is_file() and path.suffix not in (".ipynb", ".py") and inner.parts[0][0] != ".":
+                sizes[inner.as_posix()] = path.stat().st_size
+        found: dict[str, str] = {}
+        left, left_out = self.most_bytes, []
+        # Predictions come first, so that no other file takes their place; then small files, so that most fit.
+        for name, size in sorted(sizes.items(), key=lambda one: (one[0] != PREDICTIONS, one[1], one[0])):
+            if size > (MAX_PREDICTIONS if name == PREDICTIONS else left):
+                left_out.append(f"`{shown(name)}`")
                 continue
-            if not path.is_file() or path.suffix in (".ipynb", ".py") or inner.parts[0].startswith("."):
-                continue
-            left -= path.stat().st_size
-            if left < 0:
-                self.log.warning("%s is left out: there are more than %s bytes", inner, self.most_bytes)
-                break
-            found[inner.as_posix()] = base64.b64encode(path.read_bytes()).decode()
-        return found
+            left -= size
+            found[name] = base64.b64encode((folder / name).read_bytes()).decode()
+        if left_out:
+            names = ", ".join(left_out[:10]) + (f" and {len(left_out) - 10} more" if left_out[10:] else "")
+            rule = (
+                f"The files beside the notebooks may have {self.most_bytes / 1e6:g} MB in all, "
+                f"and `{PREDICTIONS}` {MAX_PREDICTIONS / 1e6:g} MB."
+            )
+            remarks.append(Remark(f"{rule} These were left out: {names}.", person=True))
+        return found, remarks
 
 
 class Runners:
@@ -133,6 +146,7 @@ class Runners:
         self.student: Runner | None = None
         self.whose: Any = None
         self.used = 0.0  # seconds that the student's code has taken so far
+        self.said: set[str] = set()  # remarks that another notebook of the submission bears
 
     @contextmanager
     def of_submission(
@@ -156,6 +170,13 @@ class Runners:
         if self.student is not None:
             self.student.end()
         self.student, self.whose, self.used = None, None, 0.0
+        self.said.clear()
+
+    def unsaid(self, remarks: Iterable[Remark]) -> list[Remark]:
+        """Those remarks that no notebook of the submission bears yet."""
+        found = [one for one in remarks if one.text not in self.said]
+        self.said |= {one.text for one in found}
+        return found
 
     def end(self) -> None:
         """End all of them."""
@@ -244,7 +265,7 @@ class _Run:
         names = {each: _told(self._ask_student({"do": "look", "name": each})) for each in wanted}
         self._ask_checks({"do": "bind", "names": names})
         if is_test(cell):
-            reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": 1_000_000})
+            reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
             self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
         self.done.append(name)
         return self._ask_checks({"do": "run", "source": cell.source})

@@ -50,12 +50,19 @@ class MendStructure(NbGraderPreprocessor):
             remarks.append(reason)
         else:
             remarks += more + mend(nb, truth)
-        nb.metadata[REMARKS] = [[one.text, one.person] for one in remarks]
-        if remarks:
-            lines = "\n".join(f"- {one.text}" for one in remarks)
-            note = f"**About what you handed in**\n\n{lines}"
-            nb.cells.insert(0, new_markdown_cell(note, id=NOTE))
+        nb.metadata[REMARKS] = []
+        add_remarks(nb, remarks)
         return nb, resources
+
+
+def add_remarks(nb: NotebookNode, remarks: Sequence[Remark]) -> None:
+    """Say something about a submission: on top of its page, and in the metadata that become its record."""
+    if not remarks:
+        return
+    nb.metadata[REMARKS] = [*nb.metadata.get(REMARKS, []), *([one.text, one.person] for one in remarks)]
+    if not nb.cells or nb.cells[0].id != NOTE:
+        nb.cells.insert(0, new_markdown_cell("**About what you handed in**\n", id=NOTE))
+    nb.cells[0].source += "".join(f"\n- {one.text}" for one in remarks)
 
 
 def truth_of(

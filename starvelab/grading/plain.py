@@ -18,7 +18,8 @@ import base64
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, MappingView
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
@@ -39,6 +40,8 @@ NAME = re.compile(r"[A-Za-z_]\w{0,60}")
 DTYPE = re.compile(r"[<>|][?bhilqBHILQefdFD]")
 MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)  # of a quantity
 TAG = "!"
+# These cross as lists: what a check may do with a list it could not do with them.
+AS_LISTS = (Iterator, MappingView, range, deque)
 
 
 class NotPlainError(StarvelabError, TypeError):
@@ -100,6 +103,9 @@ class Encoder:
             kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
             values = [self.encode(each, down) for each in value]
             return values if kind is list else {TAG: kind.__name__, "values": values}
+        if isinstance(value, AS_LISTS) and not callable(value):
+            # Counted one by one: it may be endless.
+            return [self.encode(each, down) for each in value]
         if (figure := described(value)) is not None:
             return self.encode(figure, down)
         if self.refer is not None:

@@ -13,8 +13,9 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,12 @@ class Notebook:
         if message["name"] not in self.shell.user_ns:
             return {"kind": "missing"}
         value = self.shell.user_ns[message["name"]]
+        if isinstance(value, Iterator):
+            # To look at it must not use it up: the next check looks again.
+            self.shell.user_ns[message["name"]], value = tee(value)
         try:
-            return {"kind": "value", "value": Encoder().encode(value)}
+            with time_limit(message.get("seconds")):
+                return {"kind": "value", "value": Encoder().encode(value)}
         except Exception as error:
             return {"kind": "function"} if callable(value) else {"kind": "other", "why": str(error)[:WORDS]}
 
@@ -138,16 +143,15 @@ class Notebook:
             args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
             with time_limit(message.get("seconds")):
                 result = self.shell.user_ns[message["name"]](*args, **more)
+                # A generator runs, and may fail, only now.
+                return {"value": Encoder().encode(result)}
+        except NotPlainError as error:
+            return {"strange": str(error)[:WORDS]}
         # SystemExit is an answer like any other error.
         except BaseException as error:
             if isinstance(error, ChannelError):
                 raise
             return {"error": self.described(error)}
-        try:
-            return {"value": Encoder().encode(result)}
-        except Exception as error:
-            why = error if isinstance(error, NotPlainError) else type(error).__name__
-            return {"strange": f"{why}"[:WORDS]}
 
     def described(self, error: BaseException) -> dict[str, Any]:
         """An error as text: its type, its message, and how IPython shows where it happened."""
