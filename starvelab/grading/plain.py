@@ -10,6 +10,7 @@ A value arrives as it was sent, of the same type, or it is refused with the reas
 - Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
 - A subclass arrives as the plain type that it is a kind of: an IntEnum as int, a namedtuple as tuple, a
   numpy.matrix as array, a text of NumPy as str, an OrderedDict as dict.
+- What gives values one by one arrives as the list of them: an iterator, a range, a deque, the keys of a dict.
 """
 
 from __future__ import annotations

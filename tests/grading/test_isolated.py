@@ -63,6 +63,14 @@ def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
     assert points(nb)["value"] == 1
 
 
+def test_an_error_that_ends_a_loop_ends_no_loop_of_a_check(tmp_path):
+    answer = "def double(x): raise StopIteration"
+    source = "assert all(map(lambda n: double(n) == 2 * n, range(3)))"
+    nb = execute(notebook(answer, each=(1, source)), tmp_path)
+    assert points(nb) == {"each": 0}
+    assert "StopIteration" in printed(nb, "each")
+
+
 def test_an_error_of_a_type_of_ones_own_keeps_its_name(tmp_path):
     source = "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42"
     nb = execute(notebook(source), tmp_path)
