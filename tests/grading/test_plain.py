@@ -230,7 +230,7 @@ def test_an_array_that_has_arrived_can_be_written_to(across):
     ],
 )
 def test_what_gives_values_one_by_one_crosses_as_a_list(value, items):
-    found = across(value)
+    found = out_of_a_sandbox(value)
     assert found == items
     assert type(found) is type(items)
 
