@@ -93,7 +93,11 @@ class IsolatedExecute(NbGraderPreprocessor):
             run = _Run(self, nb, checks, student, reference, lambda: checks.notebook(ours, locked))
             run.all_cells()
         mode = "sandboxed" if sandboxed else "unsafe"
-        nb.metadata["starvelab_graded"] = record | {"mode": mode, "mistakes": run.mistakes}
+        nb.metadata["starvelab_graded"] = record | {
+            "mode": mode,
+            "mistakes": run.mistakes,
+            "out_of_time": run.out_of_time,
+        }
         return nb, resources
 
     def _sandboxed(self) -> bool:
@@ -209,6 +213,7 @@ class _Run:
         self.mistakes: dict[str, list[str]] = {}
         self.done: list[str] = []  # locked cells that the checks' side has run
         self.ended = ""
+        self.out_of_time = False  # whether it might have got further alone
 
     def all_cells(self) -> None:
         """Run them in the student's order; on the side of the checks, locked ones in the instructor's."""
@@ -293,13 +298,15 @@ class _Run:
             self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
         if not self.ended:
             seconds = min(self.settings.timeout, left)
-            begun = time.monotonic()
+            begun = self.student.clock()
             try:
                 return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
             finally:
-                runners.used += time.monotonic() - begun
+                took = self.student.clock() - begun
+                runners.used += took
+                self.out_of_time |= took >= seconds and self.student.clock.starved
         what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
         return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
 
