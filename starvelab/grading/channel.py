@@ -10,6 +10,7 @@ import os
 import select
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import StarvelabError
@@ -41,10 +42,12 @@ class Channel:
     ----------
     source, sink : int
         File descriptors to read from and to write to.
+    clock : callable
+        Tells the seconds by which the other end may be late. It may stand still for a while.
     """
 
-    def __init__(self, source: int, sink: int) -> None:
-        self.source, self.sink = source, sink
+    def __init__(self, source: int, sink: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.source, self.sink, self.clock = source, sink, clock
         for end in (source, sink):
             os.set_blocking(end, False)
 
@@ -60,7 +63,7 @@ class Channel:
         body = json.dumps(message).encode()
         if len(body) > LONGEST:
             raise UnreadableError(f"A message has at most {LONGEST} bytes, and this one has {len(body)}.")
-        data, deadline = memoryview(HEAD.pack(len(body)) + body), _deadline(seconds)
+        data, deadline = memoryview(HEAD.pack(len(body)) + body), self._deadline(seconds)
         while data:
             self._wait([], [self.sink], deadline)
             try:
@@ -77,7 +80,7 @@ class Channel:
         ------
         ChannelError
         """
-        deadline = _deadline(seconds)
+        deadline = self._deadline(seconds)
         (length,) = HEAD.unpack(self._read(HEAD.size, deadline))
         if length > LONGEST:
             raise UnreadableError(f"A message has at most {LONGEST} bytes, and this one announces {length}.")
@@ -105,15 +108,16 @@ class Channel:
         return b"".join(parts)
 
     def _wait(self, readable: list[int], writable: list[int], deadline: float | None) -> None:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not any(select.select(readable, writable, [], left)):
-            raise SilentError("Nothing came in time.")
+        left = None if deadline is None else max(0.0, deadline - self.clock())
+        while not any(select.select(readable, writable, [], left)):
+            left = max(0.0, deadline - self.clock())
+            if left == 0.0:
+                raise SilentError("Nothing came in time.")
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self.clock() + seconds
 
     def close(self) -> None:
         """Give both ends back."""
         for end in (self.source, self.sink):
             os.close(end)
-
-
-def _deadline(seconds: float | None) -> float | None:
-    return None if seconds is None else time.monotonic() + seconds

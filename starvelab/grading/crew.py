@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 import dask
 import psutil
-from distributed import Client, KilledWorker, LocalCluster, as_completed
+from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 from sqlalchemy.exc import SAWarning
 
 from ..errors import StarvelabError
@@ -123,28 +123,41 @@ def graded_by(client: Client, definition: Definition, hand_ins: Iterable[HandIn]
     coming = iter(hand_ins)
     # With each submission, and not once for all: a worker that took a dead one's place would lack it.
     packed = cloudpickle.dumps(definition)
-    students: dict[Any, str] = {}
+    sent: dict[Any, HandIn] = {}
 
-    def send(handed: HandIn) -> Any:
+    def send(handed: HandIn) -> Future:
         future = client.submit(_grade, handed, packed, pure=False)
-        students[future.key] = handed.student
+        sent[future.key] = handed
         return future
 
-    places = max(1, sum(client.nthreads().values())) * (1 + IN_STORE)
-    running = as_completed([send(one) for one in islice(coming, places)], loop=client.loop)
+    at_once = sum(client.nthreads().values())
+    running = as_completed(
+        [send(one) for one in islice(coming, max(1, at_once) * (1 + IN_STORE))], loop=client.loop
+    )
+    starved = []
     for future in running:
-        student = students.pop(future.key)
-        for handed in islice(coming, 1):
-            running.add(send(handed))
-        try:
-            yield future.result()
-        except KilledWorker as error:
-            yield Graded(
-                student, failed=f"The worker that graded it died, each time that it was tried: {error}"
-            )
-        # The others can still be graded.
-        except Exception as error:
-            yield Graded(student, failed=f"Its worker gave no answer: {type(error).__name__}: {error}")
+        handed = sent.pop(future.key)
+        for following in islice(coming, 1):
+            running.add(send(following))
+        graded = _result(future, handed.student)
+        if graded.out_of_time and at_once > 1:
+            starved.append(handed)
+        else:
+            yield graded
+    # What others kept from getting on is graded again when they are done, one submission after the other.
+    for handed in starved:
+        yield _result(send(handed), handed.student)
+
+
+def _result(future: Future, student: str) -> Graded:
+    try:
+        return future.result()
+    except KilledWorker as error:
+        why = f"The worker that graded it died, each time that it was tried: {error}"
+    # The others can still be graded.
+    except Exception as error:
+        why = f"Its worker gave no answer: {type(error).__name__}: {error}"
+    return Graded(student, failed=why)
 
 
 def _grade(handed: HandIn, packed: bytes) -> Graded:

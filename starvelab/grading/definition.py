@@ -21,6 +21,7 @@ from traitlets.config import Config
 from ..errors import StarvelabError
 from .fingerprint import fingerprint
 from .mending import truth_of
+from .reference import names_in_order, read_reference
 from .structure import TrueCell
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
@@ -73,7 +74,12 @@ class Definition:
                     f"The gradebook has no assignment {assignment!r}; it has: {known}. "
                     f"Release it first: nbgrader generate_assignment {assignment} --force"
                 ) from None
-            cells = {name: truth_of(book, name, assignment) for name in names}
+            cells = {
+                name: truth_of(
+                    book, name, assignment, names_in_order(read_reference(course, assignment, name))
+                )
+                for name in names
+            }
             kernels = {name: book.find_notebook(name, assignment).kernelspec for name in names}
             (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
         folder = Path(course.format_path(course.source_directory, ".", assignment))

@@ -155,7 +155,8 @@ class _Reader:
             folders[:] = sorted(name for name in folders if not _ignored(name))
             for name in [one for one in folders if os.path.islink(os.path.join(where, one))]:
                 self._link(inner / name)
-            for name in sorted(names):
+            # No file beside them, however large, takes the place of notebooks and predictions.
+            for name in sorted(names, key=lambda name: (not name.endswith((".ipynb", PREDICTIONS)), name)):
                 if not _ignored(name):
                     yield from self._file(Path(where) / name, inner / name)
 

@@ -6,16 +6,12 @@ between the two; how an answer is scored is `scoring`'s affair.
 
 from __future__ import annotations
 
-import ast
 import atexit
 import base64
-import builtins
 import os
-import symtable
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,17 +21,19 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
-from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
 from . import bubblewrap, environment  # noqa: F401 (gives nbgrader its `setenv`)
 from .channel import ChannelError
-from .mending import REFUSED
+from .handin import PREDICTIONS, shown
+from .mending import REFUSED, add_remarks
 from .process import IMPORTS, Runner, scratch
+from .reference import Reference, is_test, name_of, read_reference
 from .scoring import scored
+from .structure import Remark
 
-PREDICTIONS = "predictions.json"
+MAX_PREDICTIONS = 1_000_000  # bytes
 MOST_OUTPUTS = 1000
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
@@ -81,19 +79,25 @@ class IsolatedExecute(NbGraderPreprocessor):
             return nb, resources
         sandboxed = self._sandboxed()
         folder = Path(resources["metadata"]["path"])
-        files = self._files_of(folder, self._submitted(resources))
-        with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
-            for runner, safe, given in (
-                (checks, False, {PREDICTIONS: files.get(PREDICTIONS)}),
-                (student, sandboxed, files),
-            ):
-                place = stack.enter_context(scratch(safe))
-                kept = {name: content for name, content in given.items() if content is not None}
-                stack.enter_context(runner.notebook(place, kept))
-            run = _Run(self, nb, checks, student, self._answers(resources))
+        files, remarks = self._files_of(folder, self._submitted(resources))
+        told, course = resources["nbgrader"], CourseDirectory(parent=self)
+        reference = Reference(read_reference(course, told["assignment"], told["notebook"]), nb.cells)
+        locked = {name: content for name, content in files.items() if name == PREDICTIONS}
+        with (
+            runners.of_submission(self, resources, sandboxed) as (checks, student),
+            scratch(sandboxed) as theirs,
+            scratch(False) as ours,
+            student.notebook(theirs, files),
+        ):
+            add_remarks(nb, runners.unsaid(remarks))
+            run = _Run(self, nb, checks, student, reference, lambda: checks.notebook(ours, locked))
             run.all_cells()
         mode = "sandboxed" if sandboxed else "unsafe"
-        nb.metadata["starvelab_graded"] = record | {"mode": mode, "mistakes": run.mistakes}
+        nb.metadata["starvelab_graded"] = record | {
+            "mode": mode,
+            "mistakes": run.mistakes,
+            "out_of_time": run.out_of_time,
+        }
         return nb, resources
 
     def _sandboxed(self) -> bool:
@@ -109,39 +113,33 @@ class IsolatedExecute(NbGraderPreprocessor):
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
         return Path(course.format_path(course.submitted_directory, told["student"], told["assignment"]))
 
-    def _files_of(self, folder: Path, submitted: Path) -> dict[str, str]:
-        """What the student handed in beside the notebooks, in base64: files only, and no links to others."""
-        found, left = {}, self.most_bytes
+    def _files_of(self, folder: Path, submitted: Path) -> tuple[dict[str, str], list[Remark]]:
+        """What was submitted beside the notebooks, in base64, and what is said of files that are left out."""
+        sizes, remarks = {}, []
         for path in sorted(folder.rglob("*")):
             inner = path.relative_to(folder)
             # nbgrader has copied what a link points to, be it a secret of the instructor.
             if _is_linked(folder, inner) or _is_linked(submitted, inner):
-                self.log.warning("%s is left out: it is a link", inner)
+                remarks.append(Remark(f"`{shown(str(inner))}` is a link, and was left out.", person=True))
+            elif path.is_file() and path.suffix not in (".ipynb", ".py") and inner.parts[0][0] != ".":
+                sizes[inner.as_posix()] = path.stat().st_size
+        found: dict[str, str] = {}
+        left, left_out = self.most_bytes, []
+        # Predictions come first, so that no other file takes their place; then small files, so that most fit.
+        for name, size in sorted(sizes.items(), key=lambda one: (one[0] != PREDICTIONS, one[1], one[0])):
+            if size > (MAX_PREDICTIONS if name == PREDICTIONS else left):
+                left_out.append(f"`{shown(name)}`")
                 continue
-            if not path.is_file() or path.suffix in (".ipynb", ".py") or inner.parts[0].startswith("."):
-                continue
-            left -= path.stat().st_size
-            if left < 0:
-                self.log.warning("%s is left out: there are more than %s bytes", inner, self.most_bytes)
-                break
-            found[inner.as_posix()] = base64.b64encode(path.read_bytes()).decode()
-        return found
-
-    def _answers(self, resources: ResourcesDict) -> set[str]:
-        """Names that the instructor's own answers define: those that a student is to define."""
-        told, course = resources["nbgrader"], CourseDirectory(parent=self)
-        source = course.format_path(course.source_directory, ".", told["assignment"])
-        path = Path(source) / f"{told['notebook']}.ipynb"
-        if not path.is_file():
-            return set()  # then checks see the names that they use
-        return _answers_in(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _answers_in(path: Path, changed: int) -> set[str]:  # noqa: ARG001 (a file that changed is read again)
-    """Read once for a class, and not for each of its students."""
-    cells = nbformat.read(path, as_version=4).cells
-    return defined(cell.source for cell in cells if cell.cell_type == "code" and is_solution(cell))
+            left -= size
+            found[name] = base64.b64encode((folder / name).read_bytes()).decode()
+        if left_out:
+            names = ", ".join(left_out[:10]) + (f" and {len(left_out) - 10} more" if left_out[10:] else "")
+            rule = (
+                f"The files beside the notebooks may have {self.most_bytes / 1e6:g} MB in all, "
+                f"and `{PREDICTIONS}` {MAX_PREDICTIONS / 1e6:g} MB."
+            )
+            remarks.append(Remark(f"{rule} These were left out: {names}.", person=True))
+        return found, remarks
 
 
 class Runners:
@@ -152,6 +150,7 @@ class Runners:
         self.student: Runner | None = None
         self.whose: Any = None
         self.used = 0.0  # seconds that the student's code has taken so far
+        self.said: set[str] = set()  # remarks that another notebook of the submission bears
 
     @contextmanager
     def of_submission(
@@ -175,6 +174,13 @@ class Runners:
         if self.student is not None:
             self.student.end()
         self.student, self.whose, self.used = None, None, 0.0
+        self.said.clear()
+
+    def unsaid(self, remarks: Iterable[Remark]) -> list[Remark]:
+        """Those remarks that no notebook of the submission bears yet."""
+        found = [one for one in remarks if one.text not in self.said]
+        self.said |= {one.text for one in found}
+        return found
 
     def end(self) -> None:
         """End all of them."""
@@ -198,25 +204,30 @@ class _Run:
         nb: NotebookNode,
         checks: Runner,
         student: Runner,
-        answers: set[str],
+        reference: Reference,
+        begin_checks: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self.settings, self.cells = settings, [cell for cell in nb.cells if cell.cell_type == "code"]
-        self.checks, self.student, self.answers = checks, student, answers
+        self.checks, self.student, self.reference = checks, student, reference
+        self.begin_checks, self.checks_open = begin_checks, ExitStack()
         self.mistakes: dict[str, list[str]] = {}
-        self.set_up: set[str] = set()
-        self.checked: set[str] = set()
+        self.done: list[str] = []  # locked cells that the checks' side has run
         self.ended = ""
+        self.out_of_time = False  # whether it might have got further alone
 
     def all_cells(self) -> None:
-        for cell in self.cells:
-            cell.outputs, cell.execution_count = [], None
-            if is_grade(cell) and not is_solution(cell):
-                self.check(cell)
-                continue
-            if is_locked(cell) and not is_solution(cell):
-                self._ask_checks({"do": "run", "source": cell.source})
-                self.set_up |= defined([cell.source])
-            cell.outputs = self._run_student_side(cell.source)
+        """Run them in the student's order; on the side of the checks, locked ones in the instructor's."""
+        with self.checks_open:
+            self.checks_open.enter_context(self.begin_checks())
+            for cell in self.cells:
+                cell.outputs, cell.execution_count = [], None
+                if is_test(cell):
+                    self.check(cell)
+                    continue
+                # One that stands too early waits for the first test that comes after it for the instructor.
+                if self.reference.is_locked(cell) and self.done == self.reference.before(name_of(cell)):
+                    self._run_locked(name_of(cell))
+                cell.outputs = self._run_student_side(cell.source)
 
     def _run_student_side(self, source: str) -> list[NotebookNode]:
         reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
@@ -233,18 +244,36 @@ class _Run:
 
     def check(self, cell: NotebookNode) -> None:
         """Run a test cell, with the student's names at hand."""
-        # What set-up and checks define is theirs, whatever a student calls by that name.
-        wanted = (self.answers | loaded(cell.source) - self.checked) - self.set_up
-        names = {name: _told(self._ask_student({"do": "look", "name": name})) for name in sorted(wanted)}
-        self._ask_checks({"do": "bind", "names": names})
-        reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": 1_000_000})
-        self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
-        reply = self._ask_checks({"do": "run", "source": cell.source})
-        self.checked |= defined([cell.source])
+        name = name_of(cell)
+        before = self.reference.before(name)
+        if self.done != before[: len(self.done)]:
+            # What has run by now comes later in the instructor's order: the checks begin anew.
+            self.checks_open.close()
+            self.checks_open.enter_context(self.begin_checks())
+            self.done = []
+        for earlier in before[len(self.done) :]:
+            self._run_locked(earlier)
+        reply = self._run_locked(name)
         if reply.get("mistakes"):
-            self.mistakes[cell.metadata.nbgrader.grade_id] = reply["mistakes"]
+            self.mistakes[name] = reply["mistakes"]
         points = float(cell.metadata.nbgrader.points)
         cell.outputs = [nbformat.from_dict(one) for one in scored(reply, points)]
+
+    def _run_locked(self, name: str) -> dict[str, Any]:
+        """Run a cell of the instructor's on the side of the checks."""
+        cell = self.reference.cells[name]
+        answers, others = self.reference.asked_for(name)
+        if others:
+            # Such as what a magic or an `import *` of a locked cell has defined.
+            others -= set(self._ask_checks({"do": "names"})["names"])
+        wanted = sorted(answers | others)
+        names = {each: _told(self._ask_student({"do": "look", "name": each})) for each in wanted}
+        self._ask_checks({"do": "bind", "names": names})
+        if is_test(cell):
+            reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
+            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
+        self.done.append(name)
+        return self._ask_checks({"do": "run", "source": cell.source})
 
     # --- questions and answers ------------------------------------------------------------------------
 
@@ -269,13 +298,15 @@ class _Run:
             self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
         if not self.ended:
             seconds = min(self.settings.timeout, left)
-            begun = time.monotonic()
+            begun = self.student.clock()
             try:
                 return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
             finally:
-                runners.used += time.monotonic() - begun
+                took = self.student.clock() - begun
+                runners.used += took
+                self.out_of_time |= took >= seconds and self.student.clock.starved
         what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
         return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
 
@@ -286,7 +317,7 @@ class _Run:
 
 def _earn_nothing(nb: NotebookNode, reason: str) -> None:
     for cell in nb.cells:
-        if is_grade(cell) and not is_solution(cell) and cell.cell_type == "code":
+        if is_test(cell):
             nothing = scored({"failed": False, "outputs": [_said(reason)], "value": 0.0}, most=0.0)
             cell.outputs = [nbformat.from_dict(one) for one in nothing]
 
@@ -310,43 +341,3 @@ def _told(reply: dict[str, Any]) -> dict[str, Any]:
 
 def _said(text: str) -> dict[str, Any]:
     return {"output_type": "stream", "name": "stdout", "text": f"{text}\n"}
-
-
-def defined(sources: Iterable[str]) -> set[str]:
-    """Names that cells define at their top level."""
-    found: set[str] = set()
-    for source in sources:
-        for node in _statements(source):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-            else:
-                found |= {
-                    n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-                }
-    return found
-
-
-def loaded(source: str) -> set[str]:
-    """Names that a cell uses and does not define."""
-    try:
-        scopes = [symtable.symtable(source, "cell", "exec")]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names = set()
-    for scope in scopes:  # which grows meanwhile
-        scopes += scope.get_children()
-        names |= {
-            one.get_name()
-            for one in scope.get_symbols()
-            if one.is_referenced() and (one.is_global() or scope.get_type() == "module")
-        }
-    return names - defined([source]) - set(dir(builtins))
-
-
-def _statements(source: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []

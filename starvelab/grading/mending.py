@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from traitlets import Dict, List, Unicode
 
+from .reference import names_in_order, read_reference
 from .structure import Remark, TrueCell, mend, read
 
 REMARKS = "starvelab_remarks"
@@ -36,8 +40,9 @@ class MendStructure(NbGraderPreprocessor):
         told = resources["nbgrader"]
         remarks = [Remark(*one) for one in self.known.get(told["notebook"], [])]
         nb, more = read(nbformat.writes(nb).encode())
+        written = read_reference(CourseDirectory(parent=self), told["assignment"], told["notebook"])
         with Gradebook(told["db_url"]) as gradebook:
-            truth = truth_of(gradebook, told["notebook"], told["assignment"])
+            truth = truth_of(gradebook, told["notebook"], told["assignment"], names_in_order(written))
         if told["notebook"] in self.refused:
             reason = Remark(*self.refused[told["notebook"]])
             nb.metadata[REFUSED] = reason.text
@@ -45,20 +50,37 @@ class MendStructure(NbGraderPreprocessor):
             remarks.append(reason)
         else:
             remarks += more + mend(nb, truth)
-        nb.metadata[REMARKS] = [[one.text, one.person] for one in remarks]
-        if remarks:
-            lines = "\n".join(f"- {one.text}" for one in remarks)
-            note = f"**About what you handed in**\n\n{lines}"
-            nb.cells.insert(0, new_markdown_cell(note, id=NOTE))
+        nb.metadata[REMARKS] = []
+        add_remarks(nb, remarks)
         return nb, resources
 
 
-def truth_of(gradebook: Gradebook, notebook: str, assignment: str) -> list[TrueCell]:
-    """The instructor's cells of a notebook, in their order."""
+def add_remarks(nb: NotebookNode, remarks: Sequence[Remark]) -> None:
+    """Say something about a submission: on top of its page, and in the metadata that become its record."""
+    if not remarks:
+        return
+    nb.metadata[REMARKS] = [*nb.metadata.get(REMARKS, []), *([one.text, one.person] for one in remarks)]
+    if not nb.cells or nb.cells[0].id != NOTE:
+        nb.cells.insert(0, new_markdown_cell("**About what you handed in**\n", id=NOTE))
+    nb.cells[0].source += "".join(f"\n- {one.text}" for one in remarks)
+
+
+def truth_of(
+    gradebook: Gradebook, notebook: str, assignment: str, order: Sequence[str] = ()
+) -> list[TrueCell]:
+    """The instructor's cells of a notebook.
+
+    Parameters
+    ----------
+    order : sequence of str
+        The names of cells in the order of the instructor's notebook: a database promises none. Cells that it
+        does not name come last.
+    """
     told = gradebook.find_notebook(notebook, assignment)
     points = {cell.name: cell.max_score for cell in (*told.grade_cells, *told.task_cells)}
     answers = {cell.name for cell in told.solution_cells}
     tasks = {cell.name for cell in told.task_cells}
+    rank = {name: number for number, name in enumerate(order)}
     return [
         TrueCell(
             name=cell.name,
@@ -72,7 +94,7 @@ def truth_of(gradebook: Gradebook, notebook: str, assignment: str) -> list[TrueC
             task=cell.name in tasks,
             points=points.get(cell.name, 0.0),
         )
-        for cell in told.source_cells
+        for cell in sorted(told.source_cells, key=lambda cell: rank.get(cell.name, len(rank)))
     ]
 
 

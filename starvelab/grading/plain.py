@@ -10,6 +10,7 @@ A value arrives as it was sent, of the same type, or it is refused with the reas
 - Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
 - A subclass arrives as the plain type that it is a kind of: an IntEnum as int, a namedtuple as tuple, a
   numpy.matrix as array, a text of NumPy as str, an OrderedDict as dict.
+- What gives values one by one arrives as the list of them: an iterator, a range, a deque, the keys of a dict.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import base64
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, MappingView
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
@@ -39,6 +41,8 @@ NAME = re.compile(r"[A-Za-z_]\w{0,60}")
 DTYPE = re.compile(r"[<>|][?bhilqBHILQefdFD]")
 MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)  # of a quantity
 TAG = "!"
+# These cross as lists: what a check may do with a list it could not do with them.
+AS_LISTS = (Iterator, MappingView, range, deque)
 
 
 class NotPlainError(StarvelabError, TypeError):
@@ -100,6 +104,9 @@ class Encoder:
             kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
             values = [self.encode(each, down) for each in value]
             return values if kind is list else {TAG: kind.__name__, "values": values}
+        if isinstance(value, AS_LISTS) and not callable(value):
+            # Counted one by one: it may be endless.
+            return [self.encode(each, down) for each in value]
         if (figure := described(value)) is not None:
             return self.encode(figure, down)
         if self.refer is not None:

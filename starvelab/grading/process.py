@@ -20,6 +20,7 @@ from ..measure.images import cache_folder
 from ..runtime import GRADING
 from . import bubblewrap
 from .channel import Channel, ChannelError
+from .clock import SandboxClock, slow_down
 
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
@@ -35,6 +36,7 @@ IMPORTS = (
     "starvelab.grading.rehearsal",
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+MAX_PROCESSES = 64  # of a sandbox
 WATCH = 0.2  # seconds between two looks at them
 LAST = 10.0  # seconds until killed processes are gone
 START = 60.0  # seconds until a runner must be there
@@ -43,7 +45,7 @@ LIMITS = {
     "RLIMIT_CPU": 600,
     "RLIMIT_FSIZE": 64_000_000,
     "RLIMIT_NOFILE": 256,
-    "RLIMIT_NPROC": 64,
+    "RLIMIT_NPROC": MAX_PROCESSES,
     "RLIMIT_CORE": 0,
 }
 ENVIRONMENT = {
@@ -98,7 +100,9 @@ class Runner:
             start_new_session=True,
         )
         # Without Python's buffers: a message is read to its end and no further.
-        self.channel = Channel(os.dup(self.process.stdout.fileno()), os.dup(self.process.stdin.fileno()))
+        ends = os.dup(self.process.stdout.fileno()), os.dup(self.process.stdin.fileno())
+        self.clock = SandboxClock()
+        self.channel = Channel(*ends) if trusted else Channel(*ends, clock=self.clock)
         self.process.stdin.close()
         self.process.stdout.close()
         if not trusted:
@@ -109,9 +113,15 @@ class Runner:
         self.ask({"imports": list(imports), "limits": limits}, START)
 
     def _watch(self) -> None:
-        """End all processes once they take too much memory together: a limit counts each by itself."""
+        """Count their time, and end all processes once they are too many, or take too much memory together.
+
+        A limit counts each by itself, or those of one user in all sandboxes together.
+        """
         while self.alive:
-            if _memory(self.process.pid) > MEMORY:
+            processes = _tree(self.process.pid)
+            self.clock.look(processes)
+            slow_down(processes, self.clock.busy)
+            if len(processes) > MAX_PROCESSES or _memory(self.process.pid) > MEMORY:
                 with suppress(ProcessLookupError):
                     os.killpg(self.process.pid, signal.SIGKILL)
             time.sleep(WATCH)
@@ -164,6 +174,13 @@ class Runner:
     def alive(self) -> bool:
         """Whether it can still be asked."""
         return self.process.poll() is None
+
+
+def _tree(root: int) -> list[int]:
+    """A process and all below it."""
+    with suppress(psutil.Error):
+        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
+    return []
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -13,8 +13,9 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Notebook:
         self.channel = channel
         self.shell = Shell.instance()
         self.callbacks: list[Callable[..., Any]] = []
-        self.theirs: set[str] = set()
+        self.theirs: dict[str, object] = {}  # names of the student's that the checks have, and their values
         self.mistakes: list[str] = []
         sys.addaudithook(self._hear)
 
@@ -64,7 +65,7 @@ class Notebook:
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked."""
-        tasks = (self.run, self.bind, self.look, self.call, self.read, self.write)
+        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write)
         return {task.__name__: task for task in tasks}[message["do"]](message)
 
     # --- cells ----------------------------------------------------------------------------------------
@@ -83,8 +84,10 @@ class Notebook:
 
     def bind(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Give names of the student to the checks: values as they are, functions as `Remote`."""
-        for name in self.theirs:
-            self.shell.user_ns.pop(name, None)
+        for name, value in self.theirs.items():
+            # A check may have given the name another value, which is its own.
+            if self.shell.user_ns.get(name) is value:
+                self.shell.user_ns.pop(name, None)
         self.theirs.clear()
         for name, found in message["names"].items():
             if found["kind"] == "function":
@@ -98,8 +101,14 @@ class Notebook:
                 self.shell.user_ns[name] = Unreadable(str(found["why"])[:WORDS])
             else:
                 continue
-            self.theirs.add(name)
+            self.theirs[name] = self.shell.user_ns[name]
         return {}
+
+    def names(self, message: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Names that mean something here, but for those that were bound for the student."""
+        known = self.shell.user_ns.items()
+        here = {name for name, value in known if self.theirs.get(name, self) is not value}
+        return {"names": sorted(here | set(dir(builtins)))}
 
     # --- what the checks ask of the student's side ----------------------------------------------------
 
@@ -108,8 +117,12 @@ class Notebook:
         if message["name"] not in self.shell.user_ns:
             return {"kind": "missing"}
         value = self.shell.user_ns[message["name"]]
+        if isinstance(value, Iterator):
+            # To look at it must not use it up: the next check looks again.
+            self.shell.user_ns[message["name"]], value = tee(value)
         try:
-            return {"kind": "value", "value": Encoder().encode(value)}
+            with time_limit(message.get("seconds")):
+                return {"kind": "value", "value": Encoder().encode(value)}
         except Exception as error:
             return {"kind": "function"} if callable(value) else {"kind": "other", "why": str(error)[:WORDS]}
 
@@ -130,16 +143,15 @@ class Notebook:
             args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
             with time_limit(message.get("seconds")):
                 result = self.shell.user_ns[message["name"]](*args, **more)
+                # A generator runs, and may fail, only now.
+                return {"value": Encoder().encode(result)}
+        except NotPlainError as error:
+            return {"strange": str(error)[:WORDS]}
         # SystemExit is an answer like any other error.
         except BaseException as error:
             if isinstance(error, ChannelError):
                 raise
             return {"error": self.described(error)}
-        try:
-            return {"value": Encoder().encode(result)}
-        except Exception as error:
-            why = error if isinstance(error, NotPlainError) else type(error).__name__
-            return {"strange": f"{why}"[:WORDS]}
 
     def described(self, error: BaseException) -> dict[str, Any]:
         """An error as text: its type, its message, and how IPython shows where it happened."""

@@ -250,6 +250,7 @@ def mend(nb: NotebookNode, truth: Sequence[TrueCell]) -> list[Remark]:
     if changed:
         names = ", ".join(changed)
         remarks.append(Remark(f"Cells that are not for changing were changed, and put back: {names}."))
+    remarks += _changed_order(nb, truth)
     remarks += _put_back(nb, truth)
     _with_ids(nb.cells)
     return remarks
@@ -310,6 +311,26 @@ def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, TrueCell]) -> list[Re
         remarks.append(Remark(f"Cell {name} was there {len(copies)} times{which}.", person=differ))
     nb.cells = [cell for cell in nb.cells if id(cell) not in gone]
     return remarks
+
+
+def _changed_order(nb: NotebookNode, truth: Sequence[TrueCell]) -> list[Remark]:
+    """Say which cells stand elsewhere. They stay there; the checks keep to the instructor's order."""
+    number = {cell.name: i for i, cell in enumerate(truth)}
+    found = [name for cell in nb.cells if (name := _name_in(cell)) in number]
+    # The longest run of cells in the right order has stayed, whatever stands among them has moved. `runs`
+    # holds the best run that ends with each cell so far.
+    runs: list[list[str]] = []
+    for name in found:
+        fitting = [run for run in runs if number[run[-1]] < number[name]]
+        runs.append([*max(fitting, key=len, default=[]), name])
+    stayed = max(runs, key=len, default=[])
+    moved = [name for name in found if name not in stayed]
+    if not moved:
+        return []
+    by_name = {cell.name: cell for cell in truth}
+    locked_code = any(by_name[name].locked and by_name[name].cell_type == "code" for name in moved)
+    text = "Cells were moved: {}. The checks ran in the order in which they were given out."
+    return [Remark(text.format(", ".join(moved)), person=locked_code)]
 
 
 def _put_back(nb: NotebookNode, truth: Sequence[TrueCell]) -> list[Remark]:

@@ -57,6 +57,8 @@ class Graded:
     mode : str
         How student code was run.
     seconds : float
+    out_of_time : bool
+        Whether it ran out of time, and others had the cores meanwhile: alone it might earn more.
     failed : str
         Why it could not be graded; then there is nothing else.
     """
@@ -70,6 +72,7 @@ class Graded:
     mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     mode: str = ""
     seconds: float = 0.0
+    out_of_time: bool = False
     failed: str = ""
 
 
@@ -177,6 +180,7 @@ def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
         told: dict[str, Any] = nbformat.reads(graded.files[f"{name}.ipynb"].decode(), as_version=4).metadata
         graded.remarks[name] = [Remark(*one) for one in told.get(REMARKS, [])]
         graded.mistakes[name] = dict(told["starvelab_graded"].get("mistakes", {}))
+        graded.out_of_time |= bool(told["starvelab_graded"].get("out_of_time"))
         if REFUSED in told:
             graded.refused.append(name)
         modes.append(told["starvelab_graded"]["mode"])

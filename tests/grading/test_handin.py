@@ -136,6 +136,13 @@ def test_limits_are_kept_and_said(given, monkeypatch):
     assert one.person
 
 
+def test_a_large_file_takes_no_notebooks_place(given, monkeypatch):
+    monkeypatch.setattr(handin, "LONGEST_IN_ALL", 1000)
+    handed = given(**{"01_one.ipynb": nb("a"), "00_big.bin": b"x" * 2000, "predictions.json": "{}"})
+    assert list(handed.notebooks) == ["01_one"]
+    assert handed.files == {"predictions.json": b"{}"}
+
+
 def test_a_notebook_that_is_too_large_says_what_to_do(given, monkeypatch):
     monkeypatch.setattr(handin, "LONGEST_NOTEBOOK", 10)
     handed = given(**{"01_one.ipynb": nb("a")})

@@ -10,6 +10,7 @@ import pytest
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute, NoSandboxError, bubblewrap, isolated
+from starvelab.grading.mending import REMARKS
 from starvelab.grading.process import Runner
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
@@ -62,6 +63,14 @@ def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
     assert points(nb)["value"] == 1
 
 
+def test_an_error_that_ends_a_loop_ends_no_loop_of_a_check(tmp_path):
+    answer = "def double(x): raise StopIteration"
+    source = "assert all(map(lambda n: double(n) == 2 * n, range(3)))"
+    nb = execute(notebook(answer, each=(1, source)), tmp_path)
+    assert points(nb) == {"each": 0}
+    assert "StopIteration" in printed(nb, "each")
+
+
 def test_an_error_of_a_type_of_ones_own_keeps_its_name(tmp_path):
     source = "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42"
     nb = execute(notebook(source), tmp_path)
@@ -94,6 +103,23 @@ def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
         "def workers_of(loader): return loader.workers"
     )
     assert points(execute(notebook(answer, both=(5, source)), tmp_path)) == {"both": 5}
+
+
+def test_an_iterator_is_a_list_for_each_check_that_looks_at_it(tmp_path):
+    tests = {
+        "named": (1, "assert answer == [3, 2, 1], answer"),
+        "again": (1, "assert list(answer) == [3, 2, 1], answer"),
+        "returned": (1, "assert double([1, 2]) == [2, 4] and len(double([5])) == 1"),
+        "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys()[0] == 'b'"),
+        "lazy": (1, "try: fails()\nexcept ValueError as error: assert 'too late' in str(error)"),
+        "endless": (1, "assert 'too many values' in repr(endless)"),
+    }
+    answer = (
+        "import itertools\nanswer = reversed([1, 2, 3])\ndef double(x): return map(lambda n: 2 * n, x)\n"
+        "def keys(): return {'b': 1, 'a': 2}.keys()\nendless = itertools.count()\n"
+        "def fails():\n    yield 1\n    raise ValueError('too late')"
+    )
+    assert points(execute(notebook(answer, **tests), tmp_path)) == dict.fromkeys(tests, 1)
 
 
 def test_an_error_in_a_function_of_the_check_reaches_the_student_and_comes_back(tmp_path):
@@ -164,13 +190,37 @@ def test_what_a_link_points_to_does_not_come_in_as_a_copy(tmp_path):
     assert points(nb)["value"] == 0
 
 
-def test_more_files_than_there_is_room_for_are_left_out_and_said(tmp_path, monkeypatch, caplog):
-    (tmp_path / "a.txt").write_text("42")
-    (tmp_path / "b.bin").write_bytes(bytes(100))
-    monkeypatch.setattr(IsolatedExecute, "log", logging.getLogger("grading"))
-    source = "import os\nanswer = int(open('a.txt').read()) if not os.path.exists('b.bin') else 0"
-    assert points(execute(notebook(source), tmp_path, most_bytes=50))["value"] == 1
-    assert "b.bin is left out: there are more than 50 bytes" in caplog.text
+def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
+    (tmp_path / "a.bin").write_bytes(bytes(200))
+    (tmp_path / "b.txt").write_text("42")
+    (tmp_path / "link").symlink_to("b.txt")
+    locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
+    (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
+    source = "import os\nanswer = int(open('b.txt').read()) if not os.path.exists('a.bin') else 0"
+    test = (
+        "from starvelab.widgets import predictions\ncheck(answer, 42)\nassert set(predictions()) == {'home'}"
+    )
+    runs = [
+        execute(notebook(source, value=(1, test)), tmp_path, student="sam", most_bytes=150) for _ in range(2)
+    ]
+    assert [points(nb)["value"] for nb in runs] == [1, 1]
+    assert runs[0].metadata[REMARKS] == [
+        ["`link` is a link, and was left out.", True],
+        [
+            "The files beside the notebooks may have 0.00015 MB in all, and `predictions.json` 1 MB. "
+            "These were left out: `a.bin`.",
+            True,
+        ],
+    ]
+    assert "- `link` is a link" in runs[0].cells[0].source
+    assert REMARKS not in runs[1].metadata
+
+
+def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
+    (tmp_path / "predictions.json").write_bytes(b" " * 1_000_001)
+    nb = execute(notebook(RIGHT), tmp_path)
+    assert "These were left out: `predictions.json`." in nb.metadata[REMARKS][0][0]
+    assert points(nb) == MOST
 
 
 def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import enum
 import json
-from collections import Counter, OrderedDict, namedtuple
+from collections import Counter, OrderedDict, deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain, count, islice
 from math import inf, isnan, nan
 
 import numpy as np
@@ -96,6 +97,13 @@ VALUES = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 @given(VALUES)
@@ -203,6 +211,30 @@ def test_an_array_that_has_arrived_can_be_written_to(across):
     assert found.tolist() == [7, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        (reversed([1, 2]), [2, 1]),
+        (filter(None, [0, 3]), [3]),
+        (map(str, [1]), ["1"]),
+        (zip([1], "a", strict=True), [(1, "a")]),
+        ((n * n for n in (1, 2)), [1, 4]),
+        (iter({"a": 1}), ["a"]),
+        ({"a": 1}.keys(), ["a"]),
+        ({"a": 1}.values(), [1]),
+        ({"a": 1}.items(), [("a", 1)]),
+        (range(3), [0, 1, 2]),
+        (chain([1], islice(count(5), 2)), [1, 5, 6]),
+        (deque([1, 2]), [1, 2]),
+        ({"a": map(abs, [-1])}, {"a": [1]}),
+    ],
+)
+def test_what_gives_values_one_by_one_crosses_as_a_list(value, items):
+    found = out_of_a_sandbox(value)
+    assert found == items
+    assert type(found) is type(items)
+
+
 NUMBERS_ONLY = "bools, integers, and floats and complex numbers up to double precision can cross"
 
 
@@ -212,7 +244,6 @@ NUMBERS_ONLY = "bools, integers, and floats and complex numbers up to double pre
         (object(), "it is of the type object"),
         (print, "it is of the type builtin_function_or_method"),
         (b"x", "it is of the type bytes"),
-        (range(3), "it is of the type range"),
         (np.array([print]), f"it is a NumPy array of object; {NUMBERS_ONLY}"),
         (np.array(["CPU"]), f"it is a NumPy array of <U3; {NUMBERS_ONLY}"),
         (np.array([b"x"]), f"it is a NumPy array of |S1; {NUMBERS_ONLY}"),
@@ -233,6 +264,8 @@ NUMBERS_ONLY = "bools, integers, and floats and complex numbers up to double pre
         (np.str_("x" * 1_000_001), "the text is too long"),
         ("half \ud83d", "the text holds half a character (a surrogate), which no file can hold"),
         (np.zeros(ITEMS + 1), "the array is too large"),
+        (count(), "it is nested too deeply or holds too many values"),
+        (range(10**12), "it is nested too deeply or holds too many values"),
         ([0] * (ITEMS + 1), "it is nested too deeply or holds too many values"),
     ],
 )
@@ -243,11 +276,8 @@ def test_what_is_not_plain_is_refused(value, why):
 
 
 def test_what_is_nested_too_deeply_is_refused():
-    value = []
-    for _ in range(DEPTH + 1):
-        value = [value]
     with pytest.raises(NotPlainError, match="nested too deeply"):
-        Encoder().encode(value)
+        Encoder().encode(nested(DEPTH + 1))
 
 
 def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
@@ -301,6 +331,8 @@ def test_what_the_forgeries_start_from_is_an_array():
         {},
         10**400,
         "half \ud83d",
+        [0] * (ITEMS + 1),
+        nested(2 * DEPTH + 1),
     ],
 )
 def test_a_forged_message_says_nothing(message):

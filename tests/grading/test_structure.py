@@ -154,6 +154,26 @@ def test_an_unknown_name_is_taken_off():
     assert nb.cells[-1].metadata == {}
 
 
+@pytest.mark.parametrize(
+    ("order", "moved", "person"),
+    [
+        (["f", "f-test", "set-up", "why"], "set-up", True),
+        (["set-up", "f-test", "f", "why"], "f", False),
+        (["why", "set-up", "f", "f-test"], "why", False),
+        (["f-test", "set-up", "f", "why"], "f-test", True),
+    ],
+)
+def test_cells_that_were_moved_stay_there_and_are_named(order, moved, person):
+    nb = given_out()
+    nb.cells.sort(key=lambda one: order.index(one.id))
+    (remark,) = mend(nb, TRUTH)
+    assert remark.text == (
+        f"Cells were moved: {moved}. The checks ran in the order in which they were given out."
+    )
+    assert remark.person == person
+    assert names(nb) == order
+
+
 CELLS = st.lists(
     st.tuples(
         st.sampled_from(["set-up", "f", "f-test", "why", "g", None]),

@@ -178,6 +178,56 @@ answer = 0
     "true": "def double(x): return True\nanswer = True",
 }
 
+# --- the runner itself ------------------------------------------------------------------------------------
+# What runs is the module `__main__` of that process, and not a copy that an import would make.
+FOUND = """
+import gc
+book = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Notebook")
+runner = type(book).serve.__globals__
+assert runner["__name__"] == "__main__"
+"""
+RUNNER = {
+    "answers-with-nonsense": """
+def called(name):
+    def nonsense(self, message):
+        return {
+            "kind": ["value"], "value": {"!": {}}, "content": "%%%", "outputs": {"a": 1}, "error": 3,
+            "ask": 1,
+        }
+    nonsense.__name__ = name
+    return nonsense
+for name in ("run", "look", "read", "call"):
+    setattr(type(book), name, called(name))
+""",
+    "shows-a-million-things": """
+output = {"output_type": "stream", "name": "stdout", "text": ""}
+def run(self, message): return {"outputs": [output] * 100_000}
+type(book).run = run
+double = answer = 0
+""",
+    "encoder-replaced": """
+class Encoder:
+    def __init__(self, *args, **more): pass
+    def encode(self, value, depth=0): return {"!": "lab", "module": "os", "name": "abort", "fields": {}}
+runner["Encoder"] = Encoder
+def double(x): return 0
+answer = 0
+""",
+    "calls-back-for-ever": """
+def double(x):
+    while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "pairs": []}})
+answer = 0
+""",
+    "errors-forged": """
+def call(self, message):
+    return {"error": {"type": "StopIteration", "message": ["x"], "frames": [{}, "y" * 10**6] * 5}}
+type(book).call = call
+def double(x): return 0
+answer = 0
+""",
+}
+RUNNER = {name: f"{FOUND}{source}\nprint('in place')" for name, source in RUNNER.items()}
+
 # --- what crosses -----------------------------------------------------------------------------------------
 CROSSING = {
     "deep": """
@@ -223,34 +273,9 @@ class Odd(Mapping):
 def double(x): return Odd()
 answer = 0
 """,
-    "answers-with-nonsense": """
-from starvelab.grading import runner
-class Nonsense(dict):
-    def get(self, *args): return self
-for name in ("run", "look", "read", "call"):
-    setattr(runner.Notebook, name, lambda self, message: {
-        "kind": ["value"], "value": {"!": {}}, "content": "%%%", "outputs": {"a": 1}, "error": 3, "ask": 1,
-    })
-""",
-    "shows-a-million-things": """
-from starvelab.grading import runner
-output = {"output_type": "stream", "name": "stdout", "text": ""}
-runner.Notebook.run = lambda self, message: {"outputs": [output] * 100_000}
-def double(x): return 0
-answer = 0
-""",
     "tags-forged": """
 def double(x): return {"!": "callback", "number": 0}
 answer = {"!": "lab", "module": "os", "name": "system", "fields": {"command": "true"}}
-""",
-    "encoder-replaced": """
-from starvelab.grading import plain, runner
-class Encoder:
-    def __init__(self, *args, **more): pass
-    def encode(self, value, depth=0): return {"!": "lab", "module": "os", "name": "abort", "fields": {}}
-plain.Encoder = runner.Encoder = Encoder
-def double(x): return 0
-answer = 0
 """,
     "messages-forged": """
 import json, os, struct
@@ -268,16 +293,6 @@ for number in range(3, 64):
     try: os.write(number, struct.pack(">I", 4_000_000_000))
     except OSError: pass
 def double(x): return 0
-answer = 0
-""",
-    "calls-back-for-ever": """
-from starvelab.grading import runner
-def double(x):
-    import gc
-    for book in gc.get_objects():
-        if isinstance(book, runner.Notebook):
-            while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "pairs": []}})
-    return 0
 answer = 0
 """,
 }
@@ -438,4 +453,4 @@ answer = 0
     "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)\nanswer = 0",
 }
 
-HAND_INS = TRICKS | CROSSING | REACH | GREED
+HAND_INS = TRICKS | RUNNER | CROSSING | REACH | GREED

@@ -391,6 +391,33 @@ def checks_that_accept_all(folder, released):
     write(folder, "one.ipynb", nb)
 
 
+OWN_CHECKS = (
+    "def check(*a, **k): pass\nclass Credit:\n    def __init__(self, points): pass\n"
+    "    def part(self, *a): pass\n    def total(self): return 3.0\ndef double(x): return 0\nhalve = double"
+)
+
+
+@hostile
+def the_set_up_behind_the_tests_and_checks_of_ones_own(folder, released):
+    for name, answer in (("one", "double"), ("two", "value")):
+        nb = released[name]
+        (own,) = cells(nb, answer)
+        own["source"] = f"{OWN_CHECKS}\nanswer = 0"
+        (set_up,) = cells(nb, "set-up")
+        nb["cells"].remove(set_up)
+        nb["cells"].append(set_up)
+        write(folder, f"{name}.ipynb", text(nb))
+
+
+@honest("Cells were moved: set-up. The checks ran in the order in which they were given out.")
+def the_set_up_moved_below_an_answer(folder, solved):
+    nb = solved["one"]
+    (set_up,) = cells(nb, "set-up")
+    nb["cells"].remove(set_up)
+    nb["cells"].insert(4, set_up)
+    _as_they_are(folder, solved)
+
+
 @hostile
 def outputs_that_say_all_points(folder, released):
     nb = as_json(released["one"])

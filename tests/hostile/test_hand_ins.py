@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
+from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 
-from starvelab.grading.isolated import runners
-from tests.hostile.hand_ins import GREED, HAND_INS
-from tests.hostile.tiny import MOST, graded
+from starvelab.grading.isolated import MOST_OUTPUTS, runners
+from tests.hostile.hand_ins import GREED, HAND_INS, RUNNER
+from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
 
@@ -21,11 +24,16 @@ LONGEST = 40.0
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory):
-    """What an instructor has: a file, a secret, a port that answers."""
-    home = tmp_path_factory.mktemp("instructor")
-    (home / "gradebook.db").write_text("everybody's marks")
-    with socket.create_server(("127.0.0.1", 0)) as server, pytest.MonkeyPatch.context() as patch:
+def host():
+    """What an instructor has: a file that anybody on the machine may read, a secret, a port that answers."""
+    with (
+        tempfile.TemporaryDirectory(prefix="starvelab-instructor-", dir="/var/tmp") as folder,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        home = Path(folder)
+        home.chmod(0o755)
+        (home / "gradebook.db").write_text("everybody's marks")
         server.setblocking(False)
         patch.setenv("A_SECRET", "of the instructor")
         yield home / "gradebook.db", server
@@ -43,7 +51,13 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     source = HAND_INS[name].replace("HOST", str(file)).replace("PORT", str(server.getsockname()[1]))
     before = sleepers()
     start = time.monotonic()
-    assert sum(graded(source, tmp_path, **TIMES).values()) == 0
+    nb = notebook(source)
+    nb.cells.insert(2, nbformat.v4.new_code_cell("1", id="next"))
+    execute(nb, tmp_path, **TIMES)
+    assert sum(points(nb).values()) == 0
+    nbformat.validate(nb)
+    assert all(len(cell.outputs) <= MOST_OUTPUTS for cell in nb.cells)
+    assert name not in RUNNER or "in place" in printed(nb, "answer")
     assert time.monotonic() - start < LONGEST
     assert file.read_text() == "everybody's marks"
     assert os.listdir(tmp_path) == []

@@ -51,12 +51,23 @@ def notebook(answer: str, **tests: tuple[float, str]) -> NotebookNode:
     return nbformat.v4.new_notebook(cells=cells)
 
 
-def execute(nb: NotebookNode, folder: Path, **settings: object) -> NotebookNode:
-    """Run it as the submission of a student whom nobody knows yet."""
-    told = {"assignment": "tiny", "notebook": "one", "student": f"s{next(_numbers)}"}
-    run = IsolatedExecute(
-        config=Config({"IsolatedExecute": {"imports": ["numpy", "IPython", "starvelab.checks"]} | settings})
-    )
+def execute(
+    nb: NotebookNode, folder: Path, *, course: Path | None = None, student: str = "", **settings: object
+) -> NotebookNode:
+    """Run it as the submission of a student; notebooks of one student share a sandbox.
+
+    Parameters
+    ----------
+    course : Path, optional
+        The folder of a course, whose source is the instructor's notebook. Without it there is none.
+    student : str, optional
+        By default one whom nobody knows yet.
+    """
+    told = {"assignment": "tiny", "notebook": "one", "student": student or f"s{next(_numbers)}"}
+    config = {"IsolatedExecute": {"imports": ["numpy", "IPython", "starvelab.checks"]} | settings}
+    if course is not None:
+        config["CourseDirectory"] = {"root": str(course)}
+    run = IsolatedExecute(config=Config(config))
     run.preprocess(nb, {"metadata": {"path": str(folder)}, "nbgrader": told})
     return nb
 

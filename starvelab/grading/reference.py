@@ -1,0 +1,129 @@
+"""The instructor's own notebook: the order of its cells, and which names belong to whom.
+
+A student may move, copy or delete cells. What the checks run, in which order, and which names they take
+from a student is decided by the instructor's notebook alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import is_grade, is_locked, is_solution
+
+from .names import defined, loaded
+
+
+def read_reference(course: CourseDirectory, assignment: str, notebook: str) -> tuple[NotebookNode, ...]:
+    """The cells that the instructor wrote; those that were released where the source is not at hand.
+
+    Returns
+    -------
+    tuple of NotebookNode
+        Empty where there is neither.
+    """
+    for folder in (course.source_directory, course.release_directory):
+        path = Path(course.format_path(folder, ".", assignment)) / f"{notebook}.ipynb"
+        if path.is_file():
+            return parse_cells(path.read_bytes())
+    return ()
+
+
+@lru_cache(maxsize=64)
+def parse_cells(content: bytes) -> tuple[NotebookNode, ...]:
+    """The cells of a notebook; parsed once for a class, and not for each of its students."""
+    return tuple(nbformat.reads(content.decode(), as_version=4).cells)
+
+
+def name_of(cell: NotebookNode) -> str | None:
+    """The grade_id of a cell, if it has one."""
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
+    """The grade_ids of cells."""
+    return [name for name in map(name_of, cells) if name is not None]
+
+
+def is_test(cell: NotebookNode) -> bool:
+    """Whether a code cell is scored by what it does."""
+    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
+
+
+def is_check_side(cell: NotebookNode) -> bool:
+    """Whether a cell is the instructor's to run: a test, or locked code such as a set-up."""
+    return cell.cell_type == "code" and (is_test(cell) or (is_locked(cell) and not is_solution(cell)))
+
+
+class Reference:
+    """The locked code of a notebook in the instructor's order, and who defines which name.
+
+    Parameters
+    ----------
+    written : sequence of NotebookNode
+        The instructor's notebook; empty where it is not at hand.
+    submitted : sequence of NotebookNode
+        The notebook that is graded, in which the locked cells are the instructor's.
+    """
+
+    def __init__(self, written: Sequence[NotebookNode], submitted: Sequence[NotebookNode]) -> None:
+        restored = {name_of(cell): cell for cell in submitted if is_check_side(cell)}
+        cells = {name: restored.get(name, cell) for cell in written if (name := name_of(cell))}
+        # A test that was renamed since the release counts; a set-up cell that nobody knows is no set-up.
+        unknown = {name: cell for name, cell in restored.items() if name not in cells}
+        cells |= {name: cell for name, cell in unknown.items() if is_test(cell) or not written}
+        self.cells = {name: cell for name, cell in cells.items() if cell.cell_type == "code"}
+        self.locked = [name for name, cell in self.cells.items() if is_check_side(cell)]
+        # What an answer only imports is a tool, and no answer.
+        self.answers = {
+            name: defined([cell.source], imports=False)
+            for name, cell in self.cells.items()
+            if is_solution(cell)
+        }
+        self.definitions = {name: defined([self.cells[name].source]) for name in self.locked}
+
+    def is_locked(self, cell: NotebookNode) -> bool:
+        """Whether a cell is one of the locked ones."""
+        return is_check_side(cell) and name_of(cell) in self.definitions
+
+    def before(self, cell: str) -> list[str]:
+        """Names of the locked cells that stand before a locked one."""
+        return self.locked[: self.locked.index(cell)]
+
+    def asked_for(self, cell: str) -> tuple[set[str], set[str]]:
+        """The names that a locked cell may take from a student.
+
+        Returns
+        -------
+        answers : set of str
+            Those that the instructor's answers define. Code that a check calls may use them too, so a test
+            is given all of them.
+        others : set of str
+            Those that the cell uses and no cell of the instructor's defines.
+        """
+        used = loaded(self.cells[cell].source)
+        reserved = self._reserved(cell)
+        answers = set().union(*self.answers.values()) - reserved
+        if not is_test(self.cells[cell]):
+            answers &= used
+        return answers, used - answers - reserved
+
+    def _reserved(self, cell: str) -> set[str]:
+        """Names that a locked cell defines, wherever it stands: they are never taken from a student.
+
+        A test's name for a result may be the name of a later answer. From that answer on it is the student's.
+        """
+        reserved = set().union(*self.definitions.values())
+        for name, source in self.cells.items():
+            if name == cell:
+                break
+            if name in self.answers:
+                reserved -= self.answers[name]
+            elif is_test(source):
+                reserved |= self.definitions[name]
+        set_up = (self.definitions[name] for name in self.locked if not is_test(self.cells[name]))
+        return reserved.union(*set_up)

@@ -1,0 +1,71 @@
+"""Submissions that others kept from getting on are graded again when all others are done, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from starvelab.grading import crew
+from starvelab.grading.handin import HandIn
+from starvelab.grading.task import Graded
+
+SLOW = ("slow", "slower", "broken")
+
+
+class Cluster:
+    """Two workers on which some submissions run out of time unless they are alone."""
+
+    loop = None
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+        self.sent: list[tuple[str, int]] = []  # each student, and how many submissions ran beside
+
+    def nthreads(self) -> dict[str, int]:
+        return {"one": 1, "two": 1}
+
+    def submit(self, function: Callable, handed: HandIn, packed: bytes, *, pure: bool) -> Task:
+        assert function is crew._grade
+        assert not pure, "the second time is no look at what the first one gave"
+        task = Task(self, handed.student)
+        self.sent.append((handed.student, len(self.waiting)))
+        self.waiting.append(task)
+        return task
+
+
+class Task:
+    """A submission at a worker."""
+
+    def __init__(self, cluster: Cluster, student: str) -> None:
+        self.cluster, self.student, self.key = cluster, student, f"task-{len(cluster.sent)}"
+
+    def result(self) -> Graded:
+        alone = self.cluster.waiting == [self]
+        self.cluster.waiting.remove(self)
+        if self.student == "broken" and alone:
+            raise RuntimeError("no more")
+        return Graded(self.student, out_of_time=self.student in SLOW and not alone)
+
+
+class Completed(list):
+    """Tasks as they are done; some are added meanwhile."""
+
+    def __init__(self, tasks: list[Task], loop: None) -> None:
+        super().__init__(tasks)
+
+    add = list.append
+
+    def __iter__(self) -> Iterator[Task]:
+        while self:
+            yield self.pop(0)
+
+
+def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch):
+    monkeypatch.setattr(crew, "as_completed", Completed)
+    cluster = Cluster()
+    names = ["slow", "ada", "slower", "broken", "bob", "cem", "dee", "eve"]
+    found = list(crew.graded_by(cluster, None, (HandIn(name, "tiny") for name in names)))
+    assert [one.student for one in found] == ["ada", "bob", "cem", "dee", "eve", *SLOW]
+    assert not any(one.out_of_time for one in found)
+    assert [one for one, beside in cluster.sent[len(names) :] if beside == 0] == list(SLOW)
+    assert len(cluster.sent) == len(names) + len(SLOW)
+    assert found[-1].failed == "Its worker gave no answer: RuntimeError: no more"
