@@ -1,0 +1,98 @@
+"""The runner of the planted defects, without planting any: `python -m benchmarks.defects` does that."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import defects
+from benchmarks.defects import Defect, Result
+
+DOUBLE = Defect("double", "double.py", "2 * x", "3 * x", "Twice is three times.", ("test_double.py",))
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A repository with one function and its test."""
+    (tmp_path / "double.py").write_text("def double(x):\n    return 2 * x\n")
+    (tmp_path / "test_double.py").touch()
+    return tmp_path
+
+
+def test_a_defect_replaces_its_text_and_nothing_else(root):
+    assert DOUBLE.stale(root) == ""
+    DOUBLE.plant(root)
+    assert (root / "double.py").read_text() == "def double(x):\n    return 3 * x\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"file": "gone.py"}, "gone.py is not there. Correct `file` in defects.toml."),
+        ({"text": "4 * x"}, "its text must stand once in double.py, and stands there 0 times. Correct"),
+        ({"text": "x"}, "its text must stand once in double.py, and stands there 2 times. Correct"),
+        ({"tests": ("tests/gone.py",)}, "tests/gone.py is not there. Correct `tests` in defects.toml."),
+    ],
+)
+def test_an_entry_that_no_longer_fits_the_repository_says_what_to_correct(root, change, said):
+    assert replace(DOUBLE, **change).stale(root).startswith(said)
+
+
+def test_an_id_that_comes_twice_is_rejected(tmp_path):
+    entry = '[[defect]]\nid = "a"\nfile = ""\ntext = ""\nreplacement = ""\nbreaks = ""\ntests = []\n'
+    (tmp_path / "two.toml").write_text(2 * entry)
+    with pytest.raises(ValueError, match=r"An id names one defect, and a came twice\. Rename one of them\."):
+        defects.load(tmp_path / "two.toml")
+
+
+def test_the_list_has_enough_defects_of_every_kind():
+    kinds = Counter(one.id.partition("-")[0] for one in defects.load())
+    assert kinds.total() >= 55
+    assert kinds.keys() >= {"solver", "checks", "codec", "structure", "exports"}
+    assert kinds["sandbox"] + kinds["widgets"] + kinds["notebooks"] >= 10
+
+
+@pytest.mark.parametrize(
+    ("status", "printed", "first"),
+    [
+        (0, "3 passed", ""),
+        (1, "FIRST FAILURE test_a.py::test_b[x - y]\n1 failed", "test_a.py::test_b[x - y]"),
+        (2, "FIRST FAILURE test_a.py\n1 error", "test_a.py"),
+    ],
+)
+def test_the_first_failure_is_that_of_pytest(monkeypatch, tmp_path, status, printed, first):
+    done = subprocess.CompletedProcess([], status, stdout=printed)
+    monkeypatch.setattr(defects, "inside", lambda root, command: done)
+    assert defects.first_failure(tmp_path, ["test_a.py"]) == first
+
+
+@pytest.mark.parametrize("status", [1, 4, 5, -9])
+def test_tests_that_could_not_run_decide_nothing(monkeypatch, tmp_path, status):
+    done = subprocess.CompletedProcess([], status, stdout="no such option")
+    monkeypatch.setattr(defects, "inside", lambda root, command: done)
+    with pytest.raises(RuntimeError, match=r"pytest could not run test_a\.py:\nno such option"):
+        defects.first_failure(tmp_path, ["test_a.py"])
+
+
+def test_results_hold_for_the_files_that_they_were_found_with(tmp_path):
+    path, results = tmp_path / "results.json", {"double": Result("found", "test_double.py::test_two", 1.5)}
+    assert defects.saved(path, "now") == {}
+    defects.save(path, "now", results)
+    assert defects.saved(path, "now") == results
+    assert defects.saved(path, "later") == {}
+
+
+def test_without_bubblewrap_nothing_is_planted(monkeypatch, capsys):
+    monkeypatch.setattr(defects.shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit):
+        defects.main([])
+    assert "there is no bwrap on the PATH. Install bubblewrap" in capsys.readouterr().err
+
+
+def test_a_name_that_no_defect_has_is_rejected(capsys):
+    with pytest.raises(SystemExit):
+        defects.main(["--only", "nothing-like-it"])
+    assert "no defect of defects.toml has an id that begins with 'nothing-like-it'" in capsys.readouterr().err
