@@ -376,11 +376,17 @@ for place in sys.argv[1:]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
-    with crew.crew(workers=1) as client:
-        (worker,) = client.scheduler_info()["workers"]
-        places = [address.removeprefix("tls://") for address in (client.scheduler.address, worker)]
+    begin = "from starvelab.grading.crew import crew\nwith crew(workers=1) as client:\n"
+    begin += (
+        "    print(client.scheduler.address, *client.scheduler_info()['workers'], flush=True)\n    input()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", begin], **pipes) as grader:
+        places = [address.removeprefix("tls://") for address in grader.stdout.readline().split()]
         intruder = [sys.executable, "-c", INTRUDER, *places]
-        printed = subprocess.run(intruder, capture_output=True, text=True, check=True, timeout=120).stdout
+        printed = subprocess.run(intruder, capture_output=True, text=True, check=True).stdout
+        grader.communicate("\n")
+    assert len(places) == 2
     assert printed.split() == ["refused"] * 4
 
 
