@@ -22,10 +22,11 @@ from nbgrader.preprocessors import (
 from starvelab.grading import IsolatedExecute
 from starvelab.grading.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
 from starvelab.grading.mending import MendStructure
+from starvelab.grading.private import make_private
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
-course.mkdir(parents=True, exist_ok=True)  # SQLite creates its file, but not the folder around it
+make_private(course)
 
 # nbgrader runs `alembic` by name when it opens a gradebook, after it has emptied labs/. The program is
 # installed beside Python, and a virtual environment that nobody activated is not on the PATH.

@@ -41,8 +41,10 @@ has_fonts() {
     [ "$system" = Darwin ] || found_below /usr/share/fonts /usr/local/share/fonts -name '*.[ot]tf'
 }
 
+has_filter() { found_below /usr/lib /usr/lib64 -maxdepth 2 -name 'libseccomp.so.2*'; }
+
 has_sandbox() {
-    have bwrap && { [ "$(id -u)" -ne 0 ] || have setpriv; } &&
+    have bwrap && has_filter && { [ "$(id -u)" -ne 0 ] || have setpriv; } &&
         bwrap --unshare-pid --unshare-net --unshare-ipc --unshare-uts --ro-bind / / --proc /proc --dev /dev true \
             2>/dev/null
 }
@@ -72,10 +74,10 @@ describe() {
         sandbox)
             if [ "$system" != Linux ]; then
                 echo "bubblewrap, which exists on Linux only: leave its tests out with WITHOUT=sandbox"
-            elif have bwrap; then
+            elif have bwrap && has_filter; then
                 echo "a bubblewrap that works: bwrap is here, and this system does not let it start a sandbox"
             else
-                echo "bubblewrap, for the sandbox of the grader"
+                echo "bubblewrap and libseccomp, for the sandbox of the grader"
             fi
             ;;
         postgres) echo "PostgreSQL's programs (initdb, pg_ctl), for a gradebook that several people use" ;;
@@ -91,8 +93,8 @@ package() { # of $1, by the package manager $2
         brew:browser) echo chromium ;;
         apt:fonts) echo fonts-dejavu-core ;;
         dnf:fonts) echo dejavu-sans-fonts ;;
-        apt:sandbox) echo bubblewrap util-linux ;;
-        dnf:sandbox) echo bubblewrap util-linux ;;
+        apt:sandbox) echo bubblewrap util-linux libseccomp2 ;;
+        dnf:sandbox) echo bubblewrap util-linux libseccomp ;;
         apt:postgres) echo postgresql ;;
         dnf:postgres) echo postgresql-server ;;
         brew:postgres) echo postgresql@17 ;;
@@ -111,7 +113,7 @@ is_restricted() { [ "$(cat "$RESTRICTED" 2>/dev/null)" = 1 ]; }
 command_to_type() {
     wanted=$1
     # A bubblewrap that the system stops is helped by no package; on Ubuntu a setting does.
-    if have bwrap && have setpriv && case " $wanted " in *" sandbox "*) ;; *) false ;; esac; then
+    if have bwrap && have setpriv && has_filter && case " $wanted " in *" sandbox "*) ;; *) false ;; esac; then
         if is_restricted; then echo "    sudo $UNRESTRICT"; fi
         wanted=$(echo "$wanted" | tr ' ' '\n' | grep -v '^sandbox$' | tr '\n' ' ')
     fi

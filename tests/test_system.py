@@ -22,8 +22,8 @@ COMPLETE = {
     "setpriv": "exit 0",
     "initdb": "exit 0",
     "python3": "exit 0",
-    # Looks for fonts and for PostgreSQL's programs off the PATH.
-    "find": "case $* in */fonts*) echo DejaVuSans.ttf;; esac",
+    # Looks for fonts, for libraries, and for PostgreSQL's programs off the PATH.
+    "find": "case $* in */fonts*) echo DejaVuSans.ttf;; *seccomp*) echo libseccomp.so.2;; esac",
     "uname": "echo Linux",
     "id": "echo 1000",
 }
@@ -94,11 +94,11 @@ def test_root_gets_what_is_missing_by_apt(system):
     done = system.run()
     assert done.returncode == 0, done.stdout
     assert done.stdout == (
-        "Installing what the tests need of this system: chromium bubblewrap util-linux postgresql\n"
+        "Installing what the tests need of this system: chromium bubblewrap util-linux libseccomp2 postgresql\n"
     )
     assert system.asked_of_apt == [
         "apt-get update --quiet",
-        "apt-get install --yes --quiet --no-install-recommends chromium bubblewrap util-linux postgresql",
+        "apt-get install --yes --quiet --no-install-recommends chromium bubblewrap util-linux libseccomp2 postgresql",
     ]
 
 
@@ -116,11 +116,11 @@ def test_so_does_whoever_may_use_sudo_without_a_password(system):
         (
             ["apt-get"],
             "sudo apt-get install --yes --no-install-recommends "
-            "chromium fonts-dejavu-core bubblewrap util-linux postgresql",
+            "chromium fonts-dejavu-core bubblewrap util-linux libseccomp2 postgresql",
         ),
         (
             ["dnf"],
-            "sudo dnf install --assumeyes chromium dejavu-sans-fonts bubblewrap util-linux postgresql-server",
+            "sudo dnf install --assumeyes chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server",
         ),
     ],
     ids=["Debian", "Fedora"],
@@ -136,7 +136,7 @@ def test_anybody_else_gets_one_list_and_one_command(system, programs, command):
         "The tests need of this system what is not here, and none has run:",
         "  - a browser: Chromium or Chrome on the PATH, or its path in the variable CHROMIUM",
         "  - a font for the browser, such as DejaVu",
-        "  - bubblewrap, for the sandbox of the grader",
+        "  - bubblewrap and libseccomp, for the sandbox of the grader",
         "  - PostgreSQL's programs (initdb, pg_ctl), for a gradebook that several people use",
         "To install it, type:",
         f"    {command}",

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode, default
 
 from ..errors import StarvelabError
+from . import seccomp
 from .classroom import Classroom, Outcome
 from .collecting import collect_download
 from .crew import crew, graded_by
@@ -25,12 +26,20 @@ from .findings import for_a_person
 from .handin import HandIn, shown
 from .isolated import IsolatedExecute
 from .mending import MendStructure
+from .private import restrict_new_files, warning_if_open
 
 SHOWN = 20  # names in a list on the screen
 
 
 class _Command(NbGrader):
     version = version("starvelab")
+
+    def start(self) -> None:
+        """Read the configuration; what is written from now on is closed to other users of the machine."""
+        super().start()
+        restrict_new_files(self.coursedir)
+        if warning := warning_if_open(self.coursedir):
+            self.log.warning(warning)
 
 
 class GradeApp(_Command):
@@ -42,7 +51,7 @@ class GradeApp(_Command):
         starvelab grade starving-the-gpu                       all that is new, on all cores
         starvelab grade starving-the-gpu --workers=4
         starvelab grade starving-the-gpu --only=ada,'b*'       some students
-        starvelab grade starving-the-gpu --scheduler=tcp://10.0.0.5:8786
+        starvelab grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
         starvelab grade starving-the-gpu --report              and say what the class knows
         """).strip()
     aliases = {  # noqa: RUF012 (traitlets reads it from the class)
@@ -55,6 +64,10 @@ class GradeApp(_Command):
     flags = {  # noqa: RUF012
         "report": ({"GradeApp": {"report": True}}, "Say what the class knows and what it does not."),
         "again": ({"GradeApp": {"again": True}}, "Grade also what is done and unchanged."),
+        "without-tls": (
+            {"GradeApp": {"without_tls": True}},
+            "Accept a scheduler without TLS: whoever reaches its port can run code as its workers do.",
+        ),
         "unsafe": (
             {"IsolatedExecute": {"unsafe": True}},
             "Where there is no sandbox, run student code with your own rights: all you can do, it can.",
@@ -62,6 +75,7 @@ class GradeApp(_Command):
     }
     workers = Integer(0, help="How many submissions to grade at once; 0: one for each core.").tag(config=True)
     scheduler = Unicode("", help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
+    without_tls = Bool(False, help="Whether a scheduler without TLS will do.").tag(config=True)
     only = Unicode("", help="Students, with commas between them; * and ? stand for letters.").tag(config=True)
     report = Bool(False, help="Whether to write the report of the class.").tag(config=True)
     again = Bool(False, help="Whether to grade also what is done and unchanged.").tag(config=True)
@@ -99,6 +113,8 @@ class GradeApp(_Command):
         unsafe = bool(self.config.IsolatedExecute.get("unsafe"))
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
+        elif weakness := seccomp.why_not():
+            self.log.warning(weakness)
         outcome = Outcome()
         with classroom.alone():
             students = classroom.students(self.only)
@@ -126,7 +142,12 @@ class GradeApp(_Command):
                 in_progress[student] = classroom.hand_in(student)
                 yield in_progress[student]
 
-        with crew(workers=self.workers or None, scheduler=self.scheduler or None, unsafe=unsafe) as client:
+        with crew(
+            workers=self.workers or None,
+            scheduler=self.scheduler or None,
+            without_tls=self.without_tls,
+            unsafe=unsafe,
+        ) as client:
             results = graded_by(client, classroom.definition, hand_ins())
             with tqdm(total=len(todo), desc="grading", unit="submission", smoothing=0.05) as bar:
                 for student in classroom.keep(results, in_progress, outcome):

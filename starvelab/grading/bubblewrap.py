@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from . import seccomp
+
 SCRATCH = "/starvelab-scratch"  # the only folder to work in
 MEGABYTE = 1_000_000
 REMEDY = (
@@ -32,6 +34,7 @@ def command(
     environment: Mapping[str, str] | None = None,
     readable: Iterable[str] = (),
     scratch: int = 64 * MEGABYTE,
+    filter_from: int | None = None,
 ) -> list[str]:
     """The command line that runs Python in a sandbox.
 
@@ -47,6 +50,8 @@ def command(
         Folders of the host that can be read inside, beside Python's own.
     scratch : int
         Bytes that can be written, in the scratch folder, in /tmp and in /dev/shm each.
+    filter_from : int, optional
+        The file descriptor from which bubblewrap reads the filter of system calls.
     """
     args = [shutil.which("bwrap") or "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     args += ["--unshare-uts", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
@@ -68,7 +73,10 @@ def command(
             args += ["--symlink", os.readlink(link), link]
         elif os.path.isdir(link):
             args += ["--ro-bind", link, link]
-    args += ["--remount-ro", "/", "--chdir", SCRATCH]
+    # An ordinary user owns /dev inside too, and could fill it: its file system has no size.
+    args += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SCRATCH]
+    if filter_from is not None:
+        args += ["--seccomp", str(filter_from)]
     own = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
     environment = own | dict(environment or {})
     for name, value in environment.items():
@@ -96,13 +104,19 @@ def why_not() -> str:
         return f"Student code is run in bubblewrap, which needs Linux, and this is {sys.platform}. {REMEDY}"
     if shutil.which("bwrap") is None:
         return f"Student code is run in bubblewrap, and there is no bwrap on the PATH. {REMEDY}"
-    tried = subprocess.run(
-        command(["-c", "import starvelab.grading.runner"], user=os.getuid() or 65_000),
-        env={},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with seccomp.opened() as filter_from:
+        tried = subprocess.run(
+            command(
+                ["-c", "import starvelab.grading.runner"],
+                user=os.getuid() or 65_000,
+                filter_from=filter_from,
+            ),
+            env={},
+            pass_fds=[] if filter_from is None else [filter_from],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if tried.returncode:
         said = tried.stderr.strip().splitlines()[-1:] or [f"exit status {tried.returncode}"]
         return f"Student code is run in bubblewrap, and here it does not start: {said[0]}. {REMEDY}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 import cloudpickle
 import dask
 import psutil
-from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, as_completed
 from sqlalchemy.exc import SAWarning
 
 from ..errors import StarvelabError
@@ -33,6 +34,9 @@ QUIET = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.tick.interval": "1s",
 }
+# Dask's web pages ask nobody for a password, and name who is graded.
+NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+ENCRYPTED = ("tls://", "wss://")
 MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
 
 
@@ -42,7 +46,11 @@ class NoCrewError(StarvelabError, RuntimeError):
 
 @contextmanager
 def crew(
-    *, workers: int | None = None, scheduler: str | None = None, unsafe: bool = False
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    without_tls: bool = False,
+    unsafe: bool = False,
 ) -> Iterator[Client]:
     """Workers to grade with: of a scheduler that runs already, or started here and ended afterwards.
 
@@ -51,7 +59,9 @@ def crew(
     workers : int, optional
         How many to start; by default as many as there are cores, and memory for.
     scheduler : str, optional
-        Address of a Dask scheduler, such as tcp://host:8786. Its workers need the same starvelab.
+        Address of a Dask scheduler, such as tls://host:8786. Its workers need the same starvelab.
+    without_tls : bool
+        Whether a scheduler will do that takes work from everybody.
     unsafe : bool
         Whether workers without a sandbox will do.
 
@@ -61,6 +71,7 @@ def crew(
     """
     with ExitStack() as stack:
         if scheduler:
+            _ask_whether_encrypted(scheduler, without_tls)
             try:
                 client = stack.enter_context(Client(scheduler, timeout=START, set_as_default=False))
             except (OSError, ValueError) as error:
@@ -73,10 +84,16 @@ def crew(
                     f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
                 )
         else:
-            stack.enter_context(dask.config.set(QUIET))
+            stack.enter_context(dask.config.set(QUIET | NO_PAGES))
             cluster = LocalCluster(
                 n_workers=workers or _as_many_as_fit(),
                 threads_per_worker=1,
+                # Whoever may talk to a worker runs code in it, and other users of this machine reach its
+                # port: both ends have to show a certificate, which exists in memory only.
+                security=Security.temporary(),
+                protocol="tls://",
+                # In the folder that Dask would choose in /tmp another user may wait already.
+                local_directory=stack.enter_context(_folder()),
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
@@ -85,8 +102,29 @@ def crew(
         yield client
 
 
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
+
+
 def _as_many_as_fit() -> int:
     return max(1, min(usable_cores(), psutil.virtual_memory().available // MEMORY))
+
+
+def _ask_whether_encrypted(scheduler: str, without_tls: bool) -> None:
+    if not scheduler.startswith(ENCRYPTED):
+        if without_tls:
+            return
+        raise NoCrewError(
+            f"A scheduler must use TLS, and {scheduler} does not: whoever reaches its port can run code as "
+            "its workers do. Give it, its workers and this machine certificates "
+            "(https://distributed.dask.org/en/stable/tls.html) and an address that begins with tls://, or "
+            "accept the risk in a network that nobody else reaches: --without-tls."
+        )
+    if Security().get_connection_args("client").get("ssl_context") is None:
+        raise NoCrewError(
+            f"To reach {scheduler} this machine needs a certificate, and Dask's configuration names none. "
+            "Name the files there, under distributed.comm.tls: ca-file, client.cert and client.key."
+        )
 
 
 def _ready() -> tuple[str, str]:

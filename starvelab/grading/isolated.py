@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import base64
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,11 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
-from . import bubblewrap, environment  # noqa: F401 (gives nbgrader its `setenv`)
+from . import bubblewrap, environment, seccomp  # noqa: F401 (gives nbgrader its `setenv`)
 from .channel import ChannelError
 from .handin import PREDICTIONS, shown
 from .mending import REFUSED, add_remarks
-from .process import IMPORTS, Runner, scratch
+from .process import CLOSE, IMPORTS, START, Runner, scratch
 from .reference import Reference, is_test, name_of, read_reference
 from .scoring import scored
 from .structure import Remark
@@ -63,6 +65,8 @@ class IsolatedExecute(NbGraderPreprocessor):
         config=True
     )
     most_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
+    max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
+    max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
@@ -83,15 +87,15 @@ class IsolatedExecute(NbGraderPreprocessor):
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
         reference = Reference(read_reference(course, told["assignment"], told["notebook"]), nb.cells)
         locked = {name: content for name, content in files.items() if name == PREDICTIONS}
-        with (
-            runners.of_submission(self, resources, sandboxed) as (checks, student),
-            scratch(sandboxed) as theirs,
-            scratch(False) as ours,
-            student.notebook(theirs, files),
-        ):
+        with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
+            theirs, ours = (stack.enter_context(scratch(each)) for each in (sandboxed, False))
+            run = _Run(self, nb, checks, student, reference, lambda: _opened(checks, ours, locked))
+            run.open(theirs, files)
+            stack.callback(run.close)
             add_remarks(nb, runners.unsaid(remarks))
-            run = _Run(self, nb, checks, student, reference, lambda: checks.notebook(ours, locked))
             run.all_cells()
+            if run.cut:
+                add_remarks(nb, [Remark(run.cut)])
         mode = "sandboxed" if sandboxed else "unsafe"
         nb.metadata["starvelab_graded"] = record | {
             "mode": mode,
@@ -103,6 +107,8 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _sandboxed(self) -> bool:
         reason = bubblewrap.why_not()
         if not reason:
+            if weakness := _said_once(seccomp.why_not()):
+                self.log.warning(weakness)
             return True
         if not self.unsafe:
             raise NoSandboxError(reason)
@@ -151,6 +157,7 @@ class Runners:
         self.whose: Any = None
         self.used = 0.0  # seconds that the student's code has taken so far
         self.said: set[str] = set()  # remarks that another notebook of the submission bears
+        self.put_out = 0  # bytes of outputs that were kept of this student so far
 
     @contextmanager
     def of_submission(
@@ -173,7 +180,7 @@ class Runners:
         """End the sandbox of the student whose turn it was."""
         if self.student is not None:
             self.student.end()
-        self.student, self.whose, self.used = None, None, 0.0
+        self.student, self.whose, self.used, self.put_out = None, None, 0.0, 0
         self.said.clear()
 
     def unsaid(self, remarks: Iterable[Remark]) -> list[Remark]:
@@ -182,12 +189,32 @@ class Runners:
         self.said |= {one.text for one in found}
         return found
 
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What this takes is of the student's time."""
+        clock = self.student.clock
+        begun = clock()
+        try:
+            yield
+        finally:
+            self.used += clock() - begun
+
     def end(self) -> None:
         """End all of them."""
         self.end_student()
         if self.checks is not None:
             self.checks.end()
             self.checks = None
+
+
+@contextmanager
+def _opened(runner: Runner, folder: str, files: dict[str, str]) -> Iterator[None]:
+    """A notebook that a runner has open meanwhile."""
+    runner.open(folder, files)
+    try:
+        yield
+    finally:
+        runner.close()
 
 
 # One set for the process: nbgrader makes a preprocessor anew for each notebook.
@@ -214,6 +241,24 @@ class _Run:
         self.done: list[str] = []  # locked cells that the checks' side has run
         self.ended = ""
         self.out_of_time = False  # whether it might have got further alone
+        self.put_out = 0  # bytes of outputs that were kept so far
+        self.cut = ""
+
+    def open(self, place: str, files: dict[str, str]) -> None:
+        """Begin the notebook in the sandbox. It may be held up by what an earlier one has left there."""
+        with runners.counted():
+            try:
+                self.student.open(place, files, max(0.0, min(START, self._left())))
+            except ChannelError as error:
+                self._end(f"had to be ended ({error})")
+
+    def close(self) -> None:
+        """End the notebook in the sandbox, and the sandbox where that takes too long."""
+        with runners.counted():
+            self.student.close(max(0.0, min(CLOSE, self._left())))
+
+    def _left(self) -> float:
+        return self.settings.deadline - runners.used
 
     def all_cells(self) -> None:
         """Run them in the student's order; on the side of the checks, locked ones in the instructor's."""
@@ -240,7 +285,21 @@ class _Run:
         # Whatever is wrong with outputs that a student forged, none are kept.
         except Exception:
             return [nbformat.from_dict(_said("The outputs of this cell cannot be shown."))]
-        return made
+        return [nbformat.from_dict(_said(self.cut))] if self._is_too_much(outputs) else made
+
+    def _is_too_much(self, outputs: list[dict[str, Any]]) -> bool:
+        """Whether outputs are more than may still be kept; if not, they are counted."""
+        size = len(json.dumps(outputs))
+        for most, before, whose in (
+            (self.settings.max_output, self.put_out, "notebook"),
+            (self.settings.max_output_in_all, runners.put_out, "submission"),
+        ):
+            if before + size > most:
+                self.cut = f"Outputs are left out: a {whose} may put out {most / 1e6:g} MB in all."
+                return True
+        self.put_out += size
+        runners.put_out += size
+        return False
 
     def check(self, cell: NotebookNode) -> None:
         """Run a test cell, with the student's names at hand."""
@@ -256,6 +315,10 @@ class _Run:
         reply = self._run_locked(name)
         if reply.get("mistakes"):
             self.mistakes[name] = reply["mistakes"]
+        # What the student's functions printed stands there too; how a failed check is known has to stay.
+        if self._is_too_much([one for one in reply["outputs"] if one["output_type"] != "error"]):
+            errors = [one for one in reply["outputs"] if one["output_type"] == "error"]
+            reply = {**reply, "outputs": [_said(self.cut), *errors]}
         points = float(cell.metadata.nbgrader.points)
         cell.outputs = [nbformat.from_dict(one) for one in scored(reply, points)]
 
@@ -282,8 +345,14 @@ class _Run:
         forever = self.settings.deadline + 2 * self.settings.timeout
         reply = self.checks.ask(message, forever)
         while "ask" in reply:
-            question = {**reply, "do": reply["ask"]}
-            reply = self.checks.ask(self._ask_student(question), forever)
+            answer = self._ask_student({**reply, "do": reply["ask"]})
+            if "callback" not in answer:
+                reply = self.checks.ask(answer, forever)
+                continue
+            # A function of the checks that the student's code calls takes of the student's time.
+            with runners.counted():
+                answer["seconds"] = max(0.01, min(self.settings.timeout, self._left()))
+                reply = self.checks.ask(answer, forever)
         if "ended" in reply:
             raise ChecksEndedError(
                 "The process that runs the checks ended in the middle of one. Run the test cells of this "
@@ -293,26 +362,38 @@ class _Run:
 
     def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the student's side, for which the time runs."""
-        left = self.settings.deadline - runners.used
+        left = self._left()
         if not self.ended and left <= 0:
             self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
         if not self.ended:
             seconds = min(self.settings.timeout, left)
-            begun = self.student.clock()
-            try:
-                return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
-            except ChannelError as error:
-                self._end(f"had to be ended ({error})")
-            finally:
-                took = self.student.clock() - begun
-                runners.used += took
-                self.out_of_time |= took >= seconds and self.student.clock.starved
+            clock = self.student.clock
+            with runners.counted():
+                begun = clock()
+                try:
+                    return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                except ChannelError as error:
+                    self._end(f"had to be ended ({error})")
+                finally:
+                    self.out_of_time |= clock() - begun >= seconds and clock.starved
         what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
         return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
 
     def _end(self, why: str) -> None:
         self.ended = why
         self.student.end()
+
+
+@cache
+def _all_said() -> set[str]:
+    return set()
+
+
+def _said_once(warning: str) -> str:
+    """A warning for the first notebook, and nothing for those that follow."""
+    first = warning not in _all_said()
+    _all_said().add(warning)
+    return warning if first else ""
 
 
 def _earn_nothing(nb: NotebookNode, reason: str) -> None:

@@ -165,7 +165,8 @@ class Records:
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-                path.chmod(0o444)  # as nbgrader leaves them
+                # Nobody may write it, as nbgrader leaves it; who may read it is what umask says.
+                path.chmod(path.stat().st_mode & 0o444)
             with suppress(FileNotFoundError):
                 os.rename(place, Path(made) / "old")
             os.rename(new, place)

@@ -198,8 +198,9 @@ class Notebook:
         try:
             decoder = Decoder()
             function = self.callbacks[message["callback"]]
-            result = function(*decoder.decode(message["args"]), **decoder.decode(message["more"]))
-            return {"value": Encoder().encode(result)}
+            args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
+            with time_limit(message["seconds"]):
+                return {"value": Encoder().encode(function(*args, **more))}
         except Exception as error:
             return {"error": {"type": type(error).__name__, "message": _message(error)}}
 

@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
+from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 
 from starvelab.grading import crew, main
@@ -25,6 +26,7 @@ from starvelab.grading.classroom import (
 )
 from starvelab.grading.definition import NotReleasedError
 from starvelab.grading.merging import merge
+from starvelab.grading.private import warning_if_open
 from tests.grading.a_course import MOST, TINY, Course
 
 pytestmark = [
@@ -90,6 +92,28 @@ def test_graded_notebooks_stand_where_nbgrader_looks_for_them(done):
     page = (done.folder / "course" / "feedback" / "bob" / TINY / "one.html").read_text()
     assert "That is the square." in page
     assert "twice 7" not in page
+
+
+def test_what_grading_writes_is_closed_to_other_users(graded_course):
+    """Also in a course that was open before, and that is said."""
+    course = graded_course.folder / "course"
+    course_before = course.stat().st_mode & 0o777
+    assert course_before == 0o700, "nbgrader_config.py makes the folder of a course"
+    assert (course / "gradebook.db").stat().st_mode & 0o777 == 0o600
+    made = [
+        path for part in ("graded", "autograded") for path in (course / part, *(course / part).rglob("*"))
+    ]
+    assert len(made) > 8
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
+def test_a_course_that_others_can_open_is_said(done, monkeypatch):
+    (done.folder / "course").chmod(0o755)
+    done.config.CourseDirectory.root = str(done.folder)
+    monkeypatch.setattr("starvelab.grading.private.is_open", lambda path, group: path.name == "graded")
+    said = warning_if_open(CourseDirectory(config=done.config))
+    assert said.startswith("Other users of this machine can open parts of this course")
+    assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'}")
 
 
 def test_what_is_done_and_unchanged_is_not_graded_again(done):
@@ -193,11 +217,14 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
 
         address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
         scheduler, address = address[0], address[1].split()[-1]
-        said = grade(done, "--again", f"--scheduler={address}", fine=False).stderr
+        refused = grade(done, "--again", f"--scheduler={address}", fine=False).stderr
+        assert f"A scheduler must use TLS, and {address} does not: whoever reaches its port can" in refused
+        options = ("--again", f"--scheduler={address}", "--without-tls")
+        said = grade(done, *options, fine=False).stderr
         assert f"The scheduler at {address} has no workers. Start some: dask worker {address}" in said
-        options = ("--nthreads=2", "--no-dashboard", "--no-nanny")
-        worker, _ = start("worker", address, *options, until="Starting established connection")
-        assert "tiny: 2 graded" in grade(done, "--again", f"--scheduler={address}").stdout
+        flags = ("--nthreads=2", "--no-dashboard", "--no-nanny")
+        worker, _ = start("worker", address, *flags, until="Starting established connection")
+        assert "tiny: 2 graded" in grade(done, *options).stdout
         assert done.scores()["ada"] == PERFECT
         assert (scheduler.poll(), worker.poll()) == (None, None)
 
@@ -306,9 +333,61 @@ def test_no_scheduler_is_said(monkeypatch):
     monkeypatch.setattr(crew, "START", "1s")
     with (
         pytest.raises(crew.NoCrewError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
-        crew.crew(scheduler="tcp://127.0.0.1:9"),
+        crew.crew(scheduler="tcp://127.0.0.1:9", without_tls=True),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "ws://127.0.0.1:9"])
+def test_a_scheduler_without_tls_is_refused_with_what_to_do(address):
+    with (
+        pytest.raises(crew.NoCrewError, match=rf"must use TLS, and {address} does not.*--without-tls\."),
+        crew.crew(scheduler=address),
+    ):
+        pass
+
+
+def test_a_scheduler_with_tls_needs_a_certificate_here():
+    with (
+        pytest.raises(
+            crew.NoCrewError, match=r"names none\. Name the files there, .*client\.cert and client"
+        ),
+        crew.crew(scheduler="tls://127.0.0.1:9"),
+    ):
+        pass
+
+
+INTRUDER = """
+import encodings.idna, os, socket, ssl, sys
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+for place in sys.argv[1:]:
+    host, port = place.split(":")
+    for encrypted in (False, True):
+        try:
+            with socket.create_connection((host, int(port)), timeout=3) as end:
+                end = context.wrap_socket(end) if encrypted else end
+                print("talks" if end.recv(8) else "refused")  # Dask says first who it is
+        except OSError:
+            print("refused")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
+    begin = "from starvelab.grading.crew import crew\nwith crew(workers=1) as client:\n"
+    begin += (
+        "    print(client.scheduler.address, *client.scheduler_info()['workers'], flush=True)\n    input()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", begin], **pipes) as grader:
+        places = [address.removeprefix("tls://") for address in grader.stdout.readline().split()]
+        intruder = [sys.executable, "-c", INTRUDER, *places]
+        printed = subprocess.run(intruder, capture_output=True, text=True, check=True).stdout
+        grader.communicate("\n")
+    assert len(places) == 2
+    assert printed.split() == ["refused"] * 4
 
 
 def test_workers_without_a_sandbox_are_refused(monkeypatch):

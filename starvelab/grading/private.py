@@ -1,0 +1,81 @@
+"""What a course holds is for its instructor: other users of the machine can neither read nor change it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nbgrader.coursedir import CourseDirectory
+
+FOLDER, FILE = 0o700, 0o600
+# What is taken away from new files and folders.
+FROM_OTHERS, FROM_GROUP_AND_OTHERS = 0o007, 0o077
+
+
+def restrict_new_files(course: CourseDirectory) -> None:
+    """Let this process, and what it starts, make files and folders that other users cannot open.
+
+    Where nbgrader is told that a group shares the course (`CourseDirectory.groupshared`), the group can.
+    """
+    os.umask(FROM_OTHERS if course.groupshared else FROM_GROUP_AND_OTHERS)
+
+
+def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
+    """Make the folder of a course and an empty gradebook in it, such that nobody else can open them.
+
+    What exists already stays as it is: somebody may share it on purpose. `warning_if_open` tells of it.
+    """
+    # The mode that mkdir takes counts for the last folder only.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=FOLDER, exist_ok=True)
+    # SQLite takes an empty file for a new database, and gives its journal the same mode.
+    (folder / gradebook).touch(mode=FILE, exist_ok=True)
+
+
+def parts_of(course: CourseDirectory) -> list[Path]:
+    """The folders of a course with submissions and marks, and the file of its gradebook."""
+    submitted, autograded, feedback = (
+        Path(course.root) / step
+        for step in (course.submitted_directory, course.autograded_directory, course.feedback_directory)
+    )
+    parts = [submitted, autograded, feedback]
+    parts += [autograded.parent / "graded", submitted.parent / "replaced", autograded.parent / "report"]
+    kind, _, place = course.db_url.partition(":///")
+    if kind.startswith("sqlite") and place:
+        parts.append(Path(place))
+    return [part.absolute() for part in parts]
+
+
+def warning_if_open(course: CourseDirectory) -> str:
+    """What to say where other users of this machine can open a part of the course; empty if they cannot."""
+    if os.name != "posix":
+        return ""
+    found = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]
+    if not found:
+        return ""
+    whose = "o=" if course.groupshared else "go="
+    return (
+        "Other users of this machine can open parts of this course, which hold submissions and marks. "
+        f"Close them: chmod -R {whose} {' '.join(found)}"
+    )
+
+
+def is_open(path: Path, *, group: bool) -> bool:
+    """Whether somebody but the owner gets to a file or folder, and may do something with it.
+
+    Parameters
+    ----------
+    path : Path
+    group : bool
+        Whether the group counts as somebody else. A group that is called as the owner has no other members.
+    """
+    try:
+        mode, *above = (one.stat().st_mode for one in (path, *path.parents))
+        own_group = path.group() == path.owner()
+    except FileNotFoundError:
+        return False
+    except KeyError:  # a number without a name
+        own_group = False
+    if mode & 0o007 and all(one & 0o001 for one in above):
+        return True
+    return group and not own_group and bool(mode & 0o070) and all(one & 0o011 for one in above)

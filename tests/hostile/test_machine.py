@@ -1,0 +1,244 @@
+"""The machine of whoever grades: its memory, its kernel, its time and its disk are not the students'.
+
+Each attack sets the answer that is asked for only once it has succeeded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from starvelab.grading import process, seccomp
+from starvelab.grading.isolated import runners
+from starvelab.grading.mending import REMARKS
+from starvelab.grading.process import Runner
+from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+
+pytestmark = pytest.mark.grading
+RIGHT = "def double(x): return 2 * x\nanswer = 42"
+LIMIT = 300_000_000  # bytes; each attack takes 500 MB
+
+MEMORY = {
+    "memfd, written and not mapped": """
+import os
+end = os.memfd_create("hoard")
+for _ in range(500): os.write(end, bytes(10**6))
+""",
+    "System V shared memory": """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(5):
+    number = libc.shmget(0, 10**8, 0o1600)
+    if number < 0: raise OSError(ctypes.get_errno(), "shmget")
+    place = libc.shmat(number, None, 0)
+    ctypes.memset(place, 1, 10**8)
+    libc.shmdt(ctypes.c_void_p(place))
+""",
+    "copies of one process, which share what they have": """
+import os
+hoard = bytearray(b"x") * (5 * 10**8)
+for _ in range(3):
+    if os.fork() == 0: time.sleep(60)
+""",
+    "threads that go on when their process seems to have ended": """
+import ctypes, os, platform, threading
+if os.fork() == 0:
+    def hold():
+        hoard = bytearray(b"x") * (5 * 10**8)
+        time.sleep(60)
+    threading.Thread(target=hold).start()
+    time.sleep(0.2)
+    ctypes.CDLL(None).syscall({"x86_64": 60}.get(platform.machine(), 93), 0)
+""",
+}
+
+
+@pytest.mark.parametrize("source", MEMORY.values(), ids=MEMORY)
+def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source):
+    monkeypatch.setattr(process, "MEMORY", LIMIT)
+    held = f"import time\n{source}\ntime.sleep(3)\nanswer = 42"
+    nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
+    assert points(nb) == {"value": 0}, printed(nb, "answer")
+
+
+def test_memory_below_the_limit_may_be_shared_by_many(tmp_path, monkeypatch):
+    """What ten processes share is counted once: together they seem to have 2 GB."""
+    monkeypatch.setattr(process, "MEMORY", 600_000_000)
+    shared = """
+import os, time
+kept = bytearray(b"x") * (2 * 10**8)
+children = [os.fork() or (time.sleep(2), os._exit(0)) for _ in range(10)]
+for child in children: os.waitpid(child, 0)
+answer = 42
+"""
+    nb = execute(notebook(shared, value=(1, "check(answer, 42)")), tmp_path, timeout=30.0)
+    assert points(nb) == {"value": 1}, printed(nb, "answer")
+
+
+KERNEL = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = NUMBERS
+
+def refused(name, *arguments):
+    ctypes.set_errno(0)
+    result = libc.syscall(numbers[name], *arguments)
+    return result == -1 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
+
+NEW_USER = 0x10000000
+flags = {"clone": NEW_USER, "unshare": NEW_USER}
+allowed = [name for name in numbers if not refused(name, flags.get(name, 0))]
+for kind in (17, 38, 40):  # packets, the kernel's ciphers, and the host of a virtual machine
+    try:
+        socket.socket(kind, socket.SOCK_DGRAM)
+        allowed.append(f"socket {kind}")
+    except OSError as error:
+        if error.errno != errno.EAFNOSUPPORT: allowed.append(f"socket {kind}: {error}")
+try:
+    open("/dev/hoard", "w")
+    allowed.append("/dev can be written")
+except OSError:
+    pass
+socket.socketpair()
+answer = 42 if not allowed else allowed
+print(allowed)
+"""
+
+
+def test_the_kernel_refuses_what_no_exercise_needs(tmp_path):
+    lib = pytest.importorskip("pyseccomp")
+    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.NEWER, "clone", "unshare")
+    names += ("setns", "mount", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "pivot_root")
+    numbers = {name: lib.resolve_syscall(lib.Arch.NATIVE, name) for name in names}
+    source = KERNEL.replace("NUMBERS", str({name: each for name, each in numbers.items() if each >= 0}))
+    nb = execute(notebook(source, value=(1, "check(answer, 42)")), tmp_path)
+    assert points(nb) == {"value": 1}, printed(nb, "answer")
+
+
+def test_where_the_library_is_missing_there_is_no_filter_and_a_reason(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyseccomp", None)
+    assert seccomp.why_not.__wrapped__() == seccomp.MISSING
+    monkeypatch.setattr(seccomp, "why_not", lambda: seccomp.MISSING)
+    assert seccomp.program.__wrapped__() == b""
+    assert seccomp.leave_keys() is None
+    monkeypatch.setattr(seccomp, "program", lambda: b"")
+    with seccomp.opened() as nothing:
+        assert nothing is None
+
+
+def test_a_key_of_whoever_grades_is_not_found_in_a_sandbox(monkeypatch):
+    """Here without the filter, which would forbid to look for it."""
+    lib = pytest.importorskip("pyseccomp")
+    add, search = (lib.resolve_syscall(lib.Arch.NATIVE, name) for name in ("add_key", "keyctl"))
+    session, number = -3, []
+
+    @contextmanager
+    def no_filter():
+        yield None
+
+    monkeypatch.setattr(seccomp, "opened", no_filter)
+    source = f"""
+import ctypes
+found = ctypes.CDLL(None).syscall({search}, 10, {session}, b"user", b"starvelab-test", 0)
+print("found" if found > 0 else "not found")
+"""
+
+    def plant_and_look() -> None:
+        seccomp.leave_keys()  # the key must not stay in the keyring of whoever runs the tests
+        number.append(ctypes.CDLL(None).syscall(add, b"user", b"starvelab-test", b"secret", 6, session))
+        runner = Runner(sandboxed=True, imports=[])
+        runner.open("/starvelab-scratch", {})
+        number.append(runner.ask({"do": "run", "source": source, "seconds": 20}, 30)["outputs"][0]["text"])
+        runner.end()
+
+    # A keyring belongs to a thread.
+    thread = threading.Thread(target=plant_and_look)
+    thread.start()
+    thread.join()
+    key, said = number
+    if key < 0:
+        pytest.skip("this kernel keeps no keys")
+    assert said == "not found\n"
+
+
+# --- time -------------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_that_does_not_end_takes_of_its_own_time(tmp_path, monkeypatch):
+    given = []
+    ask = Runner.ask
+
+    def spy(runner, message, seconds):
+        given.append((message.get("do"), seconds))
+        return ask(runner, message, seconds)
+
+    monkeypatch.setattr(Runner, "ask", spy)
+    holds = "\nimport os, time\nos._exit = lambda status: time.sleep(1000)"
+    assert graded(RIGHT + holds, tmp_path, timeout=2.0, deadline=6.0) == MOST
+    assert max(seconds for do, seconds in given if do == "close") <= process.CLOSE
+    assert next(seconds for do, seconds in given if do == "close") <= 6.0
+    assert runners.used > 5.0, "the time until it was ended counts"
+    assert not runners.student.alive
+
+
+def test_a_sandbox_in_which_no_notebook_can_begin_is_the_students_own_doing(tmp_path, monkeypatch):
+    def hold(runner, folder, files, *seconds):
+        if runner.sandboxed:
+            runner.end()
+            raise process.ChannelError("Nothing came in time.")
+        return opened(runner, folder, files)
+
+    opened = Runner.open
+    monkeypatch.setattr(Runner, "open", hold)
+    nb = execute(notebook(RIGHT), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
+
+
+def test_functions_of_the_checks_that_student_code_calls_take_of_its_time(tmp_path):
+    calls = """
+def each(function):
+    while True:
+        try: function()
+        except BaseException: pass
+"""
+    test = "import time\ndef slow(): time.sleep(0.5)\neach(slow)"
+    nb = execute(notebook(calls, endless=(1, test)), tmp_path, timeout=2.0, deadline=3.0)
+    assert points(nb) == {"endless": 0}
+    assert "The submitted code took longer in all than the 3 s that it may." in printed(nb, "endless")
+
+
+def test_a_function_of_the_checks_that_never_ends_is_interrupted(tmp_path):
+    calls = "def each(function):\n    try: function(10**9)\n    except Exception as error: return str(error)"
+    test = "import time\ncheck(each(time.sleep), 'This took longer than 1 s.')"
+    assert points(execute(notebook(calls, one=(1, test)), tmp_path, timeout=1.0, deadline=9.0)) == {"one": 1}
+
+
+# --- room -------------------------------------------------------------------------------------------------
+
+
+def test_outputs_have_a_limit_in_all_and_that_is_said(tmp_path):
+    nb = notebook(RIGHT + "\nprint('x' * 200_000)")
+    nb.cells[2:2] = [nb.cells[1].copy() for _ in range(9)]
+    for number, cell in enumerate(nb.cells[1:11]):
+        cell["id"] = f"cell-{number}"
+    nb = execute(nb, tmp_path, max_output=1_000_000)
+    assert points(nb) == MOST
+    assert len(json.dumps(nb.cells)) < 1_100_000
+    said = "Outputs are left out: a notebook may put out 1 MB in all."
+    assert said in printed(nb, "cell-9")
+    assert nb.metadata[REMARKS] == [[said, False]]
+
+
+def test_a_submission_has_a_limit_for_all_its_notebooks(tmp_path):
+    loud = "def double(x):\n    print('x' * 90_000)\n    return 2 * x\nanswer = 42"
+    nb = execute(notebook(loud), tmp_path, max_output_in_all=100_000)
+    assert points(nb) == MOST, "what a function prints is cut as well, and costs nothing"
+    assert "a submission may put out 0.1 MB in all." in printed(nb, "whole")
+    wrong = execute(notebook(loud.replace("2 * x", "x")), tmp_path, max_output_in_all=10_000)
+    assert points(wrong) == {"whole": 0, "in-parts": 0, "value": 1}
