@@ -93,12 +93,11 @@ def test_root_gets_what_is_missing_by_apt(system):
     system.has_apt(chromium="echo Chromium 150", bwrap="exit 0", initdb="exit 0")
     done = system.run()
     assert done.returncode == 0, done.stdout
-    assert done.stdout == (
-        "Installing what the tests need of this system: chromium bubblewrap util-linux libseccomp2 postgresql\n"
-    )
+    names = "chromium bubblewrap util-linux libseccomp2 postgresql"
+    assert done.stdout == f"Installing what the tests need of this system: {names}\n"
     assert system.asked_of_apt == [
         "apt-get update --quiet",
-        "apt-get install --yes --quiet --no-install-recommends chromium bubblewrap util-linux libseccomp2 postgresql",
+        f"apt-get install --yes --quiet --no-install-recommends {names}",
     ]
 
 
@@ -120,7 +119,8 @@ def test_so_does_whoever_may_use_sudo_without_a_password(system):
         ),
         (
             ["dnf"],
-            "sudo dnf install --assumeyes chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server",
+            "sudo dnf install --assumeyes "
+            "chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server",
         ),
     ],
     ids=["Debian", "Fedora"],

@@ -181,7 +181,8 @@ def test_a_notebook_that_does_not_end_takes_of_its_own_time(tmp_path, monkeypatc
     holds = "\nimport os, time\nos._exit = lambda status: time.sleep(1000)"
     assert graded(RIGHT + holds, tmp_path, timeout=2.0, deadline=6.0) == MOST
     assert max(seconds for do, seconds in given if do == "close") <= process.CLOSE
-    assert next(seconds for do, seconds in given if do == "close") <= 6.0
+    # That of the checks comes first, and is nobody's.
+    assert min(seconds for do, seconds in given if do == "close") <= 6.0
     assert runners.used > 5.0, "the time until it was ended counts"
     assert not runners.student.alive
 
