@@ -122,9 +122,9 @@ class GradeApp(_Command):
         in_progress: dict[str, HandIn] = {}
 
         def hand_ins() -> Iterator[HandIn]:
-            for student in todo:
-                in_progress[student] = classroom.hand_in(student)
-                yield in_progress[student]
+            for handed in classroom.hand_ins(todo, outcome):
+                in_progress[handed.student] = handed
+                yield handed
 
         with crew(workers=self.workers or None, scheduler=self.scheduler or None, unsafe=unsafe) as client:
             results = graded_by(client, classroom.definition, hand_ins())
@@ -172,7 +172,11 @@ class CollectApp(_Command):
         print(f"{assignment}: {counts}, in {submitted}.")
         if found.left_out:
             print("Left out, since no student could be told from the name, or too large:")
-            print("\n".join(f"  {name}" for name in found.left_out[:SHOWN]))
+            print("\n".join(f"  {shown(name)}" for name in found.left_out[:SHOWN]))
+        if found.failed:
+            print("Not sorted:")
+            print("\n".join(f"  {shown(student)}: {why}" for student, why in found.failed.items()))
+            raise SystemExit(1)
 
 
 class StarvelabApp(_Command):

@@ -22,12 +22,18 @@ from .structure import Remark
 
 LONGEST_NOTEBOOK = 20_000_000  # bytes
 LONGEST_IN_ALL = 100_000_000
-MOST_FILES = 2000
+MAX_FILES = 2000
+MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
+MAX_HEADERS = 2_000_000  # bytes that a tape may say of its files: names and times
+MAX_NAME = 200  # bytes of one part of a path; file systems take 255
+MAX_PATH = 1000  # bytes of a path in the folder of a submission
 DEEPEST_ARCHIVE = 2
 PREDICTIONS = "predictions.json"
 STAMP = "timestamp.txt"
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+CENTRAL_ENTRY = b"PK\x01\x02"
+HEADERS = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"X"}
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 
 
@@ -126,7 +132,8 @@ def _when(content: bytes) -> tuple[str | None, list[Remark]]:
         return None, []
     try:
         return parse_utc(text).isoformat(), []
-    except ValueError:
+    # A year that no calendar has, or a time zone of a thousand hours: each fails in its own way.
+    except Exception:
         return None, [Remark(f"`{STAMP}` holds no time: `{shown(text)}`.", person=True)]
 
 
@@ -140,23 +147,41 @@ def _why_missing(name: str, reader: _Reader) -> Remark:
 # --- reading files ----------------------------------------------------------------------------------------
 
 
+class _TarEntry(tarfile.TarInfo):
+    """An entry of a tape whose headers are of an honest size: tarfile takes minutes for many megabytes."""
+
+    def _proc_member(self, archive: _Tape) -> tarfile.TarInfo:  # tarfile's own place to extend it
+        if self.type in HEADERS:
+            archive.header_bytes += self.size
+        if archive.header_bytes > MAX_HEADERS:
+            raise tarfile.ReadError(f"its headers have more than {MAX_HEADERS} bytes")
+        return super()._proc_member(archive)
+
+
+class _Tape(tarfile.TarFile):
+    tarinfo = _TarEntry
+    header_bytes = 0
+
+
 class _Reader:
     """Reads the files of a folder and of archives in it, within limits."""
 
     def __init__(self) -> None:
         self.remarks: list[Remark] = []
         self.links: set[str] = set()
-        self.bytes_left, self.files_left = LONGEST_IN_ALL, MOST_FILES
+        self.bytes_left, self.files_left, self.entries_left = LONGEST_IN_ALL, MAX_FILES, MAX_ENTRIES
         self.full = False
 
     def files(self, folder: Path) -> Iterator[_Found]:
         for where, folders, names in os.walk(folder, onerror=self._unreadable):
             inner = PurePosixPath(os.path.relpath(where, folder))
             folders[:] = sorted(name for name in folders if not _ignored(name))
+            if not self._counted(inner):
+                return
             for name in [one for one in folders if os.path.islink(os.path.join(where, one))]:
                 self._link(inner / name)
             for name in sorted(names):
-                if not _ignored(name):
+                if not _ignored(name) and self._counted(inner / name):
                     yield from self._file(Path(where) / name, inner / name)
 
     def _unreadable(self, error: OSError) -> None:
@@ -183,9 +208,7 @@ class _Reader:
         content = file.read(self.bytes_left + 1)
         self.files_left -= 1
         if len(content) > self.bytes_left or self.files_left < 0:
-            self.full = True
-            most = f"{MOST_FILES} files or {LONGEST_IN_ALL / 1e6:g} MB"
-            self._say(f"More than {most} were handed in: from `{shown(str(path))}` on, files were left out.")
+            self._stop(path)
             return
         if path.name.lower().endswith(ARCHIVES) and depth < DEEPEST_ARCHIVE:
             yield from self._unpacked(path, content, depth)
@@ -195,6 +218,20 @@ class _Reader:
             return
         self.bytes_left -= len(content)
         yield _Found(path, content, depth)
+
+    def _counted(self, path: PurePosixPath) -> bool:
+        """Count an entry, of whatever kind; False where there were too many."""
+        self.entries_left -= 1
+        if self.entries_left < 0:
+            self._stop(path)
+        return not self.full
+
+    def _stop(self, path: PurePosixPath) -> None:
+        """Read nothing more, and say so once."""
+        if not self.full:
+            most = f"{MAX_FILES} files or {LONGEST_IN_ALL / 1e6:g} MB"
+            self._say(f"More than {most} were handed in: from `{shown(str(path))}` on, files were left out.")
+        self.full = True
 
     def _unpacked(self, path: PurePosixPath, content: bytes, depth: int) -> Iterator[_Found]:
         inside = path.parent / PurePosixPath(path.name).stem
@@ -207,9 +244,15 @@ class _Reader:
             self._say(f"`{shown(path.name)}` could not be unpacked: {why}.")
 
     def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
+        # zipfile reads the whole table of contents at once. A mark that stands in a file by chance is rare.
+        if content.getvalue().count(CENTRAL_ENTRY) > MAX_ENTRIES:
+            self._stop(inside)
+            return
         with zipfile.ZipFile(content) as archive:
             for entry in archive.infolist():
                 path_inside = within(entry.filename)
+                if not self._counted(inside / path_inside):
+                    return
                 if entry.is_dir() or not path_inside.parts or any(map(_ignored, path_inside.parts)):
                     continue
                 if stat.S_ISLNK(entry.external_attr >> 16):
@@ -219,9 +262,14 @@ class _Reader:
                     yield from self._kept(inside / path_inside, file, depth)
 
     def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
-        with tarfile.open(fileobj=content) as archive:
+        # As a stream: opened in any other way, a compressed one is unpacked as a whole, and more than once.
+        with _Tape.open(fileobj=content, mode="r|*") as archive:
             for entry in archive:
                 path_inside = within(entry.name)
+                if archive.offset > LONGEST_IN_ALL:
+                    self._stop(inside / path_inside)
+                if not self._counted(inside / path_inside):
+                    return
                 if entry.issym() or entry.islnk():
                     self._link(path_inside)
                 elif entry.isfile() and path_inside.parts and not any(map(_ignored, path_inside.parts)):
@@ -247,8 +295,12 @@ def within(name: str) -> PurePosixPath:
 
 def shown(name: str) -> str:
     """A name that can be printed, written down, and put in backticks."""
-    printable = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
-    return "".join(letter if letter.isprintable() else "?" for letter in printable)[:120]
+    return _printable(name)[:120]
+
+
+def _printable(name: str) -> str:
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 # --- which file is which ----------------------------------------------------------------------------------
@@ -315,5 +367,17 @@ def _beside(found: list[_Found], notebooks: list[_Found]) -> dict[str, bytes]:
 
 def _storable(path: PurePosixPath) -> str:
     """A path that can be written on any file system, in UTF-8."""
-    parts = [shown(part).replace("?", "_")[:80] for part in path.parts]
-    return str(PurePosixPath(*(part for part in parts if part not in ("..", "/"))))
+    parts = [_cut(_printable(part).replace("?", "_"), MAX_NAME) for part in path.parts]
+    parts = [part for part in parts if part not in ("..", "/")]
+    while len(parts) > 1 and len("/".join(parts).encode()) > MAX_PATH:
+        del parts[-2]  # the name of the file stays
+    return str(PurePosixPath(*parts))
+
+
+def _cut(name: str, most: int) -> str:
+    """A name of so many bytes at most; what stands behind the last dot stays."""
+    if len(name.encode()) <= most:
+        return name
+    stem, dot, ending = name.rpartition(".")
+    tail = (dot + ending).encode()[:20] if stem else b""
+    return name.encode()[: most - len(tail)].decode("utf-8", "ignore") + tail.decode("utf-8", "ignore")

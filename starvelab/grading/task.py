@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -33,6 +34,7 @@ from .structure import Remark, UnreadableNotebookError, read
 _one_at_a_time = threading.Lock()
 # In its own course every student has the same name: no letter of it can mislead a path.
 STUDENT = "student"
+IMPOSSIBLE_NAME = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 @dataclass
@@ -155,8 +157,9 @@ def _write_if_possible(folder: Path, inner: str, content: bytes) -> None:
     """Write a student's file; where two names collide, such as a file and a folder, the first stays."""
     try:
         _write(folder / inner, content)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        return
+    except OSError as error:
+        if error.errno not in IMPOSSIBLE_NAME:
+            raise
 
 
 def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
