@@ -18,6 +18,7 @@ from traitlets.config import Config
 from ..errors import StarvelabError
 from .definition import Definition
 from .handin import HandIn, collect
+from .marks import names_of
 from .merging import is_known, known_to, merge
 from .one_student import READ_TIMEOUT, CannotWriteError, one_student
 from .records import Record, Records
@@ -110,6 +111,11 @@ class Classroom:
         """What a student handed in."""
         return collect(self._submitted(student), student, self.assignment, self.definition.asked)
 
+    def names(self) -> dict[str, str]:
+        """Students' names and the names of their folders, where the gradebook has a name."""
+        with closing(self.gradebook()) as book:
+            return {student: f"{name} ({student})" for student, name in names_of(book).items()}
+
     # --- grading --------------------------------------------------------------------------------------
 
     @contextmanager
@@ -148,7 +154,7 @@ class Classroom:
         for student in students:
             if why := _no_name(student):
                 outcome.failed[student] = why
-        with closing(self._gradebook()) as book:
+        with closing(self.gradebook()) as book:
             known = known_to(book, self.assignment)
             for student in (one for one in students if one not in outcome.failed):
                 record = None
@@ -184,7 +190,7 @@ class Classroom:
         CannotWriteError
             What was graded before that is kept.
         """
-        with closing(self._gradebook()) as book:
+        with closing(self.gradebook()) as book:
             for graded in results:
                 handed = hand_ins.pop(graded.student)
                 if graded.failed:
@@ -196,7 +202,8 @@ class Classroom:
                             outcome.graded.append(graded.student)
                 yield graded.student
 
-    def _gradebook(self) -> Gradebook:
+    def gradebook(self) -> Gradebook:
+        """The instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
 
     def _merged(self, book: Gradebook, record: Record, outcome: Outcome) -> bool:

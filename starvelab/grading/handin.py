@@ -5,7 +5,10 @@ Nothing is written and nothing is run here, no link is followed, and nothing is 
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import re
 import stat
@@ -14,6 +17,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from nbgrader.utils import parse_utc
 
@@ -163,6 +167,15 @@ class _Tape(tarfile.TarFile):
     header_bytes = 0
 
 
+def _decompressed(content: io.BytesIO) -> IO[bytes]:
+    """What a file holds, unpacked as far as it is read."""
+    start = content.getvalue()[:6]
+    for magic, unpack in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
+        if start.startswith(magic):
+            return unpack(content)
+    return content
+
+
 class _Reader:
     """Reads the files of a folder and of archives in it, within limits."""
 
@@ -262,8 +275,8 @@ class _Reader:
                     yield from self._kept(inside / path_inside, file, depth)
 
     def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[_Found]:
-        # As a stream: opened in any other way, a compressed one is unpacked as a whole, and more than once.
-        with _Tape.open(fileobj=content, mode="r|*") as archive:
+        # tarfile's own decompression unpacks as much at once as there is.
+        with _Tape.open(fileobj=_decompressed(content), mode="r|") as archive:
             for entry in archive:
                 path_inside = within(entry.name)
                 if archive.offset > LONGEST_IN_ALL:

@@ -23,8 +23,12 @@ class CannotWriteError(StarvelabError, OSError):
     """Nothing can be written for anybody: the gradebook is locked or gone, or the disk is full."""
 
 
-class _TimeIsUp(BaseException):  # noqa: N818
+class _TimeIsUp(BaseException):
     """Not an Exception: what a student packed is read by code that takes any Exception for a damaged file."""
+
+
+class StepTimeoutError(StarvelabError, TimeoutError):
+    """A step for one student took too long."""
 
 
 @contextmanager
@@ -61,8 +65,8 @@ def one_student(
             yield
     except CannotWriteError:
         raise
-    except _TimeIsUp:
-        failed[student] = f"{what}: it took longer than {seconds:g} s."
+    except StepTimeoutError as error:
+        failed[student] = f"{what}: {error}"
     # SystemExit as well: nbgrader ends Python at times. An interruption by a person goes through.
     except (Exception, SystemExit) as error:
         if isinstance(error, OSError) and error.errno in FOR_EVERYBODY:
@@ -80,7 +84,12 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt what takes longer, where the system can: in the main thread, and not on Windows."""
+    """Interrupt what takes longer, where the system can: in the main thread, and not on Windows.
+
+    Raises
+    ------
+    StepTimeoutError
+    """
     can = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not can:
         yield
@@ -93,6 +102,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except _TimeIsUp:
+        raise StepTimeoutError(f"it took longer than {seconds:g} s.") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

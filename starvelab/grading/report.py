@@ -338,9 +338,9 @@ def _histogram(found: Distribution) -> Picture:
 
 def _similar(found: list[Pair], called: Mapping[str, str]) -> Section:
     about = (
-        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells of "
-        "their own or in all of them together; and students who submitted the same file. That proves nothing: "
-        "read both, and ask."
+        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells "
+        "of their own or in all of them together; and students who submitted the same file. That proves "
+        "nothing: read both, and ask."
     )
     headers = [
         "student",

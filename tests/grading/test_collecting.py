@@ -101,7 +101,7 @@ def test_no_path_leads_out(download, tmp_path):
 
 
 def test_one_students_files_stop_nobody(download, tmp_path):
-    """A file and a folder of the same name, a name that no file system takes, a stamp of the student's own."""
+    """A file and a folder of the same name, a name that is too long, a stamp of the student's own."""
     files = {
         "ada/data": "a file",
         "ada/data\\a.csv": "beside it",

@@ -87,7 +87,8 @@ def test_twins_are_found_by_their_files_however_ordinary_their_answers_are():
 
 def test_an_answer_belongs_to_the_cell_that_is_graded_for_it():
     nb = new_notebook()
-    for name, source in (("a", "x"), ("helper", "y"), ("b", "z"), ("test", "t"), ("why", "w"), ("c", "stub ")):
+    written = {"a": "x", "helper": "y", "b": "z", "test": "t", "why": "w", "c": "stub "}
+    for name, source in written.items():
         nb.cells.append(new_code_cell(source, metadata={"nbgrader": {"grade_id": name}}))
     nb.cells.append(new_code_cell("own"))
     truth = [
