@@ -17,6 +17,8 @@ from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets.config import Config
 
+from .isolated import ENDED_PYTHON
+
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
 .output_stream pre { overflow-x: auto; }
@@ -29,7 +31,6 @@ summary { display: list-item; cursor: pointer; }
 """
 MAX_OUTPUTS = 100  # of a cell
 ENDED = {"SystemExit", "SubmissionEnded"}
-ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.
 PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
     for name in asked:
         candidates = by_notebook[name]
         if not candidates:
-            handed.refused[name] = _why_missing(name, reader)
+            handed.refused[name] = _why_missing(name, reader, found, set().union(*asked.values()))
             continue
         chosen, *others = candidates
         remarks = handed.remarks.setdefault(name, [])
@@ -112,6 +113,9 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
             also = ", ".join(f"`{shown(str(one.path))}`" for one in others)
             text = f"It was there more than once: `{shown(str(chosen.path))}` counts, and {also} does not."
             remarks.append(Remark(text, person=True))
+        if _is_of_another_assignment(chosen.content, asked[name]):
+            text = "holds no cell of this notebook: it may be of another assignment."
+            remarks.append(Remark(f"`{shown(chosen.path.name)}` {text}", person=True))
         if len(chosen.content) > LONGEST_NOTEBOOK:
             text = (
                 f"`{shown(chosen.path.name)}` is larger than {LONGEST_NOTEBOOK / 1e6:g} MB. "
@@ -121,6 +125,8 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
             continue
         handed.notebooks[name] = chosen.content
     handed.files = _beside(found, [each[0] for each in by_notebook.values() if each])
+    if PREDICTIONS in handed.files:
+        general += _about_predictions(handed.files[PREDICTIONS])
     if STAMP in handed.files:
         handed.timestamp, more = _when(handed.files.pop(STAMP))
         general += more
@@ -141,11 +147,36 @@ def _when(content: bytes) -> tuple[str | None, list[Remark]]:
         return None, [Remark(f"`{STAMP}` holds no time: `{shown(text)}`.", person=True)]
 
 
-def _why_missing(name: str, reader: _Reader) -> Remark:
+def _is_of_another_assignment(content: bytes, cells: set[str]) -> bool:
+    """Whether a notebook of nbgrader's has none of the cells that are asked for."""
+    named = _cells_named_in(content[:LONGEST_NOTEBOOK])
+    return bool(named) and not named & cells
+
+
+def _about_predictions(content: bytes) -> list[Remark]:
+    from ..widgets.store import PredictionStore  # loaded here: it brings the widgets along
+
+    with tempfile.TemporaryDirectory(prefix="starvelab-predictions-") as folder:
+        (Path(folder) / PREDICTIONS).write_bytes(content)
+        problem = PredictionStore(folder).read().problem
+    if problem is None:
+        return []
+    why = problem.partition(" It is left as it is.")[0]
+    return [Remark(f"Predictions cannot be read, or not all of them: {shown(why)}", person=True)]
+
+
+def _why_missing(name: str, reader: _Reader, found: list[_Found], known: set[str]) -> Remark:
     if name in reader.links:
         text = f"`{name}.ipynb` was handed in as a link, and not as a file: hand in the file itself."
         return Remark(text, person=True)
-    return Remark(f"`{name}.ipynb` was not handed in, so that its exercises count nothing.")
+    why = f"`{name}.ipynb` was not handed in, so that its exercises count nothing."
+    stem = _normalized(name)
+    shows = [one.path.name for one in found if stem in _normalized(one.path.name)]
+    if shows:
+        why += f" `{shown(shows[0])}` only shows what came out of it: hand in the notebook itself, as .ipynb."
+    elif other := [one.path.name for one in found if _cells_named_in(one.content) - known]:
+        why += f" `{shown(other[0])}` is of another assignment."
+    return Remark(why, person=True)
 
 
 # --- reading files ----------------------------------------------------------------------------------------
@@ -337,22 +368,27 @@ def _sorted_out(found: list[_Found], asked: Mapping[str, set[str]]) -> dict[str,
 
 def _by_name(stem: str, asked: Mapping[str, set[str]]) -> str | None:
     """The notebook whose name is part of a file's name: `x (1)`, `x-Copy1`, `ada_123_x`, `X`."""
-
-    def plain(text: str) -> str:
-        return re.sub(r"[^a-z0-9]+", "_", text.lower())
-
-    names = [name for name in asked if plain(name) in plain(stem)]
+    names = [name for name in asked if _normalized(name) in _normalized(stem)]
     return max(names, key=len, default=None)
+
+
+def _normalized(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower())
+
+
+def _cells_named_in(content: bytes) -> set[str]:
+    """The names of cells that a file speaks of."""
+    if b"nbgrader" not in content:
+        return set()
+    named = re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
+    return {name.decode("utf-8", "replace") for name in named}
 
 
 def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
     """The notebook most of whose cells a file names."""
     if len(content) > LONGEST_NOTEBOOK or b"nbgrader" not in content:
         return None
-    named = {
-        name.decode("utf-8", "replace")
-        for name in re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
-    }
+    named = _cells_named_in(content)
     shares = {name: len(named & cells) / len(cells) for name, cells in asked.items() if cells}
     best = max(shares, key=shares.__getitem__, default=None)
     return best if best is not None and shares[best] > 0.5 else None

@@ -49,7 +49,7 @@ def test_notebooks_with_their_names_are_taken_and_nothing_is_said(given):
     ["01_one (1).ipynb", "01-one-Copy2.ipynb", "ada_5_6_01_one.ipynb", "01 ONE.IPYNB", "01_one.ipynb.json"],
 )
 def test_a_notebook_is_known_by_a_name_that_holds_its_own(given, name):
-    handed = given(**{name: nb("x")})
+    handed = given(**{name: nb("a")})
     assert told(handed) == [f"It was called `{name}`."]
     assert list(handed.notebooks) == ["01_one"]
 
@@ -80,7 +80,35 @@ def test_what_is_missing_is_said(given):
     assert handed.refused["02_two"].text == (
         "`02_two.ipynb` was not handed in, so that its exercises count nothing."
     )
-    assert not handed.refused["02_two"].person
+    assert handed.refused["02_two"].person
+
+
+def test_a_notebook_of_another_assignment_is_said(given):
+    handed = given(**{"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
+    assert told(handed) == [
+        "`01_one.ipynb` holds no cell of this notebook: it may be of another assignment."
+    ]
+    assert handed.remarks["01_one"][0].person
+    assert handed.refused["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
+
+
+def test_a_page_that_shows_a_notebook_is_said(given):
+    handed = given(**{"01_one.ipynb": nb("a"), "02-two.html": "<html>"})
+    assert handed.refused["02_two"].text.endswith(
+        " `02-two.html` only shows what came out of it: hand in the notebook itself, as .ipynb."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("{", "must be JSON, and it is not"), ("[]", "must hold one table"), ('{"a": 1}', "must hold whole")],
+)
+def test_predictions_that_cannot_be_read_are_said(given, content, why):
+    handed = given(**{"01_one.ipynb": nb("a"), "predictions.json": content})
+    (one,) = told(handed)
+    assert one.startswith(f"Predictions cannot be read, or not all of them: predictions.json {why}")
+    assert "The next prediction you lock" not in one
+    assert handed.remarks["01_one"][0].person
 
 
 def test_a_link_is_no_notebook(tmp_path, given):
