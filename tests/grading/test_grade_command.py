@@ -231,8 +231,8 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
     monkeypatch.chdir(empty)
     for command in (GradeApp, CollectApp, FeedbackApp):
         app = command()
+        app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
         with pytest.raises(SystemExit) as end:
-            app.initialize(["tiny", "x.zip"] if command is CollectApp else ["tiny"])
             app.start()
         assert end.value.code == 1
         assert capsys.readouterr().err == (
