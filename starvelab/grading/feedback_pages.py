@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from itertools import islice
-from multiprocessing import get_context, parent_process
 from pathlib import Path
+
+from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from ..errors import StarvelabError
 from .classroom import Classroom
@@ -25,6 +24,8 @@ from .marks import Marks, marks_of, names_of
 from .one_student import READ_TIMEOUT, one_student
 from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
 from .titles import title_of, titles_of
+
+IDLE = 30  # seconds after which a worker ends by itself, should this process be gone
 
 
 class NothingGradedError(StarvelabError, LookupError):
@@ -159,24 +160,18 @@ def _made(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Futu
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker)
+    pool = ProcessPoolExecutor(max_workers=workers, timeout=IDLE, initializer=_ignore_interruptions)
     try:
         yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    except BaseException:
+        pool.shutdown(wait=False, kill_workers=True)
+        raise
+    pool.shutdown(wait=True)
 
 
-def _begin_worker() -> None:
-    # Ctrl-C reaches every process of a terminal; the one that a person started decides what comes of it.
+def _ignore_interruptions() -> None:
+    """Ctrl-C reaches every process of a terminal; the one that a person started decides what comes of it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A worker waits for its next page for ever, even if nobody is left to send one."""
-    if parent := parent_process():
-        parent.join()
-        os._exit(1)
 
 
 def _write(folder: Path, pages: dict[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -42,11 +41,11 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given answer, outputs, essay and marks."""
 
-    def made(source="def double(x): pass", outputs=(), marks=MARKS, essay="Because."):
+    def made(source="def double(x): pass", outputs=(), marks=MARKS, essay="Because.", tested=()):
         nb = new_notebook(
             cells=[
                 named(new_code_cell(source, outputs=list(outputs)), "double"),
-                named(new_code_cell(HIDDEN), "double-test"),
+                named(new_code_cell(HIDDEN, outputs=list(tested)), "double-test"),
                 named(new_markdown_cell(essay), "why"),
             ]
         )
@@ -89,8 +88,8 @@ def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(mak
         "----> 3 check(double(7), 14)",
     ]
     page = make(
+        tested=[new_output("error", ename="ValueError", evalue="in /home/teacher/x.py", traceback=frames)],
         outputs=[
-            new_output("error", ename="ValueError", evalue="in /home/teacher/x.py", traceback=frames),
             new_output("stream", text="Loading (/home/teacher/data/a.csv) at 5 img/s\n"),
             new_output("display_data", data={"text/html": "<b onclick='x()'>/home/teacher/y.py</b>"}),
         ],
@@ -240,21 +239,6 @@ def test_the_command_writes_pages_in_parallel(graded):
     assert "3 of all pages say that something is not marked yet." in done.stdout
     assert "feedback: 100%" in done.stderr
     assert len(list((graded.folder / "course" / "feedback").glob("*/tiny/index.html"))) == 3
-
-
-def dies(job):
-    if job.student == "bob":
-        os._exit(3)
-    return {"index.html": job.student}
-
-
-def test_a_worker_that_dies_costs_one_student_a_page(monkeypatch):
-    monkeypatch.setattr(feedback_pages, "make_pages", dies)
-    jobs = [PageJob(name, name, "tiny", [], Marks(), "") for name in ("ada", "bob", "cem", "dee", "eve")]
-    made = {job.student: future for job, future in feedback_pages._made(jobs, 2)}
-    assert sorted(made) == ["ada", "bob", "cem", "dee", "eve"]
-    assert [name for name, future in made.items() if future.exception()] == ["bob"]
-    assert made["eve"].result() == {"index.html": "eve"}
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
