@@ -12,17 +12,20 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError
 from traitlets.config import Config
 
 from ..errors import StarvelabError
 from .definition import Definition
 from .handin import HandIn, collect
+from .marks import names_of
 from .merging import is_known, known_to, merge
+from .one_student import READ_TIMEOUT, CannotWriteError, one_student
 from .records import Record, Records
 from .task import Graded
 
-LONGEST_NAME = 128  # letters, in nbgrader's gradebook
+MAX_NAME = 128  # characters, in nbgrader's gradebook
+MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
 PATIENCE = 60.0  # seconds that a gradebook may be locked or away
 
 
@@ -32,10 +35,6 @@ class NothingHandedInError(StarvelabError, LookupError):
 
 class BusyError(StarvelabError, RuntimeError):
     """Another grading of the same course is under way."""
-
-
-class CannotWriteError(StarvelabError, OSError):
-    """Grades cannot be written: the gradebook is locked or gone, or the disk is full."""
 
 
 @dataclass
@@ -112,6 +111,11 @@ class Classroom:
         """What a student handed in."""
         return collect(self._submitted(student), student, self.assignment, self.definition.asked)
 
+    def names(self) -> dict[str, str]:
+        """Students' names and the names of their folders, where the gradebook has a name."""
+        with closing(self.gradebook()) as book:
+            return {student: f"{name} ({student})" for student, name in names_of(book).items()}
+
     # --- grading --------------------------------------------------------------------------------------
 
     @contextmanager
@@ -150,20 +154,35 @@ class Classroom:
         for student in students:
             if why := _no_name(student):
                 outcome.failed[student] = why
-        with closing(self._gradebook()) as book:
+        with closing(self.gradebook()) as book:
             known = known_to(book, self.assignment)
             for student in (one for one in students if one not in outcome.failed):
-                record = None if again else self.records.find(student)
-                if record is None or not self._still_true(record):
-                    todo.append(student)
-                    continue
-                if is_known(record, known.get(student)) or self._merged(book, record, outcome):
+                record = None
+                with one_student(student, outcome.failed, "The submission could not be read", READ_TIMEOUT):
+                    record = None if again else self.records.find(student)
+                    if record is None or not self._still_true(record):
+                        record = None
+                        todo.append(student)
+                if (
+                    record is not None
+                    and student not in outcome.failed
+                    and (is_known(record, known.get(student)) or self._merged(book, record, outcome))
+                ):
                     outcome.unchanged.append(student)
         return todo
 
     def _still_true(self, record: Record) -> bool:
         same_course = record.course == self.definition.fingerprint
         return same_course and record.handed_in == self.hand_in(record.student).fingerprint()
+
+    def hand_ins(self, students: Iterable[str], outcome: Outcome) -> Iterator[HandIn]:
+        """What each of them handed in; one whose submission cannot be read is left out, and said."""
+        for student in students:
+            handed = None
+            with one_student(student, outcome.failed, "The submission could not be read", READ_TIMEOUT):
+                handed = self.hand_in(student)
+            if handed is not None:
+                yield handed
 
     def keep(self, results: Iterable[Graded], hand_ins: dict[str, HandIn], outcome: Outcome) -> Iterator[str]:
         """Write each result down as it comes, and say whose it was.
@@ -173,35 +192,27 @@ class Classroom:
         CannotWriteError
             What was graded before that is kept.
         """
-        with closing(self._gradebook()) as book:
+        with closing(self.gradebook()) as book:
             for graded in results:
                 handed = hand_ins.pop(graded.student)
                 if graded.failed:
                     outcome.failed[graded.student] = graded.failed
                 else:
-                    try:
+                    with one_student(graded.student, outcome.failed, "The grades cannot be written"):
                         record = self.records.keep(graded, handed, self.definition.fingerprint)
-                    except OSError as error:
-                        raise CannotWriteError(
-                            f"The grades of {graded.student} cannot be written: {error}. "
-                            "What was graded before is kept: make room, and start again."
-                        ) from error
-                    if self._merged(book, record, outcome):
-                        outcome.graded.append(graded.student)
+                        if self._merged(book, record, outcome):
+                            outcome.graded.append(graded.student)
                 yield graded.student
 
-    def _gradebook(self) -> Gradebook:
+    def gradebook(self) -> Gradebook:
+        """The instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
 
     def _merged(self, book: Gradebook, record: Record, outcome: Outcome) -> bool:
         """Whether a record went into the gradebook; if not, the others' still go in."""
-        try:
+        with one_student(record.student, outcome.failed, "The gradebook refuses it"):
             patiently(lambda: merge(book, record, self.config))
-        except (SQLAlchemyError, ValueError) as error:
-            why = f"The gradebook refuses it: {type(error).__name__}: {error}"
-            outcome.failed[record.student] = why.splitlines()[0]
-            return False
-        return True
+        return record.student not in outcome.failed
 
 
 def _is_called(student: str, pattern: str) -> bool:
@@ -214,10 +225,12 @@ def _no_name(student: str) -> str:
         student.encode()
     except UnicodeEncodeError:
         return "The name of the folder is not in UTF-8. Rename it."
-    if len(student) > LONGEST_NAME:
-        return (
-            f"The name of the folder has {len(student)} letters, and {LONGEST_NAME} are allowed. Rename it."
-        )
+    for length, most, unit in (
+        (len(student), MAX_NAME, "characters"),
+        (len(student.encode()), MAX_NAME_BYTES, "bytes"),
+    ):
+        if length > most:
+            return f"The name of the folder has {length} {unit}, and {most} are allowed. Rename it."
     return ""
 
 

@@ -18,7 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import InputError
-from .handin import LONGEST_IN_ALL, within
+from .handin import LONGEST_IN_ALL, STAMP, within
+from .one_student import READ_TIMEOUT, one_student
 
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<student>\d+)_\d+_(?P<file>.+)", re.DOTALL)
 MOODLE = re.compile(r"(?P<name>.+)_(?P<student>\d+)_assignsubmission_(file|onlinetext)_?", re.DOTALL)
@@ -34,13 +35,16 @@ class Collected:
     new, changed, unchanged : list of str
         Students, by what their folders held before.
     left_out : list of str
-        Files that belong to nobody, or are larger than any hand-in may be.
+        Files that belong to nobody, are larger than any hand-in may be, or cannot stand beside the others.
+    failed : dict of str to str
+        Students whose files could not be sorted, and why.
     """
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 def collect_download(download: Path, submitted: Path, assignment: str) -> Collected:
@@ -71,9 +75,29 @@ def collect_download(download: Path, submitted: Path, assignment: str) -> Collec
                 "each student, or files as Canvas names them (name_123_456_file.ipynb)."
             )
         for student, each in sorted(files.items()):
-            content = {inner: given.read(path) for inner, path in each.items()}
-            _put(submitted / student / assignment, content, student, assignment, collected)
+            with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
+                content = _content(given, each, collected)
+                _put(submitted / student / assignment, content, student, assignment, collected)
     return collected
+
+
+def _content(
+    given: _Download, files: dict[PurePosixPath, PurePosixPath], collected: Collected
+) -> dict[PurePosixPath, bytes]:
+    """A student's files: as many as can stand beside each other, and as large as a hand-in may be.
+
+    The time of a submission is for the platform to say: a `timestamp.txt` that a student packed is left out.
+    """
+    content: dict[PurePosixPath, bytes] = {}
+    left = LONGEST_IN_ALL
+    for inner, path in sorted(files.items()):
+        blocked = any(parent in content for parent in inner.parents)  # `data` is a file, and there is data/a
+        left -= given.size(path)
+        if blocked or left < 0 or inner == PurePosixPath(STAMP):
+            collected.left_out.append(str(path))
+        else:
+            content[inner] = given.read(path)
+    return content
 
 
 def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, tuple[str | None, PurePosixPath]]:

@@ -13,8 +13,11 @@ from nbconvert.filters import markdown2html, strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
+from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets.config import Config
+
+from .isolated import ENDED_PYTHON
 
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
@@ -26,6 +29,11 @@ summary { display: list-item; cursor: pointer; }
 .output_area, .rendered_html, .jp-OutputArea, .jp-RenderedHTMLCommon { overflow-x: auto; max-width: 100%; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
 """
+MAX_OUTPUTS = 100  # of a cell
+ENDED = {"SystemExit", "SubmissionEnded"}
+# From the root, or from the home folder; not what is a part of a word, an address or a fraction.
+PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
+COLOR = re.compile(r"(\x1b\[[\d;]*m)")
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 TAGS = (
     "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
@@ -50,6 +58,57 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
             lines = ([line for line in one.split("\n") if " HIDDEN TESTS" not in line] for one in frames)
             error.traceback = ["\n".join(kept) for kept in lines]
         return cell, resources
+
+
+class ReadableOutputs(NbGraderPreprocessor):
+    """Bounds what is shown of a cell, takes paths of this machine out, and says what ended Python."""
+
+    most = 20_000  # characters of a text: rendering takes a time that grows with the square of the length
+
+    def preprocess_cell(
+        self,
+        cell: NotebookNode,
+        resources: ResourcesDict,
+        cell_index: int,  # noqa: ARG002
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Do it for one cell."""
+        cell.source = self._cut(cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = [self._shown(output) for output in cell.outputs[:MAX_OUTPUTS]]
+        return cell, resources
+
+    def _shown(self, output: NotebookNode) -> NotebookNode:
+        if output.output_type == "stream":
+            output.text = self._cut(without_paths(output.text))
+        elif output.output_type == "error":
+            if output.ename in ENDED:
+                return new_output("stream", name="stdout", text=f"{ENDED_PYTHON}\n")
+            output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
+            output.evalue = self._cut(without_paths(output.evalue))
+        else:
+            # Pictures are put into words, by their alternative text; scripts and widgets are not shown.
+            output.data = {
+                kind: self._cut(without_paths(text))
+                for kind, text in output.data.items()
+                if kind.startswith("text/") and isinstance(text, str)
+            }
+        return output
+
+    def _cut(self, text: str) -> str:
+        if len(text) <= self.most:
+            return text
+        return f"{text[: self.most]}\n[{len(text) - self.most} more characters are not shown]"
+
+
+def without_paths(text: str) -> str:
+    """A text in which files of the machine that graded are called by their names alone.
+
+    Examples
+    --------
+    >>> without_paths('File "/home/ada/course/checks.py", line 3, at 5 img/s; https://a.org/b/c')
+    'File "checks.py", line 3, at 5 img/s; https://a.org/b/c'
+    """
+    return "".join(PATH.sub(r"\1", piece) for piece in COLOR.split(text))
 
 
 class HarmlessHTML(SanitizeHTML):

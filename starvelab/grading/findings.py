@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import StatisticsError, correlation, fmean
+from statistics import StatisticsError, correlation, fmean, median
 from typing import Any
 
 from ..widgets.store import Record as Prediction
@@ -13,6 +13,7 @@ from .records import Record
 from .structure import TrueCell
 
 NO_RESPONSE = "No response."  # nbgrader's comment on an answer that is as it was given out
+MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
 BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 
 
@@ -112,6 +113,40 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 
 @dataclass(frozen=True)
+class Distribution:
+    """The points of a class.
+
+    Attributes
+    ----------
+    possible : float
+        The most that tests give.
+    mean, median : float
+    bins : list of tuple
+        Lower and upper bound in points, and how many students are in it. The last bin holds its upper bound.
+    """
+
+    possible: float
+    mean: float
+    median: float
+    bins: list[tuple[float, float, int]]
+
+
+def distribution(
+    records: Sequence[Record], cells: Mapping[str, Sequence[TrueCell]], bins: int = 10
+) -> Distribution | None:
+    """How the points by test are distributed over those who submitted; None where nobody did."""
+    tests = [(notebook, cell) for notebook, each in cells.items() for cell in each if _by_test(cell)]
+    possible = sum(cell.points for _, cell in tests)
+    if not records or not possible:
+        return None
+    totals = [sum(_points(one, notebook, cell.name) for notebook, cell in tests) for one in records]
+    at = Counter(max(0, min(bins - 1, int(bins * total / possible))) for total in totals)
+    width = possible / bins
+    counted = [(number * width, (number + 1) * width, at[number]) for number in range(bins)]
+    return Distribution(possible, fmean(totals), median(totals), counted)
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A mistake that checks named, and how many students made it."""
 
@@ -157,7 +192,9 @@ def by_question(predictions: Iterable[Prediction]) -> list[Predicted]:
     told: dict[str, list[Prediction]] = {}
     for one in _rated(predictions):
         told.setdefault(one.key, []).append(one)
-    return [_predicted(key, each) for key, each in sorted(told.items())]
+    # A student can write any number of keys into a file; those of the notebooks are the ones that many have.
+    asked = sorted(told, key=lambda key: (-len(told[key]), key))[:MAX_QUESTIONS]
+    return [_predicted(key[:MAX_KEY], told[key]) for key in sorted(asked)]
 
 
 def by_confidence(predictions: Iterable[Prediction]) -> list[Predicted]:
@@ -172,7 +209,12 @@ def by_confidence(predictions: Iterable[Prediction]) -> list[Predicted]:
 
 
 def _rated(predictions: Iterable[Prediction]) -> list[Prediction]:
-    return [p for p in predictions if p.revealed and p.hit is not None and p.confidence is not None]
+    # A file can hold any number; the comparison holds for those that no float can hold, too.
+    return [
+        p
+        for p in predictions
+        if p.revealed and p.hit is not None and p.confidence is not None and 0 <= p.confidence <= 1
+    ]
 
 
 def _predicted(what: str, each: Sequence[Any]) -> Predicted:

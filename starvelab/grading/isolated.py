@@ -37,6 +37,7 @@ from .structure import Remark
 
 MAX_PREDICTIONS = 1_000_000  # bytes
 MOST_OUTPUTS = 1000
+ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
 
@@ -276,6 +277,8 @@ class _Run:
 
     def _run_student_side(self, source: str) -> list[NotebookNode]:
         reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
+        if "ended" in reply:
+            return [nbformat.from_dict(_said(ENDED_PYTHON))]
         outputs = reply.get("outputs")
         try:
             if len(outputs) > MOST_OUTPUTS:

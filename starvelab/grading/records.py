@@ -41,6 +41,8 @@ class Record:
         Whether something else was graded for this student before.
     timestamp : str or None
         When it was handed in, if that is known.
+    submitted : dict of str to str
+        By notebook, the fingerprint of the file as it was submitted, which is the same for two students.
     grades, comments, remarks, refused, mistakes
         As in `task.Graded`.
     """
@@ -57,6 +59,7 @@ class Record:
     seconds: float
     new_hand_in: bool = True
     timestamp: str | None = None
+    submitted: dict[str, str] = field(default_factory=dict)
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
     remarks: dict[str, list[Remark]] = field(default_factory=dict)
@@ -99,6 +102,7 @@ class Records:
             handed_in=handed_in,
             new_hand_in=before is None or before.handed_in != handed_in,
             timestamp=handed.timestamp,
+            submitted={name: fingerprint({"": content}) for name, content in handed.notebooks.items()},
             course=course,
             written=fingerprint(_notebooks_of(graded.files)),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -19,9 +19,20 @@ from ..tables import percent, to_html
 from ..widgets.store import PredictionStore
 from ..widgets.store import Record as Prediction
 from .definition import Definition
-from .findings import Item, Predicted, by_confidence, by_question, for_a_person, items, mistakes
+from .findings import (
+    Distribution,
+    Item,
+    Predicted,
+    by_confidence,
+    by_question,
+    distribution,
+    for_a_person,
+    items,
+    mistakes,
+)
+from .one_student import READ_TIMEOUT, one_student
 from .records import Record, Records
-from .similar import Pair, pairs, written_by_student
+from .similar import Pair, same_files, similar, written_by_exercise, written_by_student
 from .spreadsheet import no_formula
 
 EXCERPT = 120  # letters
@@ -65,21 +76,47 @@ class Section:
         )
 
 
-def sections(records: Records, definition: Definition) -> list[Section]:
-    """Everything that the records of a class show."""
+def sections(
+    records: Records, definition: Definition, names: Mapping[str, str] | None = None
+) -> list[Section]:
+    """Everything that the records of a class show.
+
+    Parameters
+    ----------
+    names : mapping of str to str, optional
+        By student, what to call them; by default as their folders are called.
+    """
     known, cells = list(records), definition.cells
-    predictions = [one for record in known for one in _predictions(records, record)]
     given_out = _given_out(definition)
-    texts = {record.student: _written(records, record, definition, given_out) for record in known}
+    essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
+    predictions: list[Prediction] = []
+    texts: dict[str, dict[str, str]] = {}
+    files: dict[str, dict[str, str]] = {}
+    failed: dict[str, str] = {}
+    for record in known:
+        with one_student(record.student, failed, "The report leaves this submission out", READ_TIMEOUT):
+            written = {name: _written(records, record, name, definition, given_out) for name in cells}
+            texts[record.student] = {what: text for each in written.values() for what, text in each.items()}
+            files[record.student] = {name: record.submitted.get(name, "") for name in cells if written[name]}
+            predictions += _predictions(records, record)
+    called = _Called(names or {})
     return [
-        _persons(known),
+        _persons(known, failed, called),
+        _distribution(distribution(known, cells)),
         _items(items(known, cells), len(known)),
         _mistakes(known),
         _calibration(by_confidence(predictions)),
         _questions(by_question(predictions)),
-        _similar(pairs(texts, given_out)),
-        _graded(known),
+        _similar([*same_files(files), *similar(texts, essays, given_out)], called),
+        _graded(known, called),
     ]
+
+
+class _Called(dict[str, str]):
+    """What each student is called: the name, if there is one, and the name of the folder."""
+
+    def __missing__(self, student: str) -> str:
+        return student
 
 
 def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
@@ -119,14 +156,16 @@ def _given_out(definition: Definition) -> set[str]:
     return texts
 
 
-def _written(records: Records, record: Record, definition: Definition, given_out: set[str]) -> str:
-    """What a student wrote in all notebooks."""
-    texts = []
-    for name, truth in definition.cells.items():
-        if name not in record.refused:
-            nb = nbformat.read(records.notebooks(record.student) / f"{name}.ipynb", as_version=4)
-            texts.append(written_by_student(nb, {one.name for one in truth if not one.answered}, given_out))
-    return "\n".join(texts)
+def _written(
+    records: Records, record: Record, name: str, definition: Definition, given_out: set[str]
+) -> dict[str, str]:
+    """What a student wrote in a notebook: by exercise, and what stands in cells of the student's own."""
+    if name in record.refused:
+        return {}
+    nb = nbformat.read(records.notebooks(record.student) / f"{name}.ipynb", as_version=4)
+    truth = definition.cells[name]
+    own = written_by_student(nb, {one.name for one in truth}, given_out)
+    return written_by_exercise(nb, truth, given_out) | ({f"{name}, own cells": own} if own else {})
 
 
 # --- one function for each section ------------------------------------------------------------------------
@@ -253,22 +292,72 @@ def _questions(found: list[Predicted]) -> Section:
     return Section("questions", "Predictions by question", about, headers, rows)
 
 
-def _persons(known: Sequence[Record]) -> Section:
-    about = "What was odd about a hand-in, where somebody should decide whether the grade is just."
+def _persons(known: Sequence[Record], failed: Mapping[str, str], called: Mapping[str, str]) -> Section:
+    about = "What was odd about a submission, where somebody should decide whether the grade is just."
     headers = ["student", "notebook", "what"]
-    return Section("look_at", "For a person to look at", about, headers, for_a_person(known))
+    rows = [*for_a_person(known), *((student, "", why) for student, why in failed.items())]
+    rows = [[called[student], notebook, what] for student, notebook, what in rows]
+    return Section("look_at", "For a person to look at", about, headers, rows)
 
 
-def _similar(found: list[Pair]) -> Section:
+def _distribution(found: Distribution | None) -> Section:
+    headers = ["points from", "to", "students"]
+    if found is None:
+        return Section("distribution", "Points", "Nobody has points by test.", headers, [])
+    rows = [[round(low, 3), round(high, 3), students] for low, high, students in found.bins]
     about = (
-        "Students who share passages that hardly anybody else wrote. That proves nothing: read both, and ask."
+        f"Points by test, of {found.possible:g}; what a person marks is not among them. "
+        f"Mean {found.mean:.1f}, median {found.median:.1f}."
     )
-    headers = ["student", "and", "letters in common", "share of the shorter text", "the longest passage"]
-    rows = [[p.one, p.other, p.letters, round(p.share, 3), p.passage[:EXCERPT]] for p in found]
+    return Section("distribution", "Points", about, headers, rows, _histogram(found))
+
+
+def _histogram(found: Distribution) -> Picture:
+    color, _, _ = SERIES[0]
+    other, dash, _ = SERIES[1]
+    figure = Figure(figsize=(7.5, 3), layout="constrained")
+    axes = figure.add_subplot()
+    lows, highs, students = zip(*found.bins, strict=True)
+    axes.bar(lows, students, width=[high - low for low, high in zip(lows, highs, strict=True)],
+             align="edge", color=color, edgecolor="white")  # fmt: skip
+    axes.axvline(found.mean, color=other, linestyle=dash, label=f"mean {found.mean:.1f}")
+    axes.axvline(found.median, color=GREY, linestyle=":", label=f"median {found.median:.1f}")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.set(xlim=(0, found.possible), xlabel=f"points by test, of {found.possible:g}", ylabel="students")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    said = f"Mean {found.mean:.1f}, median {found.median:.1f} of {found.possible:g} points."
+    return picture(
+        figure,
+        alt=f"Histogram of the points of {sum(students)} students in {len(students)} classes. {said}",
+        caption=said,
+        headers=["points from", "to", "students"],
+        rows=[list(row) for row in found.bins],
+    )
+
+
+def _similar(found: list[Pair], called: Mapping[str, str]) -> Section:
+    about = (
+        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells "
+        "of their own or in all of them together; and students who submitted the same file. That proves "
+        "nothing: read both, and ask."
+    )
+    headers = [
+        "student",
+        "and",
+        "where",
+        "characters in common",
+        "share of the shorter text",
+        "the longest passage",
+    ]
+    rows = [
+        [called[p.one], called[p.other], p.where, p.letters or None, round(p.share, 3), p.passage[:EXCERPT]]
+        for p in found
+    ]
     return Section("similar", "Nearly the same", about, headers, rows)
 
 
-def _graded(known: Sequence[Record]) -> Section:
+def _graded(known: Sequence[Record], called: Mapping[str, str]) -> Section:
     about = "What was graded when, by which version, in which mode, and what the tests gave."
     headers = ["student", "points by test", "waiting for a mark", "graded", "starvelab", "mode", "seconds"]
     rows = []
@@ -276,5 +365,5 @@ def _graded(known: Sequence[Record]) -> Section:
         grades = [grade for cells in one.grades.values() for grade in cells.values()]
         waiting = sum(by_hand for _, by_hand in grades)
         points = sum(points or 0 for points, _ in grades)
-        rows.append([one.student, points, waiting, one.at, one.starvelab, one.mode, one.seconds])
+        rows.append([called[one.student], points, waiting, one.at, one.starvelab, one.mode, one.seconds])
     return Section("graded", "Submissions", about, headers, rows)

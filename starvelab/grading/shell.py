@@ -121,6 +121,10 @@ class Shell(InteractiveShell):
             done = self.run_cell(source, store_history=True)
         return self.outputs, done.error_before_exec or done.error_in_exec
 
+    def ask_exit(self) -> None:
+        """What `exit` and `quit` call; a terminal of IPython would ask first."""
+        raise SystemExit("exit")
+
     @contextlib.contextmanager
     def captured(self) -> Iterator[Outputs]:
         """What is printed meanwhile goes to the outputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -10,7 +11,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +28,14 @@ from .environment import environment_with
 from .handin import STAMP, HandIn
 from .isolated import runners
 from .mending import REFUSED, REMARKS
-from .structure import Remark, UnreadableNotebookError, read
+from .oddities import cost_of_running, outputs_only
+from .structure import Remark, TrueCell, UnreadableNotebookError, read
 
 # nbgrader changes the folder of the whole process.
 _one_at_a_time = threading.Lock()
 # In its own course every student has the same name: no letter of it can mislead a path.
 STUDENT = "student"
+IMPOSSIBLE_NAME = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 @dataclass
@@ -118,7 +121,8 @@ def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Conf
         submitted = folder / "submitted" / STUDENT / definition.assignment
         refused, remarks = dict(handed.refused), {name: list(each) for name, each in handed.remarks.items()}
         for notebook in definition.cells:
-            _write(submitted / f"{notebook}.ipynb", _notebook(notebook, handed, refused, remarks))
+            cells = definition.cells[notebook]
+            _write(submitted / f"{notebook}.ipynb", _notebook(notebook, handed, cells, refused, remarks))
         for inner, content in handed.files.items():
             _write_if_possible(submitted, inner, content)
         config = Config(definition.settings)
@@ -136,14 +140,18 @@ def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Conf
 
 
 def _notebook(
-    name: str, handed: HandIn, refused: dict[str, Remark], remarks: dict[str, list[Remark]]
+    name: str,
+    handed: HandIn,
+    cells: Iterable[TrueCell],
+    refused: dict[str, Remark],
+    remarks: dict[str, list[Remark]],
 ) -> bytes:
     """A notebook that nbgrader can read; an empty one, and the reason, where what was handed in is none."""
     nb = nbformat.v4.new_notebook()
     if name in handed.notebooks:
         try:
             nb, more = read(handed.notebooks[name])
-            remarks.setdefault(name, []).extend(more)
+            remarks.setdefault(name, []).extend([*more, *outputs_only(handed.notebooks[name], cells)])
         except UnreadableNotebookError as error:
             refused[name] = Remark(f"`{name}.ipynb` {error} Its exercises count nothing.", person=True)
     return nbformat.writes(nb).encode()
@@ -158,8 +166,9 @@ def _write_if_possible(folder: Path, inner: str, content: bytes) -> None:
     """Write a student's file; where two names collide, such as a file and a folder, the first stays."""
     try:
         _write(folder / inner, content)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        return
+    except OSError as error:
+        if error.errno not in IMPOSSIBLE_NAME:
+            raise
 
 
 def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
@@ -177,10 +186,12 @@ def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
             graded.files[path.relative_to(done).as_posix()] = path.read_bytes()
     modes = []
     for name in definition.cells:
-        told: dict[str, Any] = nbformat.reads(graded.files[f"{name}.ipynb"].decode(), as_version=4).metadata
+        nb = nbformat.reads(graded.files[f"{name}.ipynb"].decode(), as_version=4)
+        told: dict[str, Any] = nb.metadata
         graded.remarks[name] = [Remark(*one) for one in told.get(REMARKS, [])]
         graded.mistakes[name] = dict(told["starvelab_graded"].get("mistakes", {}))
         graded.out_of_time |= bool(told["starvelab_graded"].get("out_of_time"))
+        graded.remarks[name] += cost_of_running(nb)
         if REFUSED in told:
             graded.refused.append(name)
         modes.append(told["starvelab_graded"]["mode"])

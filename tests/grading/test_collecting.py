@@ -100,6 +100,36 @@ def test_no_path_leads_out(download, tmp_path):
     assert sorted_files(tmp_path / "in") == {"submitted/ada/tiny/one.ipynb": b"a"}
 
 
+def test_one_students_files_stop_nobody(download, tmp_path):
+    """A file and a folder of the same name, a name that is too long, a stamp of the student's own."""
+    files = {
+        "ada/data": "a file",
+        "ada/data\\a.csv": "beside it",
+        f"bob/{'x' * 300}/one.ipynb": "b",
+        "cem/one.ipynb": "c",
+        "cem/timestamp.txt": "2001-01-01 00:00:00 UTC",
+        "cem/deep/timestamp.txt": "mine",
+        "dee/one.ipynb": "d",
+    }
+    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert found.new == ["ada", "cem", "dee"]
+    assert list(found.failed) == ["bob"]
+    assert found.failed["bob"].startswith("The files could not be sorted: OSError: [Errno 36] File name too")
+    assert found.left_out == ["ada/data/a.csv", "cem/timestamp.txt"]
+    assert sorted_files(tmp_path / "submitted") == {
+        "ada/tiny/data": b"a file",
+        "cem/tiny/one.ipynb": b"c",
+        "cem/tiny/deep/timestamp.txt": b"mine",
+        "dee/tiny/one.ipynb": b"d",
+    }
+
+
+def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
+    monkeypatch.setattr("starvelab.grading.collecting.LONGEST_IN_ALL", 10)
+    found = collect_download(download({"ada/a": "1" * 8, "ada/b": "2" * 8}), tmp_path / "submitted", "tiny")
+    assert (found.new, found.left_out) == (["ada"], ["ada/b"])
+
+
 def test_what_is_no_download_is_refused_with_what_to_pass(download, tmp_path):
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(

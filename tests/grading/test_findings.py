@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from starvelab.grading import findings
-from starvelab.grading.findings import by_confidence, by_question, for_a_person, items, mistakes
+from starvelab.grading.findings import (
+    by_confidence,
+    by_question,
+    distribution,
+    for_a_person,
+    items,
+    mistakes,
+)
 from starvelab.grading.records import Record
 from starvelab.grading.structure import Remark, TrueCell
 from starvelab.widgets.store import Record as Prediction
@@ -103,6 +110,29 @@ def test_calibration_takes_predictions_that_were_rated_and_shown():
         ("60% to 80%", 2, 0.5),
         ("80% to 100%", 1, 1.0),
     ]
+
+
+def test_no_number_in_a_file_stops_the_report():
+    told = [predicted("a", 10**400, True), predicted("a", -1, True), predicted("a", 1, True)]
+    assert [(one.number, one.sure) for one in by_question(told)] == [(1, 1.0)]
+    assert [one.number for one in by_confidence(told)] == [1]
+
+
+def test_keys_that_a_student_made_up_do_not_fill_the_report():
+    told = [predicted(f"k{at:04d}", 0.5, True) for at in range(1000)]
+    told += [predicted("wall" * 1000, 0.5, True)] * 2
+    questions = by_question(told)
+    assert len(questions) == findings.MAX_QUESTIONS
+    assert questions[-1].what == "wall" * 20
+
+
+def test_the_distribution_counts_each_student_once():
+    found = distribution(CLASS, CELLS, bins=7)
+    assert (found.possible, found.mean, found.median) == (7, pytest.approx((7 + 3 + 1 + 2) / 4), 2.5)
+    assert [(low, students) for low, _, students in found.bins] == [
+        (0, 0), (1, 1), (2, 1), (3, 1), (4, 0), (5, 0), (6, 1),
+    ]  # fmt: skip
+    assert distribution([], CELLS) is None
 
 
 def test_only_what_a_person_should_see_is_listed():

@@ -17,6 +17,7 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 
 from starvelab.grading import crew, main
+from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp, _in_sentences
 from starvelab.grading.classroom import (
     BusyError,
     CannotWriteError,
@@ -24,7 +25,7 @@ from starvelab.grading.classroom import (
     Outcome,
     patiently,
 )
-from starvelab.grading.definition import NotReleasedError
+from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.merging import merge
 from starvelab.grading.private import warning_if_open
 from tests.grading.a_course import MOST, TINY, Course
@@ -236,11 +237,44 @@ def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
     course.hand_in("ada", course.solved())
     printed = course.run("starvelab", "grade", "unknown", fine=False)
     assert printed.returncode == 1
-    assert (
-        "The gradebook has no assignment 'unknown'; it has: tiny. "
-        "Release it first: nbgrader generate_assignment unknown --force"
-    ) in printed.stderr
-    assert "Traceback" not in printed.stderr
+    assert printed.stderr == (
+        f"This course has no assignment 'unknown' in {course.folder / 'source'}; it has: tiny.\n"
+    )
+
+
+def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_remedy(course):
+    with pytest.raises(NotReleasedError) as error:
+        Definition.of(CourseDirectory(config=course.config), course.config, "draft")
+    assert str(error.value) == (
+        "The gradebook has no assignment 'draft'; it has: tiny. "
+        "Release it first: nbgrader generate_assignment draft --force"
+    )
+
+
+def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, capsys, monkeypatch):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    for command in (GradeApp, CollectApp, FeedbackApp):
+        app = command()
+        app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
+        with pytest.raises(SystemExit) as end:
+            app.start()
+        assert end.value.code == 1
+        assert capsys.readouterr().err == (
+            f"This folder, {empty}, is no course: it has no nbgrader_config.py. "
+            "Go to the folder that has one.\n"
+        )
+        assert list(empty.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
+    with pytest.raises(SystemExit) as end, _in_sentences(""):
+        raise PermissionError(13, "Permission denied", "/course/graded")
+    assert end.value.code == 1
+    assert capsys.readouterr().err == (
+        "/course/graded cannot be used: Permission denied. See that you may read and write there.\n"
+    )
 
 
 def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
@@ -294,12 +328,13 @@ def test_an_unknown_student_is_said(course):
 
 
 def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
-    for name in (b"\xff\xfe", b"x" * 200, b"ada"):
+    for name in (b"\xff\xfe", b"x" * 200, "\N{HIRAGANA LETTER A}".encode() * 84, b"ada"):
         (course.folder / "course" / "submitted" / os.fsdecode(name) / TINY).mkdir(parents=True)
     room, outcome = course.classroom(), Outcome()
     assert room.waiting(room.students(), outcome) == ["ada"]
     assert sorted(outcome.failed.values()) == [
-        "The name of the folder has 200 letters, and 128 are allowed. Rename it.",
+        "The name of the folder has 200 characters, and 128 are allowed. Rename it.",
+        "The name of the folder has 252 bytes, and 200 are allowed. Rename it.",
         "The name of the folder is not in UTF-8. Rename it.",
     ]
 
@@ -516,7 +551,7 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeyp
 
     monkeypatch.setattr(type(done.folder), "write_bytes", full)
     with pytest.raises(
-        CannotWriteError, match=r"The grades of bob cannot be written: .*No space left.*start again"
+        CannotWriteError, match=r"The grades cannot be written \(bob\): .*No space left.*start again"
     ):
         list(room.keep([graded], {"bob": done.handed_in("bob")}, Outcome()))
     monkeypatch.undo()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+import zipfile
 
 import pytest
 
@@ -26,6 +29,7 @@ def given(tmp_path):
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return collect(tmp_path, "ada", "tiny", ASKED)
 
+    give.folder = tmp_path
     return give
 
 
@@ -45,7 +49,7 @@ def test_notebooks_with_their_names_are_taken_and_nothing_is_said(given):
     ["01_one (1).ipynb", "01-one-Copy2.ipynb", "ada_5_6_01_one.ipynb", "01 ONE.IPYNB", "01_one.ipynb.json"],
 )
 def test_a_notebook_is_known_by_a_name_that_holds_its_own(given, name):
-    handed = given(**{name: nb("x")})
+    handed = given(**{name: nb("a")})
     assert told(handed) == [f"It was called `{name}`."]
     assert list(handed.notebooks) == ["01_one"]
 
@@ -76,7 +80,33 @@ def test_what_is_missing_is_said(given):
     assert handed.refused["02_two"].text == (
         "`02_two.ipynb` was not handed in, so that its exercises count nothing."
     )
-    assert not handed.refused["02_two"].person
+    assert handed.refused["02_two"].person
+
+
+def test_a_notebook_of_another_assignment_is_said(given):
+    handed = given(**{"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
+    assert told(handed) == ["`01_one.ipynb` holds no cell of this notebook: it may be of another assignment."]
+    assert handed.remarks["01_one"][0].person
+    assert handed.refused["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
+
+
+def test_a_page_that_shows_a_notebook_is_said(given):
+    handed = given(**{"01_one.ipynb": nb("a"), "02-two.html": "<html>"})
+    assert handed.refused["02_two"].text.endswith(
+        " `02-two.html` only shows what came out of it: hand in the notebook itself, as .ipynb."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("{", "must be JSON, and it is not"), ("[]", "must hold one table"), ('{"a": 1}', "must hold whole")],
+)
+def test_predictions_that_cannot_be_read_are_said(given, content, why):
+    handed = given(**{"01_one.ipynb": nb("a"), "predictions.json": content})
+    (one,) = told(handed)
+    assert one.startswith(f"Predictions cannot be read, or not all of them: predictions.json {why}")
+    assert "The next prediction you lock" not in one
+    assert handed.remarks["01_one"][0].person
 
 
 def test_a_link_is_no_notebook(tmp_path, given):
@@ -143,6 +173,83 @@ def test_a_large_file_takes_no_notebooks_place(given, monkeypatch):
     assert handed.files == {"predictions.json": b"{}"}
 
 
+def tape(*entries: tarfile.TarInfo, mode: str = "w:xz", body: bytes = b"") -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode=mode) as archive:
+        for entry in entries:
+            archive.addfile(entry, io.BytesIO(body[: entry.size]))
+    return made.getvalue()
+
+
+def folders(number: int) -> list[tarfile.TarInfo]:
+    found = [tarfile.TarInfo(f"f{at}") for at in range(number)]
+    for one in found:
+        one.type = tarfile.DIRTYPE
+    return found
+
+
+def test_folders_in_an_archive_are_counted_as_well(given, monkeypatch):
+    monkeypatch.setattr(handin, "MAX_ENTRIES", 50)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for at in range(49):
+            archive.writestr(zipfile.ZipInfo(f"d{at}/"), b"")
+    for name, content, first in (
+        ("a.tar.xz", tape(*folders(200)), "a.tar/f46"),
+        ("a.zip", made.getvalue(), "a/d46"),
+    ):
+        handed = given(**{"02_two.ipynb": nb("c"), name: content, "01_one.ipynb": nb("a")})
+        (one,) = told(handed)
+        assert one.endswith(f"were handed in: from `{first}` on, files were left out.")
+        assert list(handed.notebooks) == ["01_one", "02_two"], "what stands before it is read"
+        (given.folder / name).unlink()
+
+
+def test_a_zip_with_a_table_of_contents_that_is_too_long_is_not_opened(given, monkeypatch):
+    monkeypatch.setattr(handin, "MAX_ENTRIES", 50)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for at in range(51):
+            archive.writestr(zipfile.ZipInfo(f"d{at}/"), b"")
+    monkeypatch.setattr(handin.zipfile, "ZipFile", None)
+    (one,) = told(given(**{"01_one.ipynb": nb("a"), "z.zip": made.getvalue()}))
+    assert one.endswith("from `z` on, files were left out.")
+
+
+def test_a_compressed_tape_is_read_no_further_than_the_limit(given, monkeypatch):
+    """What is left out would be unpacked too, to find what stands behind it."""
+    monkeypatch.setattr(handin, "LONGEST_IN_ALL", 100_000)
+    padding, last = tarfile.TarInfo(".git"), tarfile.TarInfo("01_one.ipynb")
+    padding.size = last.size = 200_000
+    handed = given(**{"a.tar.xz": tape(padding, last, body=b" " * 200_000)})
+    assert handed.notebooks == {}
+    (one,) = told(handed)
+    assert one.endswith("from `a.tar/.git` on, files were left out.")
+
+
+@pytest.mark.parametrize("names", [[3_000_000], [1_100_000] * 2])
+def test_headers_of_megabytes_are_taken_for_damage(given, names):
+    entries = [tarfile.TarInfo("x" * length) for length in names]
+    handed = given(**{"01_one.ipynb": nb("a"), "a.tar.gz": tape(*entries, mode="w:gz")})
+    assert told(handed) == ["`a.tar.gz` could not be unpacked: it is damaged."]
+
+
+def test_names_that_no_file_system_takes_are_cut(given, tmp_path):
+    deep, wide = "/".join(["d" * 90] * 60), "\N{PILE OF POO}" * 250
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(f"{deep}/deep.csv", "1")
+        archive.writestr(f"{wide}/wide.csv", "2")
+        archive.writestr("w" * 300 + ".csv", "3")
+    handed = given(**{"01_one.ipynb": nb("a"), "a.zip": made.getvalue()})
+    assert sorted(handed.files.values()) == [b"1", b"2", b"3"]
+    for at, (name, content) in enumerate(handed.files.items()):
+        path = tmp_path / f"written-{at}" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        assert path.suffix == ".csv"
+
+
 def test_a_notebook_that_is_too_large_says_what_to_do(given, monkeypatch):
     monkeypatch.setattr(handin, "LONGEST_NOTEBOOK", 10)
     handed = given(**{"01_one.ipynb": nb("a")})
@@ -163,10 +270,13 @@ def test_the_time_is_that_of_whoever_collected(given, stamp, when):
     assert (told(handed), handed.files) == ([], {})
 
 
-def test_a_time_that_is_none_is_said(given):
-    handed = given(**{"01_one.ipynb": nb("a"), "timestamp.txt": "tomorrow`"})
+@pytest.mark.parametrize(
+    "stamp", ["tomorrow`", "9" * 40, "0001-01-01 00:00:00+14:00", "2026-11-21 12:00 +99999999", "1e400"]
+)
+def test_a_time_that_is_none_is_said(given, stamp):
+    handed = given(**{"01_one.ipynb": nb("a"), "timestamp.txt": stamp})
     assert handed.timestamp is None
-    assert told(handed) == ["`timestamp.txt` holds no time: `tomorrow'`."]
+    assert told(handed) == [f"`timestamp.txt` holds no time: `{stamp.replace('`', chr(39))}`."]
 
 
 def test_a_time_that_a_student_packed_is_none(given):

@@ -12,7 +12,7 @@ from starvelab.grading.spreadsheet import no_formula
 from tests.grading.a_course import TINY
 
 pytestmark = pytest.mark.grading
-TABLES = ["calibration", "graded", "items", "look_at", "mistakes", "questions", "similar"]
+TABLES = ["calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "similar"]
 
 
 def locked(key: str, confidence: float, hit: bool) -> dict:
@@ -75,10 +75,11 @@ def test_mistakes_and_predictions_are_counted(reported):
 
 
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
-    (odd,) = table(reported, "look_at")
-    assert (odd["student"], odd["notebook"]) == ("dee", "one")
+    odd = table(reported, "look_at")
+    assert [(one["student"], one["notebook"]) for one in odd] == [("dee", "one"), ("dee", "two")]
     (pair,) = table(reported, "similar")
     assert (pair["student"], pair["and"]) == ("'=cmd", "bob"), "no name is a formula"
+    assert pair["where"] == "double-test"
     assert "my neighbour and me needed an hour" in pair["the longest passage"]
 
 
@@ -94,16 +95,18 @@ def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
     assert page.find("meta", attrs={"name": "viewport"})
     assert page.html["lang"] == "en"
     pictures = page.find_all("img")
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     for one in pictures:
         assert len(one["alt"]) > 60
         assert one["src"].startswith("data:image/png;base64,iVBOR")
         assert one.find_parent("figure").find("table"), "the same as a table"
         assert one.find_parent("figure").find("figcaption").text
-    assert "Hardest: double-test (25 % of the points)." in pictures[0]["alt"]
-    assert "Of 2 predictions 50 % came true, and their students were 90 % sure" in pictures[1]["alt"]
+    assert "Mean 3.5, median 4.0 of 6 points." in pictures[0]["alt"]
+    assert "Hardest: double-test (25 % of the points)." in pictures[1]["alt"]
+    assert "Of 2 predictions 50 % came true, and their students were 90 % sure" in pictures[2]["alt"]
     assert [one.text for one in page.find_all("h2")] == [
         "For a person to look at",
+        "Points",
         "Exercises",
         "Mistakes",
         "Predictions",
