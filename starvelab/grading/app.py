@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import version
-from pathlib import Path
 from textwrap import dedent
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import Autograde
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 from tqdm import tqdm
@@ -19,21 +15,19 @@ from traitlets import Bool, Integer, Unicode, default
 
 from ..errors import StarvelabError
 from .classroom import Classroom, Outcome
-from .collecting import collect_download
+from .collect_command import CollectApp
+from .command import SHOWN, Command, end
 from .crew import crew, graded_by
 from .findings import for_a_person
 from .handin import HandIn, shown
 from .isolated import IsolatedExecute
 from .mending import MendStructure
-
-SHOWN = 20  # names in a list on the screen
-
-
-class _Command(NbGrader):
-    version = version("starvelab")
+from .release_command import ReleaseApp
+from .releasing import changed_since_release
+from .solution import is_remembered, remember_solution, require_full_points
 
 
-class GradeApp(_Command):
+class GradeApp(Command):
     """The command."""
 
     name = "starvelab-grade"
@@ -79,19 +73,19 @@ class GradeApp(_Command):
         super().start()
         warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
         if len(self.extra_args) != 1:
-            _exit("Which assignment? For example: starvelab grade starving-the-gpu")
+            end("Which assignment? For example: starvelab grade starving-the-gpu")
         try:
             self.run(self.extra_args[0])
         except StarvelabError as error:
-            _exit(str(error))
+            end(str(error))
         except SQLAlchemyError as error:
             why = str(getattr(error, "orig", error)).splitlines()[0]
-            _exit(
+            end(
                 f"The gradebook cannot be used: {why}. "
                 "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
             )
         except KeyboardInterrupt:
-            _exit("Stopped. What was graded is kept: the same command goes on from there.", 130)
+            end("Stopped. What was graded is kept: the same command goes on from there.", 130)
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and say what came of it."""
@@ -99,6 +93,13 @@ class GradeApp(_Command):
         unsafe = bool(self.config.IsolatedExecute.get("unsafe"))
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
+        if changed_since_release(self.coursedir, assignment):
+            self.log.warning(
+                "The notebooks of %s have changed since it was released, and it is graded as it was. "
+                "To let the change count: starvelab release %s",
+                assignment,
+                assignment,
+            )
         outcome = Outcome()
         with classroom.alone():
             students = classroom.students(self.only)
@@ -127,6 +128,10 @@ class GradeApp(_Command):
                 yield in_progress[student]
 
         with crew(workers=self.workers or None, scheduler=self.scheduler or None, unsafe=unsafe) as client:
+            definition = classroom.definition
+            if not is_remembered(self.coursedir, definition):
+                require_full_points(definition, lambda one: next(graded_by(client, definition, [one])))
+                remember_solution(self.coursedir, definition)
             results = graded_by(client, classroom.definition, hand_ins())
             with tqdm(total=len(todo), desc="grading", unit="submission", smoothing=0.05) as bar:
                 for student in classroom.keep(results, in_progress, outcome):
@@ -148,41 +153,15 @@ class GradeApp(_Command):
                 print(f"  and {len(odd) - SHOWN} more: --report lists them all")
 
 
-class CollectApp(_Command):
-    """The command that sorts a download."""
-
-    name = "starvelab-collect"
-    description = "Sort what Canvas or Moodle let you download into one folder for each student."
-    examples = "starvelab collect starving-the-gpu ~/Downloads/submissions.zip"
-    aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
-    flags: ClassVar[dict[str, Any]] = {}
-
-    def start(self) -> None:
-        """Sort, and say what came of it."""
-        super().start()
-        if len(self.extra_args) != 2:
-            _exit("Which assignment, and which file? starvelab collect starving-the-gpu submissions.zip")
-        assignment, download = self.extra_args
-        submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
-        try:
-            found = collect_download(Path(download).expanduser(), submitted, assignment)
-        except (StarvelabError, OSError) as error:
-            _exit(str(error))
-        counts = f"{len(found.new)} new, {len(found.changed)} changed, {len(found.unchanged)} unchanged"
-        print(f"{assignment}: {counts}, in {submitted}.")
-        if found.left_out:
-            print("Left out, since no student could be told from the name, or too large:")
-            print("\n".join(f"  {name}" for name in found.left_out[:SHOWN]))
-
-
-class StarvelabApp(_Command):
+class StarvelabApp(Command):
     """What `starvelab` alone runs."""
 
     name = "starvelab"
-    description = "For instructors: collect and grade what a class handed in."
+    description = "For instructors: release an assignment, collect and grade what a class submitted."
     aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
     flags: ClassVar[dict[str, Any]] = {}
     subcommands = {  # noqa: RUF012
+        "release": (ReleaseApp, ReleaseApp.description),
         "collect": (CollectApp, CollectApp.description),
         "grade": (GradeApp, GradeApp.description),
     }
@@ -191,8 +170,3 @@ class StarvelabApp(_Command):
         """Run the command that was named, or say which there are."""
         super().start()
         self.print_help()
-
-
-def _exit(message: str, status: int = 1) -> NoReturn:
-    print(message, file=sys.stderr)
-    raise SystemExit(status)

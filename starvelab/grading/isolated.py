@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_locked, is_solution
-from traitlets import Bool, Float, Integer, List, Unicode
+from traitlets import Bool, Enum, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
 from . import bubblewrap, environment  # noqa: F401 (gives nbgrader its `setenv`)
@@ -36,7 +36,10 @@ from .process import IMPORTS, Runner, scratch
 from .scoring import scored
 
 PREDICTIONS = "predictions.json"
+# How a notebook was run, the safest first.
+MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
 MOST_OUTPUTS = 1000
+MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
 
@@ -65,6 +68,12 @@ class IsolatedExecute(NbGraderPreprocessor):
         config=True
     )
     most_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
+    checks = Enum(
+        ("outside", "inside"),
+        "outside",
+        help="Where test cells run: outside of the sandbox, where student code can neither read nor change "
+        "them, or inside, in one process with it, for checks whose values cannot leave that process.",
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
@@ -80,6 +89,10 @@ class IsolatedExecute(NbGraderPreprocessor):
             nb.metadata["starvelab_graded"] = record | {"mode": "not run"}
             return nb, resources
         sandboxed = self._sandboxed()
+        if self.checks == "inside":
+            mode, mistakes = self._run_inside(nb, resources, sandboxed)
+            nb.metadata["starvelab_graded"] = record | {"mode": mode, "mistakes": mistakes}
+            return nb, resources
         folder = Path(resources["metadata"]["path"])
         files = self._files_of(folder, self._submitted(resources))
         with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
@@ -93,8 +106,23 @@ class IsolatedExecute(NbGraderPreprocessor):
             run = _Run(self, nb, checks, student, self._answers(resources))
             run.all_cells()
         mode = "sandboxed" if sandboxed else "unsafe"
-        nb.metadata["starvelab_graded"] = record | {"mode": mode, "mistakes": run.mistakes}
+        crossing = {"mistakes": run.mistakes, "unreadable": run.unreadable}
+        nb.metadata["starvelab_graded"] = record | {"mode": mode} | crossing
         return nb, resources
+
+    def _run_inside(
+        self, nb: NotebookNode, resources: ResourcesDict, sandboxed: bool
+    ) -> tuple[str, dict[str, list[str]]]:
+        """Run all cells in one process: the mode that is recorded, and the mistakes that checks named."""
+        files = self._files_of(Path(resources["metadata"]["path"]), self._submitted(resources))
+        with (
+            runners.of_submission(self, resources, sandboxed) as (_, student),
+            scratch(sandboxed) as place,
+            student.notebook(place, files),
+        ):
+            run = _RunInside(self, nb, student)
+            run.all_cells()
+        return f"{'sandboxed' if sandboxed else 'unsafe'}, checks inside", run.mistakes
 
     def _sandboxed(self) -> bool:
         reason = bubblewrap.why_not()
@@ -205,6 +233,7 @@ class _Run:
         self.mistakes: dict[str, list[str]] = {}
         self.set_up: set[str] = set()
         self.checked: set[str] = set()
+        self.unreadable: dict[str, str] = {}  # by name, why a value of the student's could not cross
         self.ended = ""
 
     def all_cells(self) -> None:
@@ -219,17 +248,9 @@ class _Run:
             cell.outputs = self._run_student_side(cell.source)
 
     def _run_student_side(self, source: str) -> list[NotebookNode]:
-        reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
-        outputs = reply.get("outputs")
-        try:
-            if len(outputs) > MOST_OUTPUTS:
-                raise ValueError(len(outputs))
-            made = [nbformat.from_dict(one) for one in outputs]
-            nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
-        # Whatever is wrong with outputs that a student forged, none are kept.
-        except Exception:
-            return [nbformat.from_dict(_said("The outputs of this cell cannot be shown."))]
-        return made
+        return _valid_outputs(
+            self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
+        )
 
     def check(self, cell: NotebookNode) -> None:
         """Run a test cell, with the student's names at hand."""
@@ -271,7 +292,10 @@ class _Run:
             seconds = min(self.settings.timeout, left)
             begun = time.monotonic()
             try:
-                return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                reply = self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+                    self.unreadable[str(message.get("name"))] = str(why)
+                return reply
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
             finally:
@@ -282,6 +306,52 @@ class _Run:
     def _end(self, why: str) -> None:
         self.ended = why
         self.student.end()
+
+
+class _RunInside(_Run):
+    """The cells of one notebook, all in one process in the sandbox, the checks among them.
+
+    Student code can read and change such checks. It cannot reach what is outside of the sandbox.
+    """
+
+    def __init__(self, settings: IsolatedExecute, nb: NotebookNode, student: Runner) -> None:
+        self.settings, self.cells = settings, [cell for cell in nb.cells if cell.cell_type == "code"]
+        self.student = student
+        self.mistakes: dict[str, list[str]] = {}
+        self.unreadable: dict[str, str] = {}
+        self.ended = ""
+
+    def all_cells(self) -> None:
+        for cell in self.cells:
+            cell.outputs, cell.execution_count = [], None
+            reply = self._ask_student({"do": "run", "source": cell.source, "seconds": self.settings.timeout})
+            cell.outputs = _valid_outputs(reply)
+            if not is_grade(cell) or is_solution(cell):
+                continue
+            # A forged reply may lack anything, and hold anything.
+            failed = reply.get("failed") is not False
+            safe = {"outputs": cell.outputs, "failed": failed, "value": reply.get("value")}
+            if failed and not any(one.output_type == "error" for one in cell.outputs):
+                safe |= {"failed": False, "value": 0.0}
+            points = float(cell.metadata.nbgrader.points)
+            cell.outputs = [nbformat.from_dict(one) for one in scored(safe, points)]
+            if isinstance(reply.get("mistakes"), list) and reply["mistakes"]:
+                mistakes = [str(each)[:MAX_MISTAKE] for each in reply["mistakes"][:MAX_MISTAKES]]
+                self.mistakes[cell.metadata.nbgrader.grade_id] = mistakes
+
+
+def _valid_outputs(reply: dict[str, Any]) -> list[NotebookNode]:
+    """The outputs of a reply from the student's side, if a notebook can hold them."""
+    outputs = reply.get("outputs")
+    try:
+        if len(outputs) > MOST_OUTPUTS:
+            raise ValueError(len(outputs))
+        made = [nbformat.from_dict(one) for one in outputs]
+        nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
+    # Whatever is wrong with outputs that a student forged, none are kept.
+    except Exception:
+        return [nbformat.from_dict(_said("The outputs of this cell cannot be shown."))]
+    return made
 
 
 def _earn_nothing(nb: NotebookNode, reason: str) -> None:
