@@ -97,8 +97,8 @@ def _check_header(said, parsed, where):
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(said.get("id", ""))):
         raise MarkupError(f"{where}: a role needs an id in kebab-case; {said.get('id', 'none')!r} came.")
     points = said.get("points")
-    if role["grade"] and (isinstance(points, bool) or not isinstance(points, int | float) or points <= 0):
-        raise MarkupError(f"{where}: role {said['role']} needs points above 0; {points!r} came.")
+    if role["grade"] and (isinstance(points, bool) or not isinstance(points, int | float) or points < 0):
+        raise MarkupError(f"{where}: role {said['role']} needs points, 0 or more; {points!r} came.")
     if not role["grade"] and points is not None:
         raise MarkupError(f"{where}: role {said['role']} takes no points; {points!r} came.")
 

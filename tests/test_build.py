@@ -306,15 +306,15 @@ REFUSED = {
     ),
     "a test without points": (
         " points=6", "",
-        "cell 5: role test needs points above 0; None came.",
+        "cell 5: role test needs points, 0 or more; None came.",
     ),
     "points that are no number": (
         "points=6", 'points="six"',
-        "cell 5: role test needs points above 0; 'six' came.",
+        "cell 5: role test needs points, 0 or more; 'six' came.",
     ),
     "no points at all": (
-        "points=4", "points=0",
-        "cell 6: role essay needs points above 0; 0 came.",
+        "points=4", "points=-1",
+        "cell 6: role essay needs points, 0 or more; -1 came.",
     ),
     "points for an answer": (
         'id="double"', 'id="double" points=3',
@@ -356,6 +356,6 @@ def test_build_prints_what_is_wrong_and_writes_nothing(run, script, tmp_path, ca
     script.write_text(SCRIPT.replace(" points=6", ""))
     assert run() == 1
     assert capsys.readouterr().err == (
-        "solutions/doubling/01_double.py, cell 5: role test needs points above 0; None came.\n"
+        "solutions/doubling/01_double.py, cell 5: role test needs points, 0 or more; None came.\n"
     )
     assert list(tmp_path.rglob("*.ipynb")) == []

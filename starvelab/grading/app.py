@@ -3,97 +3,31 @@
 from __future__ import annotations
 
 import logging
-import sys
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
-from pathlib import Path
 from textwrap import dedent
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import Autograde
-from sqlalchemy.exc import SAWarning, SQLAlchemyError
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode, default
 
-from ..errors import StarvelabError
 from ..measure.cores import usable_cores
 from . import seccomp
 from .classroom import Classroom, Outcome
-from .collecting import collect_download
+from .collect_command import CollectApp
+from .command import SHOWN, Command, end, errors_in_a_paragraph
 from .crew import crew, graded_by
 from .feedback_pages import FeedbackPages
 from .findings import for_a_person
 from .handin import HandIn, shown
 from .isolated import IsolatedExecute
 from .mending import MendStructure
-from .private import restrict_new_files, warning_if_open
-
-CONFIG = "nbgrader_config.py"
-SHOWN = 20  # names in a list on the screen
-
-
-class _Command(NbGrader):
-    version = version("starvelab")
-
-    def start(self) -> None:
-        """Read the configuration; what is written from now on is closed to other users of the machine."""
-        super().start()
-        restrict_new_files(self.coursedir)
-        if warning := warning_if_open(self.coursedir):
-            self.log.warning(warning)
-
-    def check_course(self, assignment: str = "") -> None:
-        """See that this is a course, and that it has the assignment.
-
-        Raises
-        ------
-        NoCourseError
-        """
-        if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
-            raise NoCourseError(
-                f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}. Go to the folder that has one."
-            )
-        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", "."))
-        known = sorted(path.name for path in source.glob("*") if path.is_dir() and any(path.glob("*.ipynb")))
-        if assignment and assignment not in known:
-            some = ", ".join(known) or "none"
-            raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+from .release_command import ReleaseApp
+from .releasing import changed_since_release
+from .solution import is_remembered, remember_solution, require_full_points
 
 
-class NoCourseError(StarvelabError, LookupError):
-    """The folder is no course, or the course has no such assignment."""
-
-
-@contextmanager
-def _in_sentences(kept: str) -> Iterator[None]:
-    """What cannot be done is said in a paragraph, and the exit status is 1.
-
-    Parameters
-    ----------
-    kept : str
-        What is said to a person who interrupts.
-    """
-    try:
-        yield
-    except StarvelabError as error:
-        _exit(str(error))
-    except SQLAlchemyError as error:
-        why = str(getattr(error, "orig", error)).splitlines()[0]
-        _exit(
-            f"The gradebook cannot be used: {why}. "
-            "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
-        )
-    except OSError as error:
-        where = error.filename or "A file or a folder"
-        _exit(f"{where} cannot be used: {error.strerror or error}. See that you may read and write there.")
-    except KeyboardInterrupt:
-        _exit(f"Stopped. {kept}", 130)
-
-
-class GradeApp(_Command):
+class GradeApp(Command):
     """The command."""
 
     name = "starvelab-grade"
@@ -147,10 +81,9 @@ class GradeApp(_Command):
     def start(self) -> None:
         """Grade; what cannot be done is said in one paragraph, and the exit status is 1."""
         super().start()
-        warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
         if len(self.extra_args) != 1:
-            _exit("Which assignment? For example: starvelab grade starving-the-gpu")
-        with _in_sentences("What was graded is kept: the same command goes on from there."):
+            end("Which assignment? For example: starvelab grade starving-the-gpu")
+        with errors_in_a_paragraph("What was graded is kept: the same command goes on from there."):
             self.check_course(self.extra_args[0])
             self.run(self.extra_args[0])
 
@@ -162,6 +95,13 @@ class GradeApp(_Command):
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
         elif weakness := seccomp.why_not():
             self.log.warning(weakness)
+        if changed_since_release(self.coursedir, assignment):
+            self.log.warning(
+                "The notebooks of %s have changed since it was released, and it is graded as it was. "
+                "To let the change count: starvelab release %s",
+                assignment,
+                assignment,
+            )
         outcome = Outcome()
         with classroom.alone():
             students = classroom.students(self.only)
@@ -196,7 +136,11 @@ class GradeApp(_Command):
             without_tls=self.without_tls,
             unsafe=unsafe,
         ) as client:
-            results = graded_by(client, classroom.definition, hand_ins())
+            definition = classroom.definition
+            if not is_remembered(self.coursedir, definition):
+                require_full_points(definition, lambda one: next(graded_by(client, definition, [one])))
+                remember_solution(self.coursedir, definition)
+            results = graded_by(client, definition, hand_ins())
             with tqdm(total=len(todo), desc="grading", unit="submission", smoothing=0.05) as bar:
                 for student in classroom.keep(results, in_progress, outcome):
                     bar.set_postfix_str(student[:20], refresh=False)
@@ -217,37 +161,7 @@ class GradeApp(_Command):
                 print(f"  and {len(odd) - SHOWN} more: --report lists them all")
 
 
-class CollectApp(_Command):
-    """The command that sorts a download."""
-
-    name = "starvelab-collect"
-    description = "Sort what Canvas or Moodle let you download into one folder for each student."
-    examples = "starvelab collect starving-the-gpu ~/Downloads/submissions.zip"
-    aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
-    flags: ClassVar[dict[str, Any]] = {}
-
-    def start(self) -> None:
-        """Sort, and say what came of it."""
-        super().start()
-        if len(self.extra_args) != 2:
-            _exit("Which assignment, and which file? starvelab collect starving-the-gpu submissions.zip")
-        assignment, download = self.extra_args
-        submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
-        with _in_sentences("What was sorted is kept: the same command goes on from there."):
-            self.check_course(assignment)
-            found = collect_download(Path(download).expanduser(), submitted, assignment)
-        counts = f"{len(found.new)} new, {len(found.changed)} changed, {len(found.unchanged)} unchanged"
-        print(f"{assignment}: {counts}, in {submitted}.")
-        if found.left_out:
-            print("Left out, since no student could be told from the name, or too large:")
-            print("\n".join(f"  {shown(name)}" for name in found.left_out[:SHOWN]))
-        if found.failed:
-            print("Not sorted:")
-            print("\n".join(f"  {shown(student)}: {why}" for student, why in found.failed.items()))
-            raise SystemExit(1)
-
-
-class FeedbackApp(_Command):
+class FeedbackApp(Command):
     """The command that writes the pages that students read."""
 
     name = "starvelab-feedback"
@@ -281,10 +195,9 @@ class FeedbackApp(_Command):
     def start(self) -> None:
         """Write the pages, and say what came of it."""
         super().start()
-        warnings.simplefilter("ignore", SAWarning)
         if len(self.extra_args) != 1:
-            _exit("Which assignment? For example: starvelab feedback starving-the-gpu")
-        with _in_sentences("The pages that were written are kept: the same command goes on from there."):
+            end("Which assignment? For example: starvelab feedback starving-the-gpu")
+        with errors_in_a_paragraph("The pages that were made are kept: the same command goes on from there."):
             self.check_course(self.extra_args[0])
             self.run(self.extra_args[0])
 
@@ -309,14 +222,15 @@ class FeedbackApp(_Command):
             raise SystemExit(1)
 
 
-class StarvelabApp(_Command):
+class StarvelabApp(Command):
     """What `starvelab` alone runs."""
 
     name = "starvelab"
-    description = "For instructors: collect, grade, and give feedback on, what a class submitted."
+    description = "For instructors: release an assignment; collect, grade and comment on what was submitted."
     aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
     flags: ClassVar[dict[str, Any]] = {}
     subcommands = {  # noqa: RUF012
+        "release": (ReleaseApp, ReleaseApp.description),
         "collect": (CollectApp, CollectApp.description),
         "grade": (GradeApp, GradeApp.description),
         "feedback": (FeedbackApp, FeedbackApp.description),
@@ -326,8 +240,3 @@ class StarvelabApp(_Command):
         """Run the command that was named, or say which there are."""
         super().start()
         self.print_help()
-
-
-def _exit(message: str, status: int = 1) -> NoReturn:
-    print(message, file=sys.stderr)
-    raise SystemExit(status)

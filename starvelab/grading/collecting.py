@@ -1,12 +1,10 @@
 """What a learning platform lets download, sorted into the folders that nbgrader looks for.
 
-Canvas puts the files of a class side by side, each under the name and the number of its student; Moodle gives
-each student a folder. Whatever else is packed as one folder for each student is taken as it is.
+Whose a file is stands in its name, which `platforms` reads.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 import time
@@ -14,15 +12,15 @@ import zipfile
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import InputError
 from .handin import LONGEST_IN_ALL, STAMP, within
 from .one_student import READ_TIMEOUT, one_student
+from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
 
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<student>\d+)_\d+_(?P<file>.+)", re.DOTALL)
-MOODLE = re.compile(r"(?P<name>.+)_(?P<student>\d+)_assignsubmission_(file|onlinetext)_?", re.DOTALL)
 NO_STUDENT = {"__MACOSX"}
 
 
@@ -38,6 +36,12 @@ class Collected:
         Files that belong to nobody, are larger than any hand-in may be, or cannot stand beside the others.
     failed : dict of str to str
         Students whose files could not be sorted, and why.
+    names : dict of str to str
+        By student, the name that the platform wrote into the download.
+    late : list of str
+        Students who submitted late, as the platform says.
+    chosen : dict of str to list of str
+        By student, which of several uploads of one file counts.
     """
 
     new: list[str] = field(default_factory=list)
@@ -45,9 +49,19 @@ class Collected:
     unchanged: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
+    chosen: dict[str, list[str]] = field(default_factory=dict)
 
 
-def collect_download(download: Path, submitted: Path, assignment: str) -> Collected:
+def collect_download(
+    download: Path,
+    submitted: Path,
+    assignment: str,
+    *,
+    notebooks: Iterable[str] = (),
+    due: datetime | None = None,
+) -> Collected:
     """Sort a download into `submitted/STUDENT/ASSIGNMENT`.
 
     What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`.
@@ -56,19 +70,25 @@ def collect_download(download: Path, submitted: Path, assignment: str) -> Collec
     ----------
     download : Path
         A .zip, or the folder that it was unpacked into.
+    notebooks : iterable of str
+        The notebooks that are asked for.
+    due : datetime, optional
+        In UTC. Of a late submission Canvas does not say how late it was: it counts as one second late.
 
     Raises
     ------
     InputError
     """
     collected = Collected()
-    files: dict[str, dict[PurePosixPath, PurePosixPath]] = {}
+    files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
     with closing(_Download(download)) as given:
-        for path, (student, inner) in whose(given.paths).items():
-            if student is None or given.size(path) > LONGEST_IN_ALL:
+        for path, file in whose(given.paths).items():
+            # When a student submitted is told by the platform, and not by a file of the student's.
+            own_stamp = file.path == PurePosixPath(STAMP)
+            if file.student is None or own_stamp or given.size(path) > LONGEST_IN_ALL:
                 collected.left_out.append(str(path))
             else:
-                files.setdefault(student, {})[inner] = path
+                files.setdefault(file.student, {})[file] = path
         if not files:
             raise InputError(
                 f"In {download} there is nothing that belongs to a student. It should hold one folder for "
@@ -76,7 +96,16 @@ def collect_download(download: Path, submitted: Path, assignment: str) -> Collec
             )
         for student, each in sorted(files.items()):
             with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
-                content = _content(given, each, collected)
+                places, chosen = latest_uploads(each, notebooks)
+                content = _content(given, {place: each[file] for file, place in places.items()}, collected)
+                if chosen:
+                    collected.chosen[student] = chosen
+                collected.names[student] = next((file.name for file in each if file.name), "")
+                if any(file.late for file in each):
+                    collected.late.append(student)
+                    if due is not None:
+                        late = (due + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S UTC")
+                        content[PurePosixPath(STAMP)] = late.encode()
                 _put(submitted / student / assignment, content, student, assignment, collected)
     return collected
 
@@ -90,7 +119,8 @@ def _content(
     """
     content: dict[PurePosixPath, bytes] = {}
     left = LONGEST_IN_ALL
-    for inner, path in sorted(files.items()):
+    # Earlier uploads come last, so that they take no place from what counts.
+    for inner, path in sorted(files.items(), key=lambda one: (one[0].parts[0] == EARLIER, one)):
         blocked = any(parent in content for parent in inner.parents)  # `data` is a file, and there is data/a
         left -= given.size(path)
         if blocked or left < 0 or inner == PurePosixPath(STAMP):
@@ -98,39 +128,6 @@ def _content(
         else:
             content[inner] = given.read(path)
     return content
-
-
-def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, tuple[str | None, PurePosixPath]]:
-    """For each file of a download its student, or None, and its path in the student's folder.
-
-    Which platform it comes from is told by the download as a whole: a student's own file may be called like
-    one of Canvas.
-    """
-    paths = list(paths)
-    if any(MOODLE.fullmatch(part) for path in paths for part in path.parts[:-1]):
-        return {path: _of_moodle(path) for path in paths}
-    flat = [found for path in paths if len(path.parts) == 1 and (found := CANVAS.fullmatch(path.name))]
-    together = len({path.parent for path in paths}) == 1
-    named = [CANVAS.fullmatch(path.name) for path in paths]
-    if flat or (together and all(named) and len({found["student"] for found in named}) > 1):
-        return {path: _of_canvas(path) for path in paths}
-    return {path: _of_a_folder(path) for path in paths}
-
-
-def _of_moodle(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
-    for at, part in enumerate(path.parts[:-1]):
-        if found := MOODLE.fullmatch(part):
-            return found["student"], PurePosixPath(*path.parts[at + 1 :])
-    return None, path
-
-
-def _of_canvas(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
-    found = CANVAS.fullmatch(path.name)
-    return (found["student"], PurePosixPath(found["file"])) if found else (None, path)
-
-
-def _of_a_folder(path: PurePosixPath) -> tuple[str | None, PurePosixPath]:
-    return (path.parts[0], PurePosixPath(*path.parts[1:])) if len(path.parts) > 1 else (None, path)
 
 
 class _Download:

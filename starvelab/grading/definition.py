@@ -12,6 +12,7 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
+import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
@@ -21,7 +22,7 @@ from traitlets.config import Config
 from ..errors import StarvelabError
 from .fingerprint import fingerprint
 from .mending import truth_of
-from .reference import names_in_order, read_reference
+from .reference import names_in_order, read_reference, released_source
 from .structure import TrueCell
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
@@ -58,8 +59,15 @@ class Definition:
     gradebook: bytes
 
     @classmethod
-    def of(cls, course: CourseDirectory, config: Config, assignment: str) -> Definition:
+    def of(
+        cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None
+    ) -> Definition:
         """Read it from a course.
+
+        Parameters
+        ----------
+        folder : Path, optional
+            The instructor's notebooks; by default those that were released.
 
         Raises
         ------
@@ -72,22 +80,23 @@ class Definition:
                 known = ", ".join(sorted(one.name for one in book.assignments)) or "none"
                 raise NotReleasedError(
                     f"The gradebook has no assignment {assignment!r}; it has: {known}. "
-                    f"Release it first: nbgrader generate_assignment {assignment} --force"
+                    f"Release it first: starvelab release {assignment}"
                 ) from None
-            cells = {
-                name: truth_of(
-                    book, name, assignment, names_in_order(read_reference(course, assignment, name))
-                )
-                for name in names
+            if folder is None:
+                known_cells = {name: truth_of(book, name, assignment) for name in names}
+                folder = _folder_of_source(course, assignment, known_cells)
+            orders = {
+                name: names_in_order(read_reference(course, assignment, name, folder)) for name in names
             }
+            cells = {name: truth_of(book, name, assignment, orders[name]) for name in names}
             kernels = {name: book.find_notebook(name, assignment).kernelspec for name in names}
-            (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
-        folder = Path(course.format_path(course.source_directory, ".", assignment))
+            schema = schema_of(book)
         source = {
             str(Path(path).relative_to(folder)): Path(path).read_bytes()
             for path in sorted(find_all_files(str(folder), course.ignore))
         }
-        settings = Config({name: each for name, each in config.items() if name not in NOT_FOR_GRADING})
+        # Commands leave empty sections, which say nothing.
+        settings = Config({k: each for k, each in config.items() if each and k not in NOT_FOR_GRADING})
         return cls(assignment, cells, source, settings, _gradebook(assignment, cells, kernels, schema))
 
     @property
@@ -104,9 +113,43 @@ class Definition:
         return fingerprint(self.source, versions, cells, settings)
 
 
+def _folder_of_source(course: CourseDirectory, assignment: str, cells: Mapping[str, list[TrueCell]]) -> Path:
+    """The notebooks that were released, unless nbgrader itself has released others since."""
+    released = released_source(course, assignment)
+    if {path.stem for path in released.glob("*.ipynb")} == set(cells) and all(
+        _holds(released / f"{name}.ipynb", each) for name, each in cells.items()
+    ):
+        return released
+    return Path(course.format_path(course.source_directory, ".", assignment))
+
+
+def _holds(path: Path, cells: list[TrueCell]) -> bool:
+    """Whether a notebook has the cells that the gradebook knows, and no others."""
+    there = {
+        cell.metadata["nbgrader"]["grade_id"]: cell
+        for cell in nbformat.read(path, as_version=4).cells
+        if "nbgrader" in cell.metadata
+    }
+    texts = {one.name: one.source for one in cells if one.grade and not one.solution}
+    return all(name in there and there[name].source == source for name, source in texts.items())
+
+
 def _called(value: object) -> str:
     """A name for what JSON has none for, that is the same in the next process."""
     return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def schema_of(book: Gradebook) -> str:
+    """The version of nbgrader's tables."""
+    (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
+    return schema
+
+
+def make_gradebook(path: Path, schema: str) -> None:
+    """Begin a gradebook. Where nbgrader finds no version it starts a program to ask for it: two seconds."""
+    with closing(sqlite3.connect(path)) as fresh, fresh:
+        fresh.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        fresh.execute("INSERT INTO alembic_version VALUES (?)", [schema])
 
 
 def _gradebook(
@@ -114,10 +157,7 @@ def _gradebook(
 ) -> bytes:
     with tempfile.TemporaryDirectory(prefix="starvelab-") as folder:
         path = Path(folder) / "gradebook.db"
-        with closing(sqlite3.connect(path)) as fresh, fresh:
-            # Where nbgrader finds no table it starts a program to ask for this, which takes two seconds.
-            fresh.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-            fresh.execute("INSERT INTO alembic_version VALUES (?)", [schema])
+        make_gradebook(path, schema)
         with closing(Gradebook(f"sqlite:///{path}")) as book:
             book.add_assignment(assignment)
             for name, truth in cells.items():

@@ -23,7 +23,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool, Float, Integer, List, Unicode
+from traitlets import Bool, Enum, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
 from . import bubblewrap, environment, seccomp  # noqa: F401 (gives nbgrader its `setenv`)
@@ -36,7 +36,10 @@ from .scoring import scored
 from .structure import Remark
 
 MAX_PREDICTIONS = 1_000_000  # bytes
+# How a notebook was run, the safest first.
+MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
 MOST_OUTPUTS = 1000
+MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
@@ -68,6 +71,12 @@ class IsolatedExecute(NbGraderPreprocessor):
     most_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
     max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
     max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
+    checks = Enum(
+        ("outside", "inside"),
+        "outside",
+        help="Where test cells run: outside of the sandbox, where student code can neither read nor change "
+        "them, or inside, in one process with it, for checks whose values cannot leave that process.",
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
@@ -90,7 +99,8 @@ class IsolatedExecute(NbGraderPreprocessor):
         locked = {name: content for name, content in files.items() if name == PREDICTIONS}
         with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
             theirs, ours = (stack.enter_context(scratch(each)) for each in (sandboxed, False))
-            run = _Run(self, nb, checks, student, reference, lambda: _opened(checks, ours, locked))
+            kind = _RunInside if self.checks == "inside" else _Run
+            run = kind(self, nb, checks, student, reference, lambda: _opened(checks, ours, locked))
             run.open(theirs, files)
             stack.callback(run.close)
             add_remarks(nb, runners.unsaid(remarks))
@@ -98,9 +108,12 @@ class IsolatedExecute(NbGraderPreprocessor):
             if run.cut:
                 add_remarks(nb, [Remark(run.cut)])
         mode = "sandboxed" if sandboxed else "unsafe"
+        if self.checks == "inside":
+            mode += ", checks inside"
         nb.metadata["starvelab_graded"] = record | {
             "mode": mode,
             "mistakes": run.mistakes,
+            "unreadable": run.unreadable,
             "out_of_time": run.out_of_time,
         }
         return nb, resources
@@ -239,6 +252,7 @@ class _Run:
         self.checks, self.student, self.reference = checks, student, reference
         self.begin_checks, self.checks_open = begin_checks, ExitStack()
         self.mistakes: dict[str, list[str]] = {}
+        self.unreadable: dict[str, str] = {}  # by name, why a value of the student's could not cross
         self.done: list[str] = []  # locked cells that the checks' side has run
         self.ended = ""
         self.out_of_time = False  # whether it might have got further alone
@@ -276,7 +290,13 @@ class _Run:
                 cell.outputs = self._run_student_side(cell.source)
 
     def _run_student_side(self, source: str) -> list[NotebookNode]:
-        reply = self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
+        return self._outputs_of(self._run_in_sandbox(source))
+
+    def _run_in_sandbox(self, source: str) -> dict[str, Any]:
+        return self._ask_student({"do": "run", "source": source, "seconds": self.settings.timeout})
+
+    def _outputs_of(self, reply: dict[str, Any]) -> list[NotebookNode]:
+        """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
         if "ended" in reply:
             return [nbformat.from_dict(_said(ENDED_PYTHON))]
         outputs = reply.get("outputs")
@@ -374,7 +394,10 @@ class _Run:
             with runners.counted():
                 begun = clock()
                 try:
-                    return self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                    reply = self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                    if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+                        self.unreadable[str(message.get("name"))] = str(why)
+                    return reply
                 except ChannelError as error:
                     self._end(f"had to be ended ({error})")
                 finally:
@@ -385,6 +408,34 @@ class _Run:
     def _end(self, why: str) -> None:
         self.ended = why
         self.student.end()
+
+
+class _RunInside(_Run):
+    """The cells of one notebook, all in one process in the sandbox, the checks among them.
+
+    Student code can read and change such checks. It cannot reach what is outside of the sandbox.
+    """
+
+    def all_cells(self) -> None:
+        """Run them in the student's order."""
+        for cell in self.cells:
+            cell.outputs, cell.execution_count = [], None
+            reply = self._run_in_sandbox(cell.source)
+            cell.outputs = self._outputs_of(reply)
+            if is_test(cell):
+                self._score(cell, reply)
+
+    def _score(self, cell: NotebookNode, reply: dict[str, Any]) -> None:
+        # A forged reply may lack anything, and hold anything.
+        failed = reply.get("failed") is not False
+        safe = {"outputs": cell.outputs, "failed": failed, "value": reply.get("value")}
+        if failed and not any(one.output_type == "error" for one in cell.outputs):
+            safe |= {"failed": False, "value": 0.0}
+        points = float(cell.metadata.nbgrader.points)
+        cell.outputs = [nbformat.from_dict(one) for one in scored(safe, points)]
+        if isinstance(reply.get("mistakes"), list) and reply["mistakes"]:
+            mistakes = [str(each)[:MAX_MISTAKE] for each in reply["mistakes"][:MAX_MISTAKES]]
+            self.mistakes[name_of(cell)] = mistakes
 
 
 @cache

@@ -50,7 +50,8 @@ def merge(book: Gradebook, record: Record, config: Config) -> None:
                 if grade.name in grades:
                     grade.auto_score, by_hand = grades[grade.name]
                     if grade.manual_score is None:
-                        grade.needs_manual_grade = by_hand
+                        # An exercise that was set to 0 points waits for nobody.
+                        grade.needs_manual_grade = by_hand and grade.cell.max_score > 0
                     elif record.new_hand_in:
                         grade.needs_manual_grade = True
             comments = record.comments.get(notebook.name, {})

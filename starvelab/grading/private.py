@@ -33,13 +33,14 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
 
 
 def parts_of(course: CourseDirectory) -> list[Path]:
-    """The folders of a course with submissions and marks, and the file of its gradebook."""
+    """The folders of a course with submissions, marks and answers, and the file of its gradebook."""
     submitted, autograded, feedback = (
         Path(course.root) / step
         for step in (course.submitted_directory, course.autograded_directory, course.feedback_directory)
     )
     parts = [submitted, autograded, feedback]
-    parts += [autograded.parent / "graded", submitted.parent / "replaced", autograded.parent / "report"]
+    parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
+    parts.append(submitted.parent / "replaced")
     kind, _, place = course.db_url.partition(":///")
     if kind.startswith("sqlite") and place:
         parts.append(Path(place))

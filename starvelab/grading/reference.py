@@ -18,19 +18,44 @@ from nbgrader.utils import is_grade, is_locked, is_solution
 from .names import defined, loaded
 
 
-def read_reference(course: CourseDirectory, assignment: str, notebook: str) -> tuple[NotebookNode, ...]:
-    """The cells that the instructor wrote; those that were released where the source is not at hand.
+def released_source(course: CourseDirectory, assignment: str) -> Path:
+    """Where `starvelab release` keeps the instructor's notebooks as they were released.
+
+    A class is graded by these, so that work on the next year's assignment leaves this year's course alone.
+    """
+    autograded = Path(course.root) / course.autograded_directory
+    return autograded.parent / "released" / assignment
+
+
+def read_reference(
+    course: CourseDirectory, assignment: str, notebook: str, folder: Path | None = None
+) -> tuple[NotebookNode, ...]:
+    """The cells that the instructor wrote.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where to look first; by default what `starvelab release` keeps, unless nbgrader itself has given out
+        other cells since.
 
     Returns
     -------
     tuple of NotebookNode
-        Empty where there is neither.
+        Those that students were given, where no notebook of the instructor's is at hand; empty where there
+        is neither.
     """
-    for folder in (course.source_directory, course.release_directory):
-        path = Path(course.format_path(folder, ".", assignment)) / f"{notebook}.ipynb"
-        if path.is_file():
-            return parse_cells(path.read_bytes())
-    return ()
+    source, given_out = (
+        _cells_of(Path(course.format_path(each, ".", assignment)) / f"{notebook}.ipynb")
+        for each in (course.source_directory, course.release_directory)
+    )
+    first = _cells_of((folder or released_source(course, assignment)) / f"{notebook}.ipynb")
+    if folder is None and given_out and names_in_order(first) != names_in_order(given_out):
+        first = ()
+    return first or source or given_out
+
+
+def _cells_of(path: Path) -> tuple[NotebookNode, ...]:
+    return parse_cells(path.read_bytes()) if path.is_file() else ()
 
 
 @lru_cache(maxsize=64)

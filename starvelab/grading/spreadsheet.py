@@ -1,10 +1,131 @@
-"""What a spreadsheet must not make of a table."""
+"""Tables of other programs: filled in with the rest untouched, and no cell taken for a formula."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+DELIMITERS = ",;\t"
+MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # what Excel puts before UTF-8
 
 
 def no_formula(value: Any) -> Any:
     """A value that a spreadsheet will not take for a formula, whatever a student wrote."""
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+
+
+class Sheet:
+    """A table with a line of headers, as CSV. Cells that nobody writes keep their characters and quotes.
+
+    Parameters
+    ----------
+    text : str
+    encoding : str
+        What `content` is encoded in.
+    """
+
+    def __init__(self, text: str, encoding: str = "utf-8") -> None:
+        self.encoding = encoding
+        self.mark = MARK if text.startswith(MARK) else ""
+        text = text.removeprefix(MARK)
+        self.delimiter = _delimiter(text)
+        self._lines = _lines(text, self.delimiter)
+        self._full = [line for line, _ in self._lines if line != [""]]
+
+    @classmethod
+    def read(cls, path: Path) -> Sheet:
+        """A file in UTF-8, in UTF-16 if it says so, or in the encoding of western Windows."""
+        content = path.read_bytes()
+        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return cls(content.decode("utf-16"), "utf-16")
+        try:
+            return cls(content.decode())
+        except UnicodeDecodeError:
+            return cls(content.decode("latin-1"), "latin-1")
+
+    @classmethod
+    def new(cls, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+        """A table that no program gave out."""
+        quoted = [",".join(_quoted(no_formula(value), ",") for value in row) for row in (headers, *rows)]
+        return cls("".join(f"{line}\r\n" for line in quoted))
+
+    @property
+    def headers(self) -> list[str]:
+        """The first line; empty if there is nothing."""
+        return [_value(raw).strip() for raw in self._full[0]] if self._full else []
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The values of all other lines, each as long as the headers."""
+        wide = len(self.headers)
+        return [[_value(raw) for raw in line] + [""] * (wide - len(line)) for line in self._full[1:]]
+
+    def put(self, row: int, column: int, value: str) -> None:
+        """Write a cell."""
+        line = self._full[1 + row]
+        line += [""] * (column + 1 - len(line))
+        line[column] = _quoted(no_formula(value), self.delimiter)
+
+    def add_column(self, header: str) -> int:
+        """Add an empty column behind the others; its number."""
+        column = len(self.headers)
+        for line in self._full:
+            line += [""] * (column + 1 - len(line))
+        self._full[0][column] = _quoted(header, self.delimiter)
+        return column
+
+    def insert_row(self, values: Sequence[str]) -> None:
+        """Insert a line behind the headers."""
+        line = [_quoted(value, self.delimiter) for value in values]
+        at = next(i for i, (each, _) in enumerate(self._lines) if each is self._full[0])
+        end = self._lines[at][1] or "\r\n"
+        self._lines[at] = (self._lines[at][0], end)
+        self._lines.insert(at + 1, (line, end))
+        self._full.insert(1, line)
+
+    @property
+    def content(self) -> bytes:
+        """The table as a file holds it."""
+        text = self.mark + "".join(self.delimiter.join(line) + end for line, end in self._lines)
+        return text.encode(self.encoding, "replace")
+
+
+def _delimiter(text: str) -> str:
+    """What stands between the headers, outside of quotes."""
+    first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
+    return max(DELIMITERS, key="".join(first).count)
+
+
+def _lines(text: str, delimiter: str) -> list[tuple[list[str], str]]:
+    """The cells of each line as they are written, and how the line ends."""
+    cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?+[^{delimiter}\r\n]*')
+    lines: list[tuple[list[str], str]] = []
+    cells: list[str] = []
+    at = 0
+    while at < len(text):
+        match = cell.match(text, at)
+        cells.append(match.group())
+        at = match.end()
+        end = re.compile(r"\r\n|\r|\n").match(text, at)
+        if end:
+            lines.append((cells, end.group()))
+            cells, at = [], end.end()
+        elif at < len(text):
+            at += 1  # the delimiter
+            if at == len(text):
+                cells.append("")
+    if cells:
+        lines.append((cells, ""))
+    return lines
+
+
+def _value(raw: str) -> str:
+    quoted = re.fullmatch(r'"((?:[^"]|"")*)(?:"|\Z)(.*)', raw, re.DOTALL)
+    return quoted[1].replace('""', '"') + quoted[2] if quoted else raw
+
+
+def _quoted(value: str, delimiter: str) -> str:
+    special = re.search(rf'[{delimiter}"\r\n]', value)
+    return '"' + value.replace('"', '""') + '"' if special else value

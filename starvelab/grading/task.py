@@ -26,7 +26,7 @@ from traitlets.config import Config
 from .definition import Definition
 from .environment import environment_with
 from .handin import STAMP, HandIn
-from .isolated import runners
+from .isolated import MODES, runners
 from .mending import REFUSED, REMARKS
 from .oddities import cost_of_running, outputs_only
 from .structure import Remark, TrueCell, UnreadableNotebookError, read
@@ -196,5 +196,5 @@ def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
             graded.refused.append(name)
         modes.append(told["starvelab_graded"]["mode"])
     # Notebooks that were not run say nothing of the others.
-    graded.mode = max(modes, key=["not run", "sandboxed", "unsafe"].index)
+    graded.mode = max(modes, key=MODES.index)
     return graded

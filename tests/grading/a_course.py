@@ -101,7 +101,7 @@ class Course:
         for name, nb in source().items():
             nbformat.write(nb, folder / "source" / TINY / f"{name}.ipynb")
         (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-        it.run("nbgrader", "generate_assignment", TINY)
+        it.run("starvelab", "release", TINY)
         return it
 
     def copy(self, folder: Path) -> Course:

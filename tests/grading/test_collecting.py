@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
-from pathlib import PurePosixPath
+from datetime import datetime
 
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.grading.collecting import collect_download, whose
+from starvelab.grading.collecting import collect_download
 
 
 @pytest.fixture
@@ -29,40 +29,6 @@ def sorted_files(folder) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {
-            "lovelaceada_123_456_01_one.ipynb": ("123", "01_one.ipynb"),
-            "barkerbob_LATE_124_457_01_one-1.ipynb": ("124", "01_one-1.ipynb"),
-            "readme.txt": (None, "readme.txt"),
-        },
-        {
-            "submissions/lovelaceada_123_456_predictions.json": ("123", "predictions.json"),
-            "submissions/barkerbob_124_457_predictions.json": ("124", "predictions.json"),
-        },
-        {
-            "Ada Lovelace_789_assignsubmission_file_/deep/01_one.ipynb": ("789", "deep/01_one.ipynb"),
-            "Ada Lovelace_789_assignsubmission_file_/notes_2026_11_21.ipynb": (
-                "789",
-                "notes_2026_11_21.ipynb",
-            ),
-            "Ada_de Byron_790_assignsubmission_file/x.zip": ("790", "x.zip"),
-            "index.html": (None, "index.html"),
-        },
-        {
-            "ada/01_one.ipynb": ("ada", "01_one.ipynb"),
-            "ada/notes_2026_11_21.ipynb": ("ada", "notes_2026_11_21.ipynb"),
-            "bob/tiny/01_one.ipynb": ("bob", "tiny/01_one.ipynb"),
-        },
-        {"ada/notes_2026_11_21.ipynb": ("ada", "notes_2026_11_21.ipynb")},
-    ],
-)
-def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
-    expected = {PurePosixPath(path): (who, PurePosixPath(inner)) for path, (who, inner) in told.items()}
-    assert whose(expected) == expected
 
 
 def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_path):
@@ -87,6 +53,46 @@ def test_what_was_handed_in_before_is_kept_aside(download, tmp_path):
     ((path, content),) = sorted_files(tmp_path / "replaced" / "tiny").items()
     assert path.startswith("1-20")
     assert content == b"old"
+
+
+def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(download, tmp_path):
+    """One uploaded again after Canvas had renamed it, one without; a second notebook is no second upload."""
+    files = {
+        "ada_1_20_one.ipynb": "old",
+        "ada_1_21_one-1.ipynb": "new",
+        "bob_2_31_one.ipynb": "new",
+        "bob_2_30_one-1.ipynb": "old",
+        "cem_3_41_lab-1.ipynb": "first",
+        "cem_3_40_lab-2.ipynb": "second",
+        "dan_4_50_one-1.ipynb": "only",
+    }
+    asked = ["one", "lab-1", "lab-2"]
+    found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=asked)
+    assert sorted_files(tmp_path / "submitted") == {
+        "1/tiny/one.ipynb": b"new",
+        "1/tiny/earlier-uploads/1/one.ipynb": b"old",
+        "2/tiny/one.ipynb": b"new",
+        "2/tiny/earlier-uploads/1/one-1.ipynb": b"old",
+        "3/tiny/lab-1.ipynb": b"first",
+        "3/tiny/lab-2.ipynb": b"second",
+        "4/tiny/one-1.ipynb": b"only",
+    }
+    assert found.chosen == {
+        "1": ["one-1.ipynb counts, and one.ipynb does not"],
+        "2": ["one.ipynb counts, and one-1.ipynb does not"],
+    }
+
+
+def test_who_was_late_gets_a_time_behind_the_due_date(download, tmp_path):
+    files = {"ada_LATE_1_2_one.ipynb": "a", "bob_3_4_one.ipynb": "b", "bob_3_5_timestamp.txt": "1999-01-01"}
+    due = datetime(2026, 11, 1, 23, 59)
+    found = collect_download(download(files), tmp_path / "submitted", "tiny", due=due)
+    assert found.late == ["1"]
+    assert sorted_files(tmp_path / "submitted") == {
+        "1/tiny/one.ipynb": b"a",
+        "1/tiny/timestamp.txt": b"2026-11-01 23:59:01 UTC",
+        "3/tiny/one.ipynb": b"b",
+    }, "and a time that a student wrote is no time"
 
 
 def test_a_folder_will_do(tmp_path):
@@ -143,13 +149,31 @@ def test_what_is_no_download_is_refused_with_what_to_pass(download, tmp_path):
 
 
 @pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_command_says_what_it_did(course, download):
-    path = download({"ada_1_2_one.ipynb": "a", "notes.txt": "n"})
-    printed = course.run("starvelab", "collect", "tiny", str(path))
-    assert printed.stdout.startswith("tiny: 1 new, 0 changed, 0 unchanged, in ")
-    assert (
-        "Left out, since no student could be told from the name, or too large:\n  notes.txt" in printed.stdout
-    )
+    with course.gradebook() as book:
+        book.update_or_create_assignment("tiny", duedate="2026-11-01 00:00:00 UTC")
+    files = {
+        "lovelaceada_LATE_1_2_one.ipynb": "a",
+        "barkerbob_3_4_one.ipynb": "a",
+        "barkerbob_3_5_one-1.ipynb": "b",
+        "notes.txt": "n",
+    }
+    roster = course.folder / "canvas.csv"
+    roster.write_text('Student,ID,Section\n"Lovelace, Ada",1,A\n"Can, Cem",7,A\n')
+    printed = course.run("starvelab", "collect", "tiny", str(download(files)), f"--roster={roster}").stdout
+    assert printed.startswith("tiny: 2 new, 0 changed, 0 unchanged, in ")
+    for line in (
+        "Left out, since no student could be told from the name, or too large:\n  notes.txt",
+        "the latest upload counts (to choose another, put it in its place):\n"
+        "  3: one-1.ipynb counts, and one.ipynb does not",
+        "1 came late, says Canvas, and not how late: they count as one second late, by the due date",
+        "Nothing came from 1 of the 2 in the roster:\n  7 Cem Can",
+    ):
+        assert line in printed
+    with course.gradebook() as book:
+        names = {one.id: (one.first_name, one.last_name) for one in book.students}
+    assert names == {"1": ("Ada", "Lovelace"), "3": (None, "barkerbob"), "7": ("Cem", "Can")}
     for arguments, said in (((), "Which assignment, and which file?"), (("tiny", "none.zip"), "is no .zip")):
         printed = course.run("starvelab", "collect", *arguments, fine=False)
         assert printed.returncode == 1

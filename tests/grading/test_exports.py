@@ -45,7 +45,7 @@ def export(gradebook, tmp_path, caplog):
             more["roster"] = str(tmp_path / "roster.csv")
         caplog.set_level(logging.WARNING)
         kind(to=str(tmp_path / "out.csv"), log=logging.getLogger("starvelab.test"), **more).export(gradebook)
-        return list(csv.reader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
+        return list(csv.reader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines()))
 
     return run
 
@@ -66,6 +66,64 @@ def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, caplog):
     ]
     assert "Graded, but not in the roster: 102" in caplog.text
     assert "1 submissions wait for a mark by hand, which counts as 0 until then." in caplog.text
+    assert "is added" not in caplog.text
+
+
+STARVING = "Student,ID,Section,Starving the GPU (4711)\r\n    Points Possible,,,100\r\n"
+
+
+@pytest.fixture
+def starving(gradebook):
+    """An assignment with a title of several words, submitted by Ada."""
+    gradebook.update_or_create_assignment("starving-the-gpu")
+    gradebook.update_or_create_notebook("one", "starving-the-gpu")
+    gradebook.update_or_create_grade_cell("t", "one", "starving-the-gpu", max_score=90, cell_type="code")
+    gradebook.update_or_create_submission("starving-the-gpu", "101")
+    gradebook.find_grade("t", "one", "starving-the-gpu", "101").auto_score = 81
+    gradebook.db.commit()
+    yield "starving-the-gpu"
+    gradebook.remove_assignment("starving-the-gpu")
+
+
+def test_canvas_calls_an_assignment_by_its_title(export, starving, caplog):
+    found = export(Canvas, STARVING + '"Lovelace, Ada",101,A,\r\n', assignment=[starving])
+    assert found[2][3] == "81"
+    assert len(found[0]) == 4
+    assert "is added" not in caplog.text
+
+
+@pytest.mark.parametrize("column", ["Lab 3 (12)", "Lab 3", "12"])
+def test_a_column_of_another_name_can_be_named(export, column):
+    roster = "Student,ID,Lab 3 (12),Tiny (4)\n,,8,8\nAda,101,,5\n"
+    assert export(Canvas, roster, column=column, assignment=["tiny"])[2] == ["Ada", "101", "7.5", "5"]
+
+
+def test_a_column_that_is_added_is_announced_and_carries_its_points(export, caplog):
+    found = export(Canvas, "Student,ID,Quiz (7)\n    Points Possible,,5\nAda,101,4\n")
+    assert found == [
+        ["Student", "ID", "Quiz (7)", "tiny"],
+        ["    Points Possible", "", "5", "8"],
+        ["Ada", "101", "4", "7.5"],
+    ]
+    assert "no column for tiny: one is added, with 8 points possible, and Canvas makes a new" in caplog.text
+    assert "--Canvas.column=" in caplog.text
+
+
+def test_a_column_that_cannot_be_told_is_asked_for(export, starving):
+    with pytest.raises(InputError, match=r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="):
+        export(Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", assignment=["tiny"])
+    with pytest.raises(InputError, match=r"no column 'Lab 9'. It has: Student, ID, Lab 3 \(12\)\."):
+        export(Canvas, "Student,ID,Lab 3 (12)\nAda,101,\n", column="Lab 9", assignment=["tiny"])
+    with pytest.raises(InputError, match=r"grades of 2 assignments: .*Name one of them: --assignment="):
+        export(Canvas, "Student,ID,Lab 3\nAda,101,\n", column="Lab 3")
+    with pytest.raises(InputError, match=r"has no assignment 'none'; it has: "):
+        export(Canvas, "Student,ID\nAda,101\n", assignment=["none"])
+
+
+def test_cells_that_are_not_ours_keep_every_byte(export, gradebook, tmp_path):
+    roster = '\ufeffStudent;"ID";Note;tiny\r\n"Lovelace; ""Ada""";"101";=1+1; \r\nCem;103;"007";"2,0"'
+    export(Canvas, roster.removeprefix("\ufeff"))
+    assert (tmp_path / "out.csv").read_bytes() == roster.replace(";=1+1; ", ";=1+1;7.5").encode()
 
 
 def test_canvas_gets_a_new_table_where_there_is_none(export):
@@ -87,7 +145,58 @@ def test_moodle_gets_its_worksheet_back(export):
         "Participant 103,=cmd(),No submission,,8\n",
     )
     assert [row[3] for row in found] == ["Grade", "7.5", "3", ""], "a penalty for being late is taken off"
-    assert found[3][1] == "'=cmd()", "no cell is a formula"
+    assert found[3][1] == "=cmd()", "what the platform wrote stays as it was"
+
+
+WORKSHEETS = {
+    "german": "ID,Vollständiger Name,Status,Bewertung,Bestwertung,Feedback als Kommentar\n"
+    'Teilnehmer/in101,Ada,,,"8,00",\nTeilnehmer/in102,Bob,,,"8,00",\n',
+    "french": "Identifiant,Nom complet,Statut,Note,Note maximale,Feedback par commentaires\n"
+    "Participant101,Ada,,,8,\nParticipant102,Bob,,,8,\n",
+    "chinese": "编号,全名,状态,分数,最高分,反馈评语\n参与者101,Ada,,,8.00,\n参与者102,Bob,,,8.00,\n",
+    "blind": "Identifier,Status,Grade,Maximum Grade,Last modified (grade),Feedback comments\n"
+    "Participant 101,,,8,-,\nParticipant 102,,,8,-,\n",
+}
+
+
+@pytest.mark.parametrize("language", WORKSHEETS)
+def test_a_worksheet_is_filled_in_in_any_language(export, language):
+    roster = WORKSHEETS[language]
+    headers, *rows = export(Moodle, roster)
+    assert headers == roster.splitlines()[0].split(","), "no column is added"
+    grade = 2 if language == "blind" else 3
+    assert [row[grade] for row in rows] == ["7.5", "3"]
+    assert [row[-1] for row in rows] == [
+        "7.5 of 8 points; one: 7.5 of 8.",
+        "3 of 8 points (4, less 1 for being late); one: 4 of 8; an explanation is not marked yet, and counts "
+        "as 0 until then.",
+    ]
+
+
+def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(export):
+    roster = (
+        "Identifier,Full name,Grade,Maximum Grade,Feedback comments,Remarks\n"
+        "Participant 101,Ada,,8,See me.,\nParticipant 102,Bob,,8,1 of 8 points; one: 1 of 8.,\n"
+    )
+    assert [row[4][:12] for row in export(Moodle, roster)[1:]] == ["See me.", "3 of 8 point"]
+    named = export(Moodle, roster, comments="Remarks")
+    assert [row[5][:12] for row in named[1:]] == ["7.5 of 8 poi", "3 of 8 point"]
+    with pytest.raises(InputError, match=r"has no column 'X'. It has: Identifier"):
+        export(Moodle, roster, comments="X")
+
+
+def test_a_worksheet_takes_one_assignment(export, starving):
+    roster = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
+    with pytest.raises(InputError, match=r"one assignment, and there are grades of 2: .*--assignment="):
+        export(Moodle, roster)
+    assert export(Moodle, roster, assignment=[starving])[1][2] == "81"
+
+
+def test_a_table_of_grades_may_name_students_by_email(export):
+    assert export(Moodle, "Email address,tiny\nada@x.org,\nx@x.org,\n")[1:] == [
+        ["ada@x.org", "7.5"],
+        ["x@x.org", ""],
+    ]
 
 
 def test_moodle_gets_a_new_table_where_there_is_none(export):
@@ -99,7 +208,7 @@ def test_a_roster_that_names_nobody_is_refused_with_what_it_needs(export):
         export(Canvas, "Student,ID\nAda,999\n")
     assert str(error.value) == (
         "No student of the gradebook stands in the roster. It needs one of the columns ID, SIS Login ID, "
-        "SIS User ID, Student with the names of the folders in submitted/; it has: Student, ID."
+        "SIS User ID, Student with the names of the folders in submitted/. It has: Student, ID."
     )
 
 

@@ -17,7 +17,7 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 
 from starvelab.grading import crew, main
-from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp, _in_sentences
+from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp
 from starvelab.grading.classroom import (
     BusyError,
     CannotWriteError,
@@ -25,9 +25,11 @@ from starvelab.grading.classroom import (
     Outcome,
     patiently,
 )
+from starvelab.grading.command import errors_in_a_paragraph
 from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.merging import merge
 from starvelab.grading.private import warning_if_open
+from starvelab.grading.release_command import ReleaseApp
 from tests.grading.a_course import MOST, TINY, Course
 
 pytestmark = [
@@ -134,7 +136,7 @@ def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
 def test_a_check_that_changed_grades_all_again(done):
     with done.gradebook() as book:
         cell = book.find_source_cell("value-test", "two", TINY)
-        cell.source = "check(answer, 1)"
+        cell.source = "check(answer in (1, 42), True)"
         book.db.commit()
     assert "tiny: 2 graded, 0 unchanged" in grade(done).stdout
     assert done.scores()["bob"]["value-test"] == 1
@@ -246,8 +248,7 @@ def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_reme
     with pytest.raises(NotReleasedError) as error:
         Definition.of(CourseDirectory(config=course.config), course.config, "draft")
     assert str(error.value) == (
-        "The gradebook has no assignment 'draft'; it has: tiny. "
-        "Release it first: nbgrader generate_assignment draft --force"
+        "The gradebook has no assignment 'draft'; it has: tiny. Release it first: starvelab release draft"
     )
 
 
@@ -255,7 +256,7 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    for command in (GradeApp, CollectApp, FeedbackApp):
+    for command in (GradeApp, CollectApp, FeedbackApp, ReleaseApp):
         app = command()
         app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
         with pytest.raises(SystemExit) as end:
@@ -269,7 +270,7 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
-    with pytest.raises(SystemExit) as end, _in_sentences(""):
+    with pytest.raises(SystemExit) as end, errors_in_a_paragraph(""):
         raise PermissionError(13, "Permission denied", "/course/graded")
     assert end.value.code == 1
     assert capsys.readouterr().err == (

@@ -1,0 +1,60 @@
+"""`starvelab release`: an assignment given out, if its reference solution earns every point."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from traitlets import default
+
+from . import bubblewrap
+from .command import Command, end, errors_in_a_paragraph, print_list
+from .gradebook_cells import Replaced
+from .isolated import IsolatedExecute
+from .releasing import release
+
+
+class ReleaseApp(Command):
+    """The command."""
+
+    name = "starvelab-release"
+    description = "Make what students are given, if the reference solution earns every point."
+    examples = "starvelab release starving-the-gpu"
+    aliases = {"db": "CourseDirectory.db_url", "log-level": "Application.log_level"}  # noqa: RUF012
+    flags: ClassVar[dict[str, Any]] = {}
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), ReleaseApp, IsolatedExecute]
+
+    @default("log_level")
+    def _log_level_default(self) -> int:
+        return logging.WARNING
+
+    def start(self) -> None:
+        """Release, and say what has changed."""
+        super().start()
+        if len(self.extra_args) != 1:
+            end("Which assignment? For example: starvelab release starving-the-gpu")
+        (assignment,) = self.extra_args
+        with errors_in_a_paragraph("Nothing that is half made is left: start the same command again."):
+            self.check_course(assignment)
+            replaced = release(self.coursedir, self.config, assignment)
+        self._say(assignment, replaced)
+
+    def _say(self, assignment: str, replaced: Replaced) -> None:
+        folder = self.coursedir.format_path(self.coursedir.release_directory, ".", assignment)
+        print(f"{assignment} is released: give out {folder}")
+        if reason := bubblewrap.why_not():
+            self.log.warning("The reference solution was not graded: there is no sandbox here. %s", reason)
+        print_list("Dropped from the gradebook:", replaced.dropped)
+        print_list(
+            "Other points:",
+            (f"{cell}: {old:g} before, {new:g} now" for cell, (old, new) in replaced.points.items()),
+        )
+        if replaced.marks_file:
+            print(f"Marks by hand for what was dropped are kept in {replaced.marks_file}")
+        if replaced.remark:
+            print(f"{replaced.remark} marks by hand are above the new maximum: give them again.")
+        if replaced.dropped or replaced.points:
+            print(f"Grade again what this touches: starvelab grade {assignment}")

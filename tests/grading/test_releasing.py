@@ -1,0 +1,105 @@
+"""Releasing: nothing that is there is replaced before the release is sure to succeed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from starvelab.grading import bubblewrap
+from starvelab.grading.definition import Definition
+from starvelab.grading.reference import released_source
+from starvelab.grading.releasing import ReleaseError, changed_since_release, release, stale_notebooks
+from starvelab.grading.solution import is_remembered
+from tests.assignments import REPOSITORY
+from tests.grading.a_course import TINY, Course
+
+pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+
+
+def parts(course: Course) -> tuple:
+    """What `release` takes."""
+    classroom = course.classroom()
+    return classroom.course, classroom.config, TINY
+
+
+def change(course: Course, notebook: str, before: str, after: str) -> None:
+    path = course.folder / "source" / TINY / f"{notebook}.ipynb"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def given_out(course: Course) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((course.folder / "release" / TINY).iterdir())}
+
+
+def test_a_release_that_fails_leaves_what_was_given_out_and_the_gradebook(course, monkeypatch):
+    before = given_out(course)
+    path = course.folder / "source" / TINY / "two.ipynb"
+    source = path.read_bytes()
+    change(course, "two", '"value-test"', '"value"')
+    with pytest.raises(ReleaseError, match=r"nbgrader cannot make tiny: .* Nothing was released\."):
+        release(*parts(course))
+    assert given_out(course) == before
+    path.write_bytes(source)
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")  # so that nothing is graded here
+    monkeypatch.setattr("starvelab.grading.releasing.replace_assignment", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        release(*parts(course))
+    assert given_out(course) == before
+    assert sorted(path.name for path in (course.folder / "release").iterdir()) == [TINY]
+    assert course.definition.cells.keys() == {"one", "two"}
+
+
+def test_an_exercise_is_dropped_from_a_course_that_has_marks(course, monkeypatch):
+    with course.gradebook() as book:
+        book.add_student("ada")
+        book.add_submission(TINY, "ada")
+    path = course.folder / "source" / TINY / "one.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
+    nbformat.write(nb, path)
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
+    assert release(*parts(course)).dropped == ["one/halve-test"]
+    assert b"halve" not in given_out(course)["one.ipynb"]
+    assert set(course.scores()["ada"]) == {"double-test", "why", "value-test"}
+
+
+def test_a_class_is_graded_by_what_was_released(course):
+    """Whatever becomes of the notebooks since, such as the work on the next year's."""
+    room = course.classroom()
+    before = course.definition.fingerprint
+    assert is_remembered(room.course, course.definition), "the release has graded the reference solution"
+    assert not changed_since_release(room.course, TINY)
+    change(course, "two", "answer = 42", "answer = 43")
+    assert changed_since_release(room.course, TINY)
+    assert Definition.of(*parts(course)).fingerprint == before
+    shutil.rmtree(released_source(room.course, TINY))
+    assert Definition.of(*parts(course)).fingerprint != before
+
+
+def test_where_nbgrader_itself_has_released_since_that_counts(course):
+    change(course, "two", "check(answer, 42)", "check(answer, 42.0)")
+    course.run("nbgrader", "generate_assignment", TINY, "--force")
+    assert b"check(answer, 42.0)" in Definition.of(*parts(course)).source["two.ipynb"]
+
+
+def test_a_forgotten_make_build_is_noticed(tmp_path):
+    folder = tmp_path / "solutions" / "starving-the-gpu"
+    folder.mkdir(parents=True)
+    shutil.copy(REPOSITORY / "solutions" / "build.py", folder.parent)
+    for path in (REPOSITORY / "solutions" / "starving-the-gpu").glob("0[12]_*"):
+        shutil.copy(path, folder)
+    assert stale_notebooks(folder) == []
+    script = folder / "02_storage_check.py"
+    script.write_text(script.read_text(encoding="utf-8") + "\n# %%\n1 + 1\n", encoding="utf-8")
+    assert stale_notebooks(folder) == ["02_storage_check.ipynb"]
+    script.write_text("# %% role='none'\n", encoding="utf-8")
+    with pytest.raises(ReleaseError, match=r"02_storage_check\.py, cell 1: a role is one of"):
+        stale_notebooks(folder)
+    (folder.parent / "build.py").write_text("raise SystemExit")
+    assert stale_notebooks(folder) == [], "a build.py of another kind is not run"
+    assert list(Path(folder.parent).glob("__pycache__")) == []
