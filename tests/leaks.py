@@ -29,6 +29,7 @@ IGNORED_VARIABLES = {"PYTEST_CURRENT_TEST"}
 IGNORED_THREADS = {
     # name's beginning: why it may stay
     "tqdm_monitor": "tqdm keeps one for all bars of a process",
+    "IO loop": "Dask keeps one for all clients of a process",
 }
 IGNORED_PROCESSES = {
     # part of the command: why it may stay

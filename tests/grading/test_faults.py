@@ -1,4 +1,7 @@
-"""The grader and its workers are killed at random moments; the grades are those of an undisturbed run."""
+"""The grader and its workers are killed at random moments; the grades are those of an undisturbed run.
+
+STARVELAB_TEST_KILLS says how often; the moments are the same each time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import pytest
 from tests.grading.a_course import TINY, Course
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(1500)]
-TIMES = 10
+TIMES = int(os.environ.get("STARVELAB_TEST_KILLS", "4"))
 STUDENTS = 12
 LEFT = 6  # submissions that each turn has to grade
 
@@ -42,7 +45,7 @@ def _cmdline(process: psutil.Process) -> list[str]:
         return []
 
 
-def test_killed_ten_times_it_ends_with_the_grades_of_an_undisturbed_run(course, tmp_path):
+def test_killed_again_and_again_it_ends_with_the_grades_of_an_undisturbed_run(course, tmp_path):
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write("c.IsolatedExecute.timeout = 1\nc.IsolatedExecute.deadline = 3\n")
     hand_in(course)
@@ -82,7 +85,7 @@ def test_killed_ten_times_it_ends_with_the_grades_of_an_undisturbed_run(course, 
             _, alive = psutil.wait_procs(below, timeout=30)
             assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     assert killed["grader"] > TIMES // 2, killed
-    assert killed["worker"] >= 2, killed
+    assert killed["worker"] >= TIMES // 4, killed
     course.run("starvelab", "grade", TINY, "--workers=2")
     assert course.scores() == calm.scores()
     assert len(course.scores()) == STUDENTS + 1

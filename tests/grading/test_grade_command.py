@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from importlib.metadata import version
+from unittest import mock
 
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 
-from starvelab.grading import crew, main
+from starvelab.grading import app, crew, main, task
 from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp
 from starvelab.grading.classroom import (
     BusyError,
@@ -27,9 +30,11 @@ from starvelab.grading.classroom import (
 )
 from starvelab.grading.command import errors_in_a_paragraph
 from starvelab.grading.definition import Definition, NotReleasedError
+from starvelab.grading.handin import HandIn
 from starvelab.grading.merging import merge
 from starvelab.grading.private import warning_if_open
 from starvelab.grading.release_command import ReleaseApp
+from starvelab.grading.task import Graded
 from tests.grading.a_course import MOST, TINY, Course
 
 pytestmark = [
@@ -56,7 +61,35 @@ def done(graded_course, tmp_path) -> Course:
     return graded_course.copy(tmp_path / "done")
 
 
-def grade(course: Course, *more: str, fine: bool = True, **env: str) -> subprocess.CompletedProcess:
+def grade(course: Course, *more: str, fine: bool = True) -> subprocess.CompletedProcess:
+    """Run the command in this process, which also grades: workers take seconds to start."""
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
+        patch.chdir(course.folder)
+        patch.setattr(app, "crew", lambda **options: nullcontext())
+        patch.setattr(app, "graded_by", lambda client, *what: grade_here(*what))
+        output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
+        status = 0
+        try:
+            command = GradeApp()
+            command.initialize([TINY, *more])
+            command.start()
+        except SystemExit as end:
+            status = end.code
+    done = subprocess.CompletedProcess(more, status, output.getvalue(), errors.getvalue())
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def grade_here(definition: Definition, hand_ins: Iterable[HandIn]) -> Iterator[Graded]:
+    for handed in hand_ins:
+        yield task.grade(handed, definition)
+
+
+def grade_by_workers(
+    course: Course, *more: str, fine: bool = True, **env: str
+) -> subprocess.CompletedProcess:
     return course.run("starvelab", "grade", TINY, "--workers=1", *more, fine=fine, **env)
 
 
@@ -201,7 +234,7 @@ def test_one_who_cannot_be_graded_stops_nobody(done):
         "            raise RuntimeError('no squares')\n"
         "        return nb, resources\n"
     )
-    printed = grade(done, fine=False, PYTHONPATH=str(done.folder))
+    printed = grade_by_workers(done, fine=False, PYTHONPATH=str(done.folder))
     assert printed.returncode == 1
     assert "tiny: 1 graded, 0 unchanged since they were graded, 1 could not be graded." in printed.stdout
     assert "  bob: " in printed.stdout
@@ -220,14 +253,14 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
 
         address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
         scheduler, address = address[0], address[1].split()[-1]
-        refused = grade(done, "--again", f"--scheduler={address}", fine=False).stderr
+        refused = grade_by_workers(done, "--again", f"--scheduler={address}", fine=False).stderr
         assert f"A scheduler must use TLS, and {address} does not: whoever reaches its port can" in refused
         options = ("--again", f"--scheduler={address}", "--without-tls")
-        said = grade(done, *options, fine=False).stderr
+        said = grade_by_workers(done, *options, fine=False).stderr
         assert f"The scheduler at {address} has no workers. Start some: dask worker {address}" in said
         flags = ("--nthreads=2", "--no-dashboard", "--no-nanny")
         worker, _ = start("worker", address, *flags, until="Starting established connection")
-        assert "tiny: 2 graded" in grade(done, *options).stdout
+        assert "tiny: 2 graded" in grade_by_workers(done, *options).stdout
         assert done.scores()["ada"] == PERFECT
         assert (scheduler.poll(), worker.poll()) == (None, None)
 
@@ -262,7 +295,7 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
         with pytest.raises(SystemExit) as end:
             app.start()
         assert end.value.code == 1
-        assert capsys.readouterr().err == (
+        assert capsys.readouterr().err.endswith(
             f"This folder, {empty}, is no course: it has no nbgrader_config.py. "
             "Go to the folder that has one.\n"
         )

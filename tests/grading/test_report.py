@@ -77,7 +77,11 @@ def test_mistakes_and_predictions_are_counted(reported):
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
     odd = table(reported, "look_at")
     assert [(one["student"], one["notebook"]) for one in odd] == [("dee", "one"), ("dee", "two")]
-    (pair,) = table(reported, "similar")
+    *twins, pair = table(reported, "similar")
+    assert [(twin["student"], twin["and"], twin["the longest passage"]) for twin in twins] == [
+        ("'=cmd", "ada", "two"),
+        ("'=cmd", "bob", "two"),
+    ], "all three have handed in the same second notebook"
     assert (pair["student"], pair["and"]) == ("'=cmd", "bob"), "no name is a formula"
     assert pair["where"] == "double-test"
     assert "my neighbour and me needed an hour" in pair["the longest passage"]
