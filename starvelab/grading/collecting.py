@@ -83,9 +83,7 @@ def collect_download(
     files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
     with closing(_Download(download)) as given:
         for path, file in whose(given.paths).items():
-            # When a student submitted is told by the platform, and not by a file of the student's.
-            own_stamp = file.path == PurePosixPath(STAMP)
-            if file.student is None or own_stamp or given.size(path) > LONGEST_IN_ALL:
+            if file.student is None or given.size(path) > LONGEST_IN_ALL:
                 collected.left_out.append(str(path))
             else:
                 files.setdefault(file.student, {})[file] = path

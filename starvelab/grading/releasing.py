@@ -102,7 +102,8 @@ def _generate(made: Path, config: Config, assignment: str) -> CourseDirectory:
         GenerateAssignment(coursedir=course, config=draft, log=logger).start()
     except (NbGraderException, SystemExit) as error:
         lines = [line for line in log.getvalue().splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
-        reason = (lines or [str(error)])[-1].rstrip(".")
+        # The first is where it began: those that follow say less.
+        reason = (lines or [str(error)])[0].rstrip(".")
         raise ReleaseError(f"nbgrader cannot make {assignment}: {reason}. Nothing was released.") from error
     return course
 

@@ -68,10 +68,10 @@ def done(tmp_path_factory):
 
 def test_each_step_was_run(done):
     assert [command.split()[:2] for command in done[2]] == [
-        ["nbgrader", "generate_assignment"],
+        ["starvelab", "release"],
         ["starvelab", "collect"],
         ["starvelab", "grade"],
-        ["nbgrader", "generate_feedback"],
+        ["starvelab", "feedback"],
         ["nbgrader", "export"],
         ["nbgrader", "export"],
         ["nbgrader", "export"],
@@ -94,7 +94,7 @@ def test_grades_can_be_filed_at_the_end(done):
         "0",
     ]
     assert [row[-1] for row in table(course / "for-moodle.csv")] == ["Grade", "90", "0"]
-    assert len(list((course / "feedback").glob(f"1[12]/{ASSIGNMENT}/*.html"))) == 12
+    assert len(list((course / "feedback").glob(f"1[12]/{ASSIGNMENT}/*.html"))) == 14
     assert (course / "report" / ASSIGNMENT / "report.html").exists()
 
 
@@ -109,13 +109,17 @@ def test_a_feedback_page_says_what_was_odd_about_the_hand_in(done):
 
 
 def test_every_option_that_the_page_names_exists():
-    helped = subprocess.run(
-        [Path(sys.executable).parent / "starvelab", "grade", "--help-all"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for option in set(re.findall(r"(--[a-z]+)(?==|\b)", PAGE)) - {"--force", "--exporter", "--to"}:
+    helped = "".join(
+        subprocess.run(
+            [Path(sys.executable).parent / "starvelab", command, "--help-all"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for command in ("grade", "collect")
+    )
+    of_others = {"--exporter", "--to", "--assignment", "--duedate", "--user", "--scope"}
+    for option in set(re.findall(r"(--[a-z]+(?:-[a-z]+)*)(?==|\b)", PAGE)) - of_others:
         assert option in helped, option
     for trait in ("IsolatedExecute.timeout", "IsolatedExecute.deadline", "IsolatedExecute.unsafe"):
         assert trait in helped

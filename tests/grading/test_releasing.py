@@ -40,7 +40,7 @@ def test_a_release_that_fails_leaves_what_was_given_out_and_the_gradebook(course
     before = given_out(course)
     path = course.folder / "source" / TINY / "two.ipynb"
     source = path.read_bytes()
-    change(course, "two", '"value-test"', '"value"')
+    change(course, "two", '"grade_id": "value-test"', '"grade_id": "value"')
     with pytest.raises(ReleaseError, match=r"nbgrader cannot make tiny: .* Nothing was released\."):
         release(*parts(course))
     assert given_out(course) == before
