@@ -136,6 +136,14 @@ def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
     assert (found.new, found.left_out) == (["ada"], ["ada/b"])
 
 
+def test_an_earlier_upload_takes_no_room_from_the_one_that_counts(download, tmp_path, monkeypatch):
+    monkeypatch.setattr("starvelab.grading.collecting.LONGEST_IN_ALL", 10)
+    files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8}
+    found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=["one"])
+    assert found.left_out == ["ada_1_20_one.ipynb"]
+    assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"2" * 8}
+
+
 def test_what_is_no_download_is_refused_with_what_to_pass(download, tmp_path):
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(

@@ -251,6 +251,22 @@ def test_a_submission_has_a_deadline_and_says_so(tmp_path):
     assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
 
 
+def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path):
+    answer = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nprint('x' * 5000)\nanswer = 42"
+    tests = {
+        "right": (2, "assert answer == 42"),
+        "wrong": (1, "assert answer == 43, 'y' * 5000"),
+        "long": (1, "import time; time.sleep(99)"),
+        "after": (1, "assert True"),
+    }
+    limits = {"timeout": 1.0, "deadline": 2.0, "max_output": 2000}
+    nb = execute(notebook(answer, **tests), tmp_path, checks="inside", **limits)
+    assert points(nb) == {"right": 2, "wrong": 0, "long": 0, "after": 0}
+    assert printed(nb, "answer") == "Outputs are left out: a notebook may put out 0.002 MB in all.\n"
+    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "after")
+    assert nb.metadata.starvelab_graded["mode"] == "sandboxed, checks inside"
+
+
 def test_memory_is_limited_for_all_processes_together(tmp_path):
     answer = RIGHT + "\nimport os, time\nfor _ in range(6):\n"
     answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from starvelab.grading import private
 
@@ -73,3 +75,10 @@ def test_a_group_of_ones_own_is_nobody_else(chain, monkeypatch):
     chain.parent.chmod(0o770)
     monkeypatch.setattr(type(chain), "group", lambda self: self.owner())
     assert not private.is_open(chain, group=True)
+
+
+def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
+    config = {"CourseDirectory": {"root": str(tmp_path), "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
+    folders = ["submitted", "autograded", "feedback", "graded", "released", "dropped", "report", "replaced"]
+    parts = private.parts_of(CourseDirectory(config=Config(config)))
+    assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]

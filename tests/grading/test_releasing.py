@@ -7,10 +7,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from starvelab.grading import bubblewrap
 from starvelab.grading.definition import Definition
-from starvelab.grading.reference import released_source
+from starvelab.grading.reference import names_in_order, read_reference, released_source
 from starvelab.grading.releasing import ReleaseError, changed_since_release, release, stale_notebooks
 from starvelab.grading.solution import is_remembered
 from tests.assignments import REPOSITORY
@@ -85,6 +88,26 @@ def test_where_nbgrader_itself_has_released_since_that_counts(course):
     change(course, "two", "check(answer, 42)", "check(answer, 42.0)")
     course.run("nbgrader", "generate_assignment", TINY, "--force")
     assert b"check(answer, 42.0)" in Definition.of(*parts(course)).source["two.ipynb"]
+
+
+def test_the_order_of_cells_is_that_of_the_release_unless_nbgrader_has_given_out_others_since(tmp_path):
+    course = CourseDirectory(config=Config({"CourseDirectory": {"root": str(tmp_path)}}))
+
+    def write(folder: str, *names: str) -> None:
+        cells = [new_code_cell(metadata={"nbgrader": {"grade_id": name}}) for name in names]
+        (tmp_path / folder / TINY).mkdir(parents=True, exist_ok=True)
+        nbformat.write(new_notebook(cells=cells), tmp_path / folder / TINY / "one.ipynb")
+
+    def order() -> list[str]:
+        return names_in_order(read_reference(course, TINY, "one"))
+
+    write("source", "new")
+    write("released", "a", "b")
+    assert order() == ["a", "b"]
+    write("release", "a", "b")
+    assert order() == ["a", "b"]
+    write("release", "new")
+    assert order() == ["new"]
 
 
 def test_a_forgotten_make_build_is_noticed(tmp_path):
