@@ -252,11 +252,11 @@ def test_a_submission_has_a_deadline_and_says_so(tmp_path):
 
 
 def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path):
-    answer = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nprint('x' * 5000)\nanswer = 42"
+    answer = "print('x' * 5000)\nanswer = 42"
     tests = {
         "right": (2, "assert answer == 42"),
         "wrong": (1, "assert answer == 43, 'y' * 5000"),
-        "long": (1, "import time; time.sleep(99)"),
+        "long": (1, "import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"),
         "after": (1, "assert True"),
     }
     limits = {"timeout": 1.0, "deadline": 2.0, "max_output": 2000}
