@@ -261,9 +261,11 @@ class _Run:
 
     def open(self, place: str, files: dict[str, str]) -> None:
         """Begin the notebook in the sandbox. It may be held up by what an earlier one has left there."""
+        if self._is_over():
+            return
         with runners.counted():
             try:
-                self.student.open(place, files, max(0.0, min(START, self._left())))
+                self.student.open(place, files, min(START, self._left()))
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
 
@@ -274,6 +276,12 @@ class _Run:
 
     def _left(self) -> float:
         return self.settings.deadline - runners.used
+
+    def _is_over(self) -> bool:
+        """Whether the student's code may run no longer; it is ended then."""
+        if not self.ended and self._left() <= 0:
+            self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
+        return bool(self.ended)
 
     def all_cells(self) -> None:
         """Run them in the student's order; on the side of the checks, locked ones in the instructor's."""
@@ -385,11 +393,8 @@ class _Run:
 
     def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the student's side, for which the time runs."""
-        left = self._left()
-        if not self.ended and left <= 0:
-            self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
-        if not self.ended:
-            seconds = min(self.settings.timeout, left)
+        if not self._is_over():
+            seconds = min(self.settings.timeout, self._left())
             clock = self.student.clock
             with runners.counted():
                 begun = clock()
