@@ -17,11 +17,73 @@ from xdist.scheduler import LoadScopeScheduling
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# Tests that run student code in bubblewrap.
+SANDBOXED = (
+    "tests/hostile",
+    *(
+        f"tests/grading/test_{name}.py"
+        for name in (
+            "answers_in_the_sandbox",
+            "configuration",
+            "faults",
+            "feedback_pages",
+            "grade_command",
+            "honest",
+            "instructors_page",
+            "isolated",
+            "postgres",
+            "releasing",
+            "report",
+            "round",
+        )
+    ),
+)
+# Tests that start a kernel, a server, a worker, or another command: seconds each.
+PROGRAMS = (
+    "tests/browser",
+    *SANDBOXED,
+    *(
+        f"tests/grading/test_{name}.py"
+        for name in ("cgroup", "collecting", "gradebook_cells", "private", "rosters", "structure")
+    ),
+    *(
+        f"tests/measure/test_{name}.py"
+        for name in (
+            "cores",
+            "diagnosis",
+            "gpu",
+            "images",
+            "loaders",
+            "notebook",
+            "resnet",
+            "run",
+            "torch_loader",
+        )
+    ),
+    *(
+        f"tests/test_{name}.py"
+        for name in (
+            "build",
+            "documents",
+            "import_weight",
+            "launch",
+            "leaks",
+            "nbval",
+            "notebooks",
+            "packaging",
+            "selection",
+            "system",
+        )
+    ),
+    "tests/simulate/test_against_pytorch.py",
+    "tests/widgets/test_store.py",
+)
 # What the tests of a file or a folder need, of what can be left out.
 NEEDS = {
-    "tests/browser": {"browser", "programs"},
-    "tests/hostile": {"sandbox", "programs"},
-    "tests/grading/test_postgres.py": {"postgres", "sandbox", "programs"},
+    "browser": ("tests/browser",),
+    "sandbox": SANDBOXED,
+    "postgres": ("tests/grading/test_postgres.py",),
+    "programs": PROGRAMS,
 }
 REASONS = {
     "browser": "need a browser",
@@ -47,8 +109,7 @@ def _is_below(file: str, path: str) -> bool:
 
 def left_out_by(file: str, without: set[str]) -> str:
     """What of `without` a file needs; empty if nothing."""
-    needed = set().union(*(words for path, words in NEEDS.items() if _is_below(file, path)))
-    return next(iter(sorted(needed & without)), "")
+    return next((word for word in sorted(without) if any(_is_below(file, path) for path in NEEDS[word])), "")
 
 
 def without() -> set[str]:

@@ -173,7 +173,7 @@ def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refu
 
 def test_make_alone_says_what_it_can_do(make):
     said = make().stdout
-    for target in ("lab", "test", "build", "formgrader", "bench", "clean"):
+    for target in ("lab", "test", "check", "fuzz", "build", "formgrader", "bench", "docs", "clean"):
         assert f"make {target} " in said
 
 
@@ -311,11 +311,19 @@ def test_binder_starts_with_the_settings_of_make_lab_and_then_what_it_was_asked_
     assert Path(done.stdout.strip()) == repository / "binder" / "jupyter"
 
 
-def test_the_workflow_runs_the_script_of_the_build_machine_on_pythons_that_the_package_allows(
-    repository, project
-):
+def test_the_build_machine_runs_what_the_readme_tells_everybody_to_type(repository):
+    commands = [
+        line
+        for line in (repository / ".ci" / "run").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert len(commands) == 1
+    assert commands[0].endswith("&& exec make test")
+
+
+def test_the_workflow_runs_the_same_on_pythons_that_the_package_allows(repository, project):
     workflow = yaml.safe_load((repository / ".github" / "workflows" / "test.yml").read_text())
     job = workflow["jobs"]["test"]
-    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make test"]
     for version in job["strategy"]["matrix"]["python"]:
         assert Requirement(f"x{project['requires-python']}").specifier.contains(version)
