@@ -64,6 +64,7 @@ check: $(VENV)/test.installed
 	$(RUN) solutions/build.py --check
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports
+	$(RUN) -m mypy
 	STARVELAB_TESTS_WITHOUT=programs $(PYTEST)
 
 # tests/selection.py says which tests share a process, and in what order they run.
@@ -90,7 +91,7 @@ docs-links: $(VENV)/docs.installed
 	$(RUN) -m sphinx --keep-going --builder linkcheck docs docs/_build/linkcheck
 
 clean:
-	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
 	find starvelab solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved
