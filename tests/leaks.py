@@ -29,6 +29,7 @@ IGNORED_VARIABLES = {"PYTEST_CURRENT_TEST"}
 IGNORED_THREADS = {
     # name's beginning: why it may stay
     "tqdm_monitor": "tqdm keeps one for all bars of a process",
+    "asyncio_": "an event loop keeps its threads as long as it lasts: that of the browser, for all its tests",
     "IO loop": "Dask keeps one for all clients of a process",
 }
 IGNORED_PROCESSES = {

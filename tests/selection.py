@@ -92,7 +92,18 @@ REASONS = {
     "programs": "start other programs",
 }
 # These take longest, so they begin first: otherwise one process would wait at the end for the other.
-LONGEST_FIRST: tuple[str, ...] = ()
+LONGEST_FIRST: tuple[str, ...] = (
+    "tests/grading/test_round.py",
+    "tests/browser",
+    "tests/test_notebooks.py",
+    "tests/grading/test_grade_command.py",
+    "tests/hostile/test_hand_ins.py",
+    "tests/grading/test_faults.py",
+    "tests/hostile/test_structures.py",
+    "tests/grading/test_instructors_page.py",
+    "tests/test_nbval.py",
+    "tests/grading/test_answers_in_the_sandbox.py",
+)
 # Files that share what is dear to start: a server and a browser, a class that was graded.
 TOGETHER = ("tests/browser",)
 
@@ -110,6 +121,12 @@ def _is_below(file: str, path: str) -> bool:
 def left_out_by(file: str, without: set[str]) -> str:
     """What of `without` a file needs; empty if nothing."""
     return next((word for word in sorted(without) if any(_is_below(file, path) for path in NEEDS[word])), "")
+
+
+def _rank(file: str) -> int:
+    """The place of a file in the order of the run."""
+    found = (number for number, path in enumerate(LONGEST_FIRST) if _is_below(file, path))
+    return next(found, len(LONGEST_FIRST))
 
 
 def without() -> set[str]:
@@ -137,8 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             counts[word] += 1
         else:
             kept.append(item)
-    rank = {path: number for number, path in enumerate(LONGEST_FIRST)}
-    items[:] = sorted(kept, key=lambda item: rank.get(_file(item), len(rank)))
+    items[:] = sorted(kept, key=lambda item: _rank(_file(item)))
     config.stash[_left_out] = counts
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(counts)

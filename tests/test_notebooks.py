@@ -22,7 +22,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from starvelab.grading.isolated import defined, loaded
+from starvelab.grading.names import defined, loaded
 from starvelab.runtime import Runtime
 from starvelab.widgets.reveal import LOCK_FIRST
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read

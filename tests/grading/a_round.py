@@ -29,6 +29,8 @@ WALKTHROUGH = "starving-the-gpu"
 # Each gets other exercises wrong; every wrong answer is tried in test_answers_in_the_sandbox.py.
 MISTAKEN = {name: ["mistaken-0"] for name in ASSIGNMENTS}
 MISTAKEN[WALKTHROUGH] = ["mistaken-0", "mistaken-1"]
+# A wrong answer that only a hidden test makes fail, in the student's own function.
+FRAGILE = "if max(speedups) < target"
 STUDENTS = {name: ["perfect", "blank", *MISTAKEN[name]] for name in ASSIGNMENTS}
 STUDENTS[WALKTHROUGH] += ["perfect-without-predictions-file", "half", "honest-noise"]
 
@@ -241,7 +243,7 @@ def hand_in_the_mistakes(it: Round) -> None:
     hands = list(it.mistakes.values())
     dealt = 0
     for one in it.exercises:
-        for answer in one.wrong:
+        for answer in sorted(one.wrong, key=lambda answer: FRAGILE not in answer.source):
             hands[dealt % len(hands)].setdefault(one.test_id, answer)
             dealt += 1
     for number, (student, wrong) in enumerate(it.mistakes.items()):

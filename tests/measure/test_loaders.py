@@ -170,8 +170,9 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
             return time.sleep, (60,)
 
     pipe = pipeline(tmp_path, loader="processes", workers=1, stages=[Stage("slow", SlowToArrive())])
+    before = set(multiprocessing.active_children())
     opened = open_loader(pipe)
-    (started,) = multiprocessing.active_children()
+    (started,) = set(multiprocessing.active_children()) - before
     opened.close()
     started.join(10)
     assert not started.is_alive()
