@@ -46,7 +46,8 @@ class _Replicas:
             loader.ms(name) for name in ("read_time", "handover_time", "fetch_time")
         )
         # Of each batch, by its number, that is in the order of asking.
-        self.begins, self.prepared = np.empty(times.shape), np.empty(times.shape)
+        # Times of batches that nobody has prepared yet are added to as well, and dropped: let them be numbers.
+        self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
         # Of each batch in the order of delivery.
         self.delivered_batch, self.delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
         self.received, self.copy_start, self.copied, self.step_start, self.step_end, self.host_free = (

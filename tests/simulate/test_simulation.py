@@ -195,3 +195,18 @@ def test_a_replica_that_there_is_not_is_refused(replica):
     with pytest.raises(InputError) as caught:
         simulate(SLOW, replicas=2).trace(replica)
     assert str(caught.value) == f"There are replicas 0 to 1, got {replica}. Pass one of these."
+
+
+def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
+    """What memory held before would warn now and then: here it holds what warns every time."""
+    signaling = np.frombuffer((0x7FF0000000000001).to_bytes(8, "little"))[0]
+
+    def filled(shape, dtype=float):
+        made = np.ndarray(shape, dtype)
+        made.view(np.uint64)[...] = signaling.view(np.uint64)
+        return made
+
+    loader = Loader(step_time="5 ms", prepare_time="9 ms", batch_size=2, workers=3, read_time="1 ms")
+    expected = simulate(loader, batches=20).utilization
+    monkeypatch.setattr(np, "empty", filled)
+    assert simulate(loader, batches=20).utilization == expected
