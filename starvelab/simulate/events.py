@@ -46,7 +46,7 @@ class _Replicas:
             loader.ms(name) for name in ("read_time", "handover_time", "fetch_time")
         )
         # Of each batch, by its number, that is in the order of asking.
-        # Times of batches that nobody has prepared yet are added to as well, and dropped: so they are numbers.
+        # Times of batches that nobody has prepared yet are added to as well, and dropped.
         self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
         # Of each batch in the order of delivery.
         self.delivered_batch, self.delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
