@@ -24,8 +24,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # A test may have told its threads and processes to end without waiting for them.
 END_TIMEOUT = 10.0  # seconds
 
-# pytest's own, of the test that runs.
-IGNORED_VARIABLES = {"PYTEST_CURRENT_TEST"}
+# pytest's own, of the test that runs; and what torch sets when it is first asked to count operations.
+IGNORED_VARIABLES = {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR"}
 IGNORED_THREADS = {
     # name's beginning: why it may stay
     "tqdm_monitor": "tqdm keeps one for all bars of a process",
