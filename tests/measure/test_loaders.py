@@ -128,8 +128,8 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
         run(pipe.but(loader=loader, stages=[Stage("bytes", as_long)]), progress=False)
 
 
-# PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and its
-# handler of ended workers may interrupt whatever is cleaned up at that moment.
+# PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
+# its handler of ended workers may interrupt whatever is cleaned up at that moment.
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <(function _ConnectionBase.__del__|Finalize object)"
     ":pytest.PytestUnraisableExceptionWarning"
