@@ -29,8 +29,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make lab         open the lab in JupyterLab"
-	@echo "make test        install what is missing, and run every check and test: ten minutes"
-	@echo "make check       run what starts no other program than Python: a minute"
+	@echo "make test        install what is missing, and run every check and test"
+	@echo "make check       run what starts no other program than Python"
 	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
 	@echo "make build       derive the notebooks from solutions/*/*.py, and the tables of the documents"
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
