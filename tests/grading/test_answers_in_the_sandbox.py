@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import pytest
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_notebook
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
 from starvelab.grading.isolated import runners
 from tests.assignments import NOTEBOOKS, Notebook
+from tests.hostile.tiny import cell
 from tests.wrong_answers.exercises import Answer, Exercise, exercises
 
 
@@ -25,13 +26,6 @@ def hands(notebook: Notebook) -> list[dict[Exercise, Answer]]:
     return [
         {one: each[min(number, len(each) - 1)] for one, each in answers.items()} for number in range(longest)
     ]
-
-
-def cell(name: str, source: str, **flags: object) -> NotebookNode:
-    usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
-    made = new_code_cell(source, id=name)
-    made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
-    return made
 
 
 def filled_in(hand: dict[Exercise, Answer]) -> NotebookNode:

@@ -36,15 +36,16 @@ MOST = {name: points for name, (points, _) in TESTS.items()}
 _numbers = itertools.count()
 
 
+def cell(name: str, source: str, **flags: object) -> NotebookNode:
+    """A code cell with what nbgrader knows of it."""
+    usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
+    made = nbformat.v4.new_code_cell(source, id=name)
+    made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
+    return made
+
+
 def notebook(answer: str, **tests: tuple[float, str]) -> NotebookNode:
     """Set-up, the answer, and the tests, which can be others."""
-
-    def cell(name: str, source: str, **flags: object) -> NotebookNode:
-        usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
-        made = nbformat.v4.new_code_cell(source, id=name)
-        made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
-        return made
-
     cells = [cell("set-up", SET_UP, locked=True), cell("answer", answer, solution=True)]
     for name, (points, source) in (tests or TESTS).items():
         cells.append(cell(name, source, grade=True, locked=True, points=points))
