@@ -70,7 +70,7 @@ def test_a_file_in_a_folder_of_its_own(tmp_path): (tmp_path / "x").touch()
 
 def test_another_folder(tmp_path): os.chdir(tmp_path)
 
-def test_a_cache(): Path("__pycache__").mkdir()
+def test_a_cache(): Path("__pycache__").mkdir(exist_ok=True)
 
 def test_a_server_that_is_asked_for(server): assert server.poll() is None
 

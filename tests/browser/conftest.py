@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import BrowserContext, Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,6 +24,7 @@ from lab_in_browser import (
     chromium,
     jupyterlab,
     open_notebook,
+    window,
     write_notebook,
 )
 
@@ -43,13 +45,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator:
+def browser() -> Iterator[BrowserContext]:
     with chromium() as running:
         yield running
 
 
+@pytest.fixture(scope="package")
+def page(server: Server, browser: BrowserContext) -> Iterator[Page]:
+    """JupyterLab in a window: a test opens its notebook there, and closes it."""
+    with window(browser, server) as loaded:
+        yield loaded
+
+
 @pytest.fixture
-def opened(server: Server, browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., OpenNotebook]]:
+def opened(server: Server, page: Page, request: pytest.FixtureRequest) -> Iterator[Callable[..., OpenNotebook]]:
     """Open a notebook: one that stands in the server's folder, or one made of the cells that are given.
 
     A notebook that is made has a folder of its own, and so its own predictions.json.
@@ -59,7 +68,7 @@ def opened(server: Server, browser, request: pytest.FixtureRequest) -> Iterator[
         def open_one(*cells: str, path: Path | None = None) -> OpenNotebook:
             if path is None:
                 path = write_notebook(server.folder / request.node.name / "notebook.ipynb", *cells)
-            return stack.enter_context(open_notebook(browser, server, path))
+            return stack.enter_context(open_notebook(page, server, path))
 
         yield open_one
 

@@ -6,6 +6,7 @@ It knows notebooks, cells, outputs and themes. It does not know what any noteboo
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
 from starvelab.runtime import Runtime
 
@@ -41,6 +42,8 @@ CHROMIUM_ARGUMENTS = (
 
 # The settings that the lab ships: no news pop-up, and cells that stay in the page when scrolled away.
 LAB_SETTINGS = REPOSITORY / "binder" / "jupyter"
+
+_windows = itertools.count()
 
 START_SECONDS = 90
 ACTION_SECONDS = 60
@@ -154,13 +157,13 @@ def _stop(process: subprocess.Popen) -> None:
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
-    """A headless Chromium with an empty profile."""
+def chromium() -> Iterator[BrowserContext]:
+    """A headless Chromium with an empty profile; its windows share what they have loaded of JupyterLab."""
     path = find_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGUMENTS))
         try:
-            yield browser
+            yield browser.new_context(viewport={"width": 1200, "height": 900})
         finally:
             browser.close()
 
@@ -363,28 +366,58 @@ class OpenNotebook:
 
 
 @contextlib.contextmanager
-def open_notebook(
-    browser: Browser, server: Server, path: Path, *, without: str | None = None
-) -> Iterator[OpenNotebook]:
-    """Open the notebook at `path` (inside the server's folder) alone in a window, its kernel ready.
+def window(browser: BrowserContext, server: Server, *, without: str | None = None) -> Iterator[Page]:
+    """JupyterLab in a window of its own, for one notebook after the other: to load it takes longest.
 
     Requests that match the pattern `without` are refused, as if that part were not installed.
     """
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = browser.new_page()
     if without is not None:
-        context.route(without, lambda route: route.abort())
-    page = context.new_page()
+        page.route(without, lambda route: route.abort())
     page.set_default_timeout(ACTION_SECONDS * 1000)
-    notebook = OpenNotebook(page=page, path=path)
     try:
-        page.goto(f"{server.url}/doc/tree/{path.relative_to(server.folder).as_posix()}?reset")
+        # Two windows of one workspace are sent elsewhere while they load.
+        page.goto(f"{server.url}/lab/workspaces/window-{next(_windows)}")
+        page.wait_for_function("() => Boolean(window.jupyterapp)")
+        # A notebook has the whole width, as in a tab of its own.
+        page.evaluate(
+            """async () => {
+                await jupyterapp.restored;
+                jupyterapp.shell.mode = 'single-document';
+                jupyterapp.shell.collapseLeft();
+            }"""
+        )
+        yield page
+    finally:
+        page.close()
+
+
+@contextlib.contextmanager
+def open_notebook(page: Page, server: Server, path: Path) -> Iterator[OpenNotebook]:
+    """Open the notebook at `path` (inside the server's folder) alone in a window, its kernel ready."""
+    notebook = OpenNotebook(page=page, path=path)
+    inner = path.relative_to(server.folder).as_posix()
+    # One that is behind another window draws nothing, and is given no focus.
+    page.bring_to_front()
+    try:
+        notebook.command("docmanager:open", path=inner, factory="Notebook")
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         page.wait_for_function(
-            "() => Boolean(window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel)"
+            """path => {
+                const context = jupyterapp.shell.currentWidget?.sessionContext;
+                return context?.path === path && Boolean(context.session?.kernel);
+            }""",
+            arg=inner,
         )
         notebook.wait_until_idle()
         yield notebook
     finally:
+        # Without saving, which would ask.
         with contextlib.suppress(Exception):
-            page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-        context.close()
+            page.evaluate(
+                """async () => {
+                    const panel = jupyterapp.shell.currentWidget;
+                    await panel.sessionContext.shutdown();
+                    panel.dispose();
+                }"""
+            )
