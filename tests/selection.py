@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# Tests that run student code in bubblewrap.
+# Tests that run student code in bubblewrap: these files, and whoever asks for a course, whose reference
+# solution is graded when it is released.
 SANDBOXED = (
     "tests/hostile",
     *(
@@ -25,31 +27,29 @@ SANDBOXED = (
         for name in (
             "answers_in_the_sandbox",
             "configuration",
+            "drawn",
             "faults",
-            "feedback_pages",
             "grade_command",
-            "honest",
             "instructors_page",
             "isolated",
-            "postgres",
-            "releasing",
-            "report",
             "round",
         )
     ),
 )
+COURSE = "released_course"
 # Tests that start a kernel, a server, a worker, or another command: seconds each.
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
     *(
         f"tests/grading/test_{name}.py"
-        for name in ("cgroup", "collecting", "gradebook_cells", "private", "rosters", "structure")
+        for name in ("cgroup", "collecting", "private", "structure")
     ),
     *(
         f"tests/measure/test_{name}.py"
         for name in (
             "cores",
+            "datasets",
             "diagnosis",
             "gpu",
             "images",
@@ -118,9 +118,17 @@ def _is_below(file: str, path: str) -> bool:
     return file == path or file.startswith(f"{path}/")
 
 
-def left_out_by(file: str, without: set[str]) -> str:
-    """What of `without` a file needs; empty if nothing."""
-    return next((word for word in sorted(without) if any(_is_below(file, path) for path in NEEDS[word])), "")
+def left_out_by(file: str, fixtures: Collection[str], without: set[str]) -> str:
+    """What of `without` a test needs, by its file and the fixtures that it asks for; empty if nothing."""
+    of_course = {"sandbox", "programs"} if COURSE in fixtures else set()
+    return next(
+        (
+            word
+            for word in sorted(without)
+            if word in of_course or any(_is_below(file, path) for path in NEEDS[word])
+        ),
+        "",
+    )
 
 
 def _rank(file: str) -> int:
@@ -150,7 +158,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_out, counts = without(), Counter()
     kept = []
     for item in items:
-        if word := left_out_by(_file(item), leave_out):
+        if word := left_out_by(_file(item), getattr(item, "fixturenames", ()), leave_out):
             counts[word] += 1
         else:
             kept.append(item)

@@ -23,16 +23,19 @@ def test_each_need_can_be_left_out():
 
 
 @pytest.mark.parametrize(
-    ("file", "without", "word"),
+    ("file", "fixtures", "without", "word"),
     [
-        ("tests/browser/test_lab_in_browser.py", {"browser"}, "browser"),
-        ("tests/browser/test_lab_in_browser.py", {"programs"}, "programs"),
-        ("tests/browser/test_lab_in_browser.py", {"sandbox", "postgres"}, ""),
-        ("tests/test_pipeline.py", {"browser", "programs", "sandbox", "postgres"}, ""),
+        ("tests/browser/test_lab_in_browser.py", [], {"browser"}, "browser"),
+        ("tests/browser/test_lab_in_browser.py", [], {"programs"}, "programs"),
+        ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
+        ("tests/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
+        ("tests/grading/test_exports.py", ["course", "released_course"], {"browser", "sandbox"}, "sandbox"),
+        ("tests/grading/test_exports.py", ["course", "released_course"], {"programs"}, "programs"),
+        ("tests/grading/test_exports.py", ["tmp_path"], {"sandbox", "programs"}, ""),
     ],
 )
-def test_a_file_is_left_out_for_what_it_needs(file, without, word):
-    assert left_out_by(file, without) == word
+def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):
+    assert left_out_by(file, fixtures, without) == word
 
 
 def run(without: str, *arguments: str) -> subprocess.CompletedProcess[str]:

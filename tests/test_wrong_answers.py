@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -65,11 +65,34 @@ def run_cell(source: str, names: dict[str, Any]) -> nbformat.NotebookNode:
     return nbformat.v4.new_code_cell(source, outputs=outputs)
 
 
-def check_answer(exercise: Exercise, answer: str, test: str, **patched: Callable) -> nbformat.NotebookNode:
-    """Run set-up, answer and test in a fresh namespace; returns the test cell with its outputs."""
-    names = dict(set_up(exercise.setup)) | patched
+@dataclass(frozen=True)
+class Outcome:
+    """A test cell with its outputs, and what its checks refused: what they said, and what was right."""
+
+    cell: nbformat.NotebookNode
+    refused: list[tuple[str, Any]]
+
+
+@cache
+def tried(exercise: Exercise, answer: str, test: str) -> Outcome:
+    """Run set-up, answer and test in a fresh namespace."""
+    refused: list[tuple[str, Any]] = []
+
+    def listen(value: Any, right: Any, **options: Any) -> None:
+        try:
+            checks.check(value, right, **options)
+        except checks.WrongAnswer as error:
+            refused.append((str(error), right))
+            raise
+
+    names = set_up(exercise.setup) | {"check": listen}
     run_cell(answer, names)
-    return run_cell(test, names)
+    return Outcome(run_cell(test, names), refused)
+
+
+def check_answer(exercise: Exercise, answer: str, test: str) -> nbformat.NotebookNode:
+    """The test cell with its outputs, after that answer."""
+    return tried(exercise, answer, test).cell
 
 
 def score(exercise: Exercise, cell: nbformat.NotebookNode) -> float:
@@ -181,17 +204,7 @@ def test_the_hidden_check_names_the_mistake_that_only_it_sees(exercise, answer):
 
 @pytest.mark.parametrize(("exercise", "answer"), WRONG)
 def test_no_message_gives_the_right_answer_away(exercise, answer):
-    refused: list[tuple[str, Any]] = []
-
-    def listen(value: Any, right: Any, **options: Any) -> None:
-        try:
-            checks.check(value, right, **options)
-        except checks.WrongAnswer as error:
-            refused.append((str(error), right))
-            raise
-
-    check_answer(exercise, answer.source, exercise.full, check=listen)
-    for message, right in refused:
+    for message, right in tried(exercise, answer.source, exercise.full).refused:
         found = re.findall(r"'\w+'|\d[\d.]*(?<!\.)(?: [A-Za-z/]+)?", message)
         assert forms(right).isdisjoint([*found, *(text.split()[0] for text in found)]), message
 

@@ -26,13 +26,15 @@ from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 
 WALKTHROUGH = "starving-the-gpu"
-# Each gets other exercises wrong; every wrong answer is tried in test_answers_in_the_sandbox.py.
-MISTAKEN = {name: ["mistaken-0"] for name in ASSIGNMENTS}
-MISTAKEN[WALKTHROUGH] = ["mistaken-0", "mistaken-1"]
+# One wrong answer for each exercise; all others are tried in test_answers_in_the_sandbox.py.
+MISTAKEN = "mistaken"
 # A wrong answer that only a hidden test makes fail, in the student's own function.
 FRAGILE = "if max(speedups) < target"
-STUDENTS = {name: ["perfect", "blank", *MISTAKEN[name]] for name in ASSIGNMENTS}
-STUDENTS[WALKTHROUGH] += ["perfect-without-predictions-file", "half", "honest-noise"]
+STUDENTS = {name: ["perfect", "blank", MISTAKEN] for name in ASSIGNMENTS}
+STUDENTS[WALKTHROUGH] += ["half", "honest-noise"]
+# Whose feedback is generated: those whose answers fail, and who left most behind.
+READERS = {name: [MISTAKEN] for name in ASSIGNMENTS}
+READERS[WALKTHROUGH] += ["honest-noise"]
 
 # What is handed in for the walkthrough's manually graded cells: words, and what must not stay live.
 ESSAYS = {
@@ -68,8 +70,8 @@ class Round:
         The files of the repository before the round, by path.
     expected : dict of dict
         For each student the points of each test cell.
-    mistakes : dict of dict
-        For each student with mistakes, which answer went to which test cell.
+    mistakes : dict
+        Which wrong answer went to which test cell, of the student with mistakes.
     marks : dict of dict
         For each student whose essays a person marks, the points of each.
     printed : dict
@@ -81,7 +83,7 @@ class Round:
     course: Path
     before: dict[str, bytes] = field(default_factory=dict)
     expected: dict[str, dict[str, float]] = field(default_factory=dict)
-    mistakes: dict[str, dict[str, Answer]] = field(default_factory=dict)
+    mistakes: dict[str, Answer] = field(default_factory=dict)
     marks: dict[str, dict[str, float]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
 
@@ -209,18 +211,17 @@ class Round:
                 (folder / student / self.assignment / f"{notebook.name}.html").read_text(encoding="utf-8"),
                 "html.parser",
             )
-            for student in self.expected
+            for student in READERS[self.assignment]
             for notebook in self.notebooks
         }
 
 
 def hand_everything_in(it: Round) -> None:
-    """One submission of each kind, and one for each student with mistakes."""
+    """One submission of each kind."""
     it.hand_in_the_solution("perfect", predicted=it.notebooks)
     it.hand_in("blank", dict.fromkeys(it.full_marks(), 0.0), cells={})
     hand_in_the_mistakes(it)
     if it.assignment == WALKTHROUGH:
-        it.hand_in_the_solution("perfect-without-predictions-file")
         hand_in_half(it)
         hand_in_honest_noise(it)
 
@@ -238,21 +239,18 @@ def hand_in_half(it: Round) -> None:
 
 
 def hand_in_the_mistakes(it: Round) -> None:
-    """Deal out the wrong answers; where a student gets none, the answer is right in an odd way."""
-    it.mistakes = {student: {} for student in MISTAKEN[it.assignment]}
-    hands = list(it.mistakes.values())
-    dealt = 0
-    for one in it.exercises:
-        for answer in sorted(one.wrong, key=lambda answer: FRAGILE not in answer.source):
-            hands[dealt % len(hands)].setdefault(one.test_id, answer)
-            dealt += 1
-    for number, (student, wrong) in enumerate(it.mistakes.items()):
-        given = {one: wrong.get(one.test_id, one.right[number % len(one.right)]) for one in it.exercises}
-        it.hand_in(
-            student,
-            {one.test_id: answer.earns for one, answer in given.items()},
-            cells={one.answer_id: answer.source for one, answer in given.items()},
-        )
+    """Hand in wrong answers; where an exercise has none, the answer is right in an odd way."""
+    it.mistakes = {
+        one.test_id: min(one.wrong, key=lambda answer: FRAGILE not in answer.source)
+        for one in it.exercises
+        if one.wrong
+    }
+    given = {one: it.mistakes.get(one.test_id, one.right[0]) for one in it.exercises}
+    it.hand_in(
+        MISTAKEN,
+        {one.test_id: answer.earns for one, answer in given.items()},
+        cells={one.answer_id: answer.source for one, answer in given.items()} | ESSAYS,
+    )
 
 
 def hand_in_honest_noise(it: Round) -> None:

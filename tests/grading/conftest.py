@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.grading.a_course import Course
-from tests.grading.a_round import Round, hand_everything_in, mark_essays
+from tests.grading.a_round import READERS, Round, hand_everything_in, mark_essays
 
 
 def _round(assignment: str) -> Callable[..., Round]:
@@ -21,7 +21,8 @@ def _round(assignment: str) -> Callable[..., Round]:
         hand_everything_in(it)
         it.nbgrader("autograde", it.assignment)
         mark_essays(it)
-        it.nbgrader("generate_feedback", it.assignment)
+        for student in READERS[assignment]:
+            it.nbgrader("generate_feedback", it.assignment, "--student", student)
         it.nbgrader("export")
         return it
 

@@ -9,12 +9,30 @@ import pytest
 
 from starvelab import runtime
 from starvelab.grading import bubblewrap
+from starvelab.grading.isolated import runners
 from tests.grading.a_course import MOST, earned, points, said
 from tests.hostile.structures import HONEST, HOSTILE
 
 # nbgrader's own queries warn.
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 LONGEST = 60.0
+
+
+@pytest.fixture
+def one_sandbox(monkeypatch):
+    """All share one, which takes longest to start: what is odd here is the notebooks, not what they run."""
+
+    def begin_anew() -> None:
+        runners.used, runners.put_out = 0.0, 0
+        runners.said.clear()
+
+    monkeypatch.setattr(runners, "end_student", begin_anew)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_sandbox_ends():
+    yield
+    runners.end_student()
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +42,7 @@ def one_class(released_course, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_structure_earns_nothing(one_class, name):
+def test_a_hostile_structure_earns_nothing(one_class, one_sandbox, name):
     course, student = one_class, f"mallory-{list(HOSTILE).index(name)}"
     before = {path: path.read_bytes() for path in (course.folder / "release").rglob("*.ipynb")}
     folder = course.hand_in(student, {})
@@ -65,7 +83,7 @@ def test_loops_in_every_cell_cost_the_deadline_once(course):
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
+def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, one_sandbox, name):
     make, told = HONEST[name]
     folder = course.hand_in("ada", {})
     make(folder, course.solved())

@@ -59,7 +59,7 @@ def hatched(axes):
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_each_has_alt_text_a_caption_and_its_data(run):
+def test_each_has_alt_text_a_caption_and_its_data(run, painted):
     picture = loader_timeline(run)
     assert picture.png.startswith(b"\x89PNG")
     for text in (picture.caption, picture.alt):

@@ -14,6 +14,7 @@ from matplotlib.image import imread
 from starvelab import Q_
 from starvelab.show.picture import Picture, picture
 
+pytestmark = pytest.mark.usefixtures("painted")
 AWKWARD = 'Time < 5 ms & "busy"'
 
 

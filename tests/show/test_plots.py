@@ -55,7 +55,7 @@ def drawn(monkeypatch) -> list[Figure]:
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_each_figure_has_alt_text_a_caption_and_its_data(draw):
+def test_each_figure_has_alt_text_a_caption_and_its_data(draw, painted):
     picture = draw()
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.alt.split()) > 10
