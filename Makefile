@@ -24,7 +24,7 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check fuzz build grader formgrader bench docs docs-links clean
+.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links clean
 .DELETE_ON_ERROR:
 
 help:
@@ -51,24 +51,27 @@ grader: $(VENV)/grade.installed
 formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
 
-# What the system lacks is found out first: nothing is installed in vain.
+# What the system lacks is found out first: nothing is installed in vain. What takes no second core goes on beside
+# the tests.
 test:
 	@PYTHON="$(PYTHON)" WITHOUT="$(WITHOUT)" tests/system.sh
 	@$(MAKE) --no-print-directory $(VENV)/test.installed
-	$(RUN) solutions/build.py --check
-	$(RUN) -m ruff check .
-	$(VENV)/bin/lint-imports
-	STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(PYTEST)
+	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint pytest
 
 check: $(VENV)/test.installed
-	$(RUN) solutions/build.py --check
+	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 lint types pytest
+
+lint:
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports
+	$(RUN) solutions/build.py --check
+
+types:
 	$(RUN) -m mypy
-	STARVELAB_TESTS_WITHOUT=programs $(PYTEST)
 
 # tests/selection.py says which tests share a process, and in what order they run.
-PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+pytest:
+	$(RUN) -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 # Round after round of examples that nobody has seen; Ctrl+C ends it. What it finds becomes an @example of its test.
 fuzz: $(VENV)/test.installed

@@ -9,11 +9,13 @@ answer says what it `earns`.
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -29,11 +31,6 @@ ALL = [exercise for assignment in ASSIGNMENTS for exercise in exercises(assignme
 WRONG = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.wrong]
 RIGHT = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.right]
 EACH = [pytest.param(one, id=one.name) for one in ALL]
-
-
-@pytest.fixture(autouse=True)
-def _predictions_stay_in_a_folder_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @cache
@@ -85,9 +82,11 @@ def tried(exercise: Exercise, answer: str, test: str) -> Outcome:
             refused.append((str(error), right))
             raise
 
-    names = set_up(exercise.setup) | {"check": listen}
-    run_cell(answer, names)
-    return Outcome(run_cell(test, names), refused)
+    # Predictions stay in a folder of their own.
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        names = set_up(exercise.setup) | {"check": listen}
+        run_cell(answer, names)
+        return Outcome(run_cell(test, names), refused)
 
 
 def check_answer(exercise: Exercise, answer: str, test: str) -> nbformat.NotebookNode:

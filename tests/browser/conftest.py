@@ -58,7 +58,9 @@ def page(server: Server, browser: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.fixture
-def opened(server: Server, page: Page, request: pytest.FixtureRequest) -> Iterator[Callable[..., OpenNotebook]]:
+def opened(
+    server: Server, page: Page, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., OpenNotebook]]:
     """Open a notebook: one that stands in the server's folder, or one made of the cells that are given.
 
     A notebook that is made has a folder of its own, and so its own predictions.json.

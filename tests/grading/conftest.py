@@ -8,14 +8,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from starvelab.measure import photos
 from tests.grading.a_course import Course
 from tests.grading.a_round import READERS, Round, hand_everything_in, mark_essays
+
+
+PHOTOS = ("100 KB", "500 KB", "5 MB")  # of the second assignment
 
 
 def _round(assignment: str) -> Callable[..., Round]:
     @pytest.fixture(scope="session", name=assignment)
     def from_release_to_export(tmp_path_factory: pytest.TempPathFactory) -> Round:
+        # As on a machine on which somebody has tried the notebooks: a sandbox would draw them for each student.
+        for size in PHOTOS:
+            photos(size)
         it = Round.start(assignment, tmp_path_factory.mktemp("round"))
         it.nbgrader("generate_assignment", it.assignment, "--force")
         hand_everything_in(it)
@@ -51,8 +59,16 @@ def _programs_beside_python_are_found() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def released_course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """The small course, released; not to be changed."""
-    return Course.release(tmp_path_factory.mktemp("tiny"))
+    """The small course, released once for all processes of the run; not to be changed."""
+    run = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run = run.parent
+    folder, done = run / "tiny", run / "tiny.released"
+    with FileLock(run / "tiny.lock"):
+        if not done.exists():
+            Course.release(folder)
+            done.touch()
+    return Course(folder)
 
 
 @pytest.fixture

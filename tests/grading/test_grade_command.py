@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from unittest import mock
@@ -18,9 +19,10 @@ import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
+from traitlets.config import Application
 
 from starvelab.grading import app, crew, main, task
-from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp
+from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp, StarvelabApp
 from starvelab.grading.classroom import (
     BusyError,
     CannotWriteError,
@@ -63,6 +65,13 @@ def done(graded_course, tmp_path) -> Course:
 
 def grade(course: Course, *more: str, fine: bool = True) -> subprocess.CompletedProcess:
     """Run the command in this process, which also grades: workers take seconds to start."""
+    return run_here(course, GradeApp(), TINY, *more, fine=fine)
+
+
+def run_here(
+    course: Course, command: Application, *arguments: str, fine: bool = True
+) -> subprocess.CompletedProcess:
+    """Run a command in this process."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
@@ -72,12 +81,11 @@ def grade(course: Course, *more: str, fine: bool = True) -> subprocess.Completed
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
         status = 0
         try:
-            command = GradeApp()
-            command.initialize([TINY, *more])
+            command.initialize([*arguments])
             command.start()
         except SystemExit as end:
-            status = end.code
-    done = subprocess.CompletedProcess(more, status, output.getvalue(), errors.getvalue())
+            status = end.code or 0
+    done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
     assert not fine or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -181,7 +189,7 @@ def test_again_grades_again_and_only_grades_some(done):
 
 def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
     done.hand_in("ada", done.solved(why="Because it is so."))
-    grade(done)
+    grade(done, "--only=ada")
 
     def why() -> tuple[float | None, float | None, bool]:
         with done.gradebook() as book:
@@ -193,10 +201,10 @@ def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
         mark = book.find_grade("why", "one", TINY, "ada")
         mark.manual_score, mark.needs_manual_grade = 3.5, False
         book.db.commit()
-    grade(done, "--again")
+    grade(done, "--again", "--only=ada")
     assert why() == (None, 3.5, False)
     done.hand_in("ada", done.solved(why="Because it is otherwise."))
-    grade(done)
+    grade(done, "--only=ada")
     assert why() == (None, 3.5, True)
 
 
@@ -220,7 +228,7 @@ def test_being_late_costs_what_the_instructors_rule_says(done):
         assert [nb.late_submission_penalty for nb in submission.notebooks] == [2, 1], "at most its score"
 
 
-def test_one_who_cannot_be_graded_stops_nobody(done):
+def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):
     """A grader that is broken is no reason for a zero, and tried again the next time."""
     with (done.folder / "nbgrader_config.py").open("a") as file:
         file.write(
@@ -234,7 +242,8 @@ def test_one_who_cannot_be_graded_stops_nobody(done):
         "            raise RuntimeError('no squares')\n"
         "        return nb, resources\n"
     )
-    printed = grade_by_workers(done, fine=False, PYTHONPATH=str(done.folder))
+    monkeypatch.syspath_prepend(done.folder)
+    printed = grade(done, fine=False)
     assert printed.returncode == 1
     assert "tiny: 1 graded, 0 unchanged since they were graded, 1 could not be graded." in printed.stdout
     assert "  bob: " in printed.stdout
@@ -253,11 +262,12 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
 
         address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
         scheduler, address = address[0], address[1].split()[-1]
-        refused = grade_by_workers(done, "--again", f"--scheduler={address}", fine=False).stderr
-        assert f"A scheduler must use TLS, and {address} does not: whoever reaches its port can" in refused
+        with (
+            pytest.raises(crew.NoCrewError, match=rf"{address} has no workers\. Start .*worker {address}"),
+            crew.crew(scheduler=address, without_tls=True),
+        ):
+            pass
         options = ("--again", f"--scheduler={address}", "--without-tls")
-        said = grade_by_workers(done, *options, fine=False).stderr
-        assert f"The scheduler at {address} has no workers. Start some: dask worker {address}" in said
         flags = ("--nthreads=2", "--no-dashboard", "--no-nanny")
         worker, _ = start("worker", address, *flags, until="Starting established connection")
         assert "tiny: 2 graded" in grade_by_workers(done, *options).stdout
@@ -270,7 +280,7 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
 
 def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
     course.hand_in("ada", course.solved())
-    printed = course.run("starvelab", "grade", "unknown", fine=False)
+    printed = run_here(course, GradeApp(), "unknown", fine=False)
     assert printed.returncode == 1
     assert printed.stderr == (
         f"This course has no assignment 'unknown' in {course.folder / 'source'}; it has: tiny.\n"
@@ -321,7 +331,7 @@ def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
 
 
 def test_alone_it_says_which_commands_there_are(course):
-    said = course.run("starvelab").stdout
+    said = run_here(course, StarvelabApp()).stdout
     assert "grade\n    Grade what a class handed in: safely, in parallel, and nothing twice." in said
     assert "collect\n    Sort what Canvas or Moodle let you download" in said
     assert course.run("starvelab", "--version").stdout.strip() == version("starvelab")
@@ -334,7 +344,7 @@ def test_without_nbgrader_it_says_what_to_install(monkeypatch):
 
 
 def test_no_assignment_at_all_is_answered_with_an_example(course):
-    printed = course.run("starvelab", "grade", fine=False)
+    printed = run_here(course, GradeApp(), fine=False)
     assert "Which assignment? For example: starvelab grade starving-the-gpu" in printed.stderr
 
 
@@ -529,20 +539,20 @@ def test_a_gradebook_that_is_locked_is_waited_for(done):
     """Another program writes for a few seconds; then the grades go in."""
     done.hand_in("bob", done.solved())
     book = done.gradebook()
-    with book.engine.connect() as other:
+    with book.engine.connect() as other, ThreadPoolExecutor(1) as beside:
         other.execute(text("BEGIN IMMEDIATE"))
-        running = subprocess.Popen(
-            done.command("starvelab", "grade", TINY, "--workers=1"),
-            **done.surroundings(),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        wait_for(lambda: '"value-test": [\n    1.0' in record(done, "bob"))
-        time.sleep(7)  # longer than SQLite itself waits
-        assert running.poll() is None
-        other.rollback()
+
+        def release_the_lock() -> None:
+            wait_for(lambda: '"value-test": [\n    1.0' in record(done, "bob"))
+            time.sleep(6)  # longer than SQLite itself waits
+            other.rollback()
+
+        released = beside.submit(release_the_lock)
+        printed = grade(done, "--only=bob")
+        assert released.done()
+        released.result()
     book.close()
-    assert "1 graded" in running.communicate(timeout=120)[0]
+    assert "1 graded" in printed.stdout
     assert done.scores()["bob"] == PERFECT
 
 

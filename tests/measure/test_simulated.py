@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import InputError, UnknownNameError
@@ -185,7 +185,6 @@ def test_a_plant_is_found_through_jitter(part):
 costs = st.lists(st.integers(0, 60), min_size=5, max_size=5, unique=True)
 
 
-@settings(max_examples=40)
 @given(costs, st.integers(1, 400))
 def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, step):
     # In the loop itself, waiting for each step: every cost shows in full.
@@ -203,7 +202,6 @@ def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, ste
     assert found.culprit == (PARTS[times.index(max(times))] if starved else "compute")
 
 
-@settings(max_examples=40)
 @given(st.permutations([1, 2, 4, 8]), st.integers(1, 12))
 def test_with_any_number_of_workers_the_dearest_part_is_named(times, workers):
     pipe = PIPE.but(workers=workers, accelerator=VirtualAccelerator(step_time="0.1 ms"))

@@ -1,4 +1,4 @@
-"""Pictures are not painted, as while grading: to paint them takes longest, and most tests look at the figure."""
+"""Pictures are not painted, as while grading: most tests look at the figure, and painting takes longest."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from itertools import cycle
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_
@@ -49,7 +49,6 @@ class Iterator(SimpleNamespace):
         return worker
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 5), st.booleans(), st.integers(0, 999))
 def test_each_batch_is_prepared_by_the_worker_that_pytorch_would_ask(workers, prefetch, in_order, seed):
     loader = Loader(

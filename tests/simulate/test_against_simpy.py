@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_
@@ -96,7 +96,6 @@ loaders = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(loaders, st.integers(0, 10_000))
 def test_any_loader_agrees_with_simpy(loader, seed):
     agree(loader, own_times(seed, 40))

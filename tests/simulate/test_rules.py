@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_
@@ -154,7 +154,6 @@ def test_no_order_of_events_beats_the_rate_that_mean_times_allow(loader, seed):
     assert found.throughput.m_as("img/s") <= bound * (1 + 1e-9)
 
 
-@settings(max_examples=40)
 @given(orderly, st.integers(0, 90))
 def test_with_even_times_the_long_run_reaches_it(loader, milliseconds):
     loader = loader.but(prepare_time=Q_(milliseconds, "ms"))

@@ -224,7 +224,7 @@ def test_fields_of_a_later_version_do_not_break_reading(folder):
     assert predictions()["a"]["answer"] == "x"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=60))
 @example(content=b'{"a": {"answer": 1, "locked_at": "t", "choices": 5}}')
 @example(content=b"[" * 3000)
@@ -238,7 +238,7 @@ def test_no_content_whatever_is_destroyed(tmp_path_factory, content):
     assert "cpu-wall" in PredictionStore(folder).read().records
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     key=st.text(min_size=1, max_size=20),
     answer=st.text(max_size=20) | st.floats(allow_nan=False, allow_infinity=False),
