@@ -71,7 +71,7 @@ types:
 
 # tests/selection.py says which tests share a process, and in what order they run.
 pytest:
-	$(RUN) -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+	$(RUN) -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # Round after round of examples that nobody has seen; Ctrl+C ends it. What it finds becomes an @example of its test.
 fuzz: $(VENV)/test.installed

@@ -41,10 +41,7 @@ COURSE = "released_course"
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
-    *(
-        f"tests/grading/test_{name}.py"
-        for name in ("cgroup", "collecting", "private", "structure")
-    ),
+    *(f"tests/grading/test_{name}.py" for name in ("cgroup", "collecting", "private", "structure")),
     *(
         f"tests/measure/test_{name}.py"
         for name in (

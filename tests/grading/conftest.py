@@ -14,15 +14,14 @@ from starvelab.measure import photos
 from tests.grading.a_course import Course
 from tests.grading.a_round import READERS, Round, hand_everything_in, mark_essays
 
-
-PHOTOS = ("100 KB", "500 KB", "5 MB")  # of the second assignment
+PHOTOS = {"find-the-bottleneck": ("100 KB", "500 KB", "5 MB")}
 
 
 def _round(assignment: str) -> Callable[..., Round]:
     @pytest.fixture(scope="session", name=assignment)
     def from_release_to_export(tmp_path_factory: pytest.TempPathFactory) -> Round:
-        # As on a machine on which somebody has tried the notebooks: a sandbox would draw them for each student.
-        for size in PHOTOS:
+        # As where somebody has tried the notebooks: a sandbox would draw them anew for each student.
+        for size in PHOTOS.get(assignment, ()):
             photos(size)
         it = Round.start(assignment, tmp_path_factory.mktemp("round"))
         it.nbgrader("generate_assignment", it.assignment, "--force")

@@ -5,6 +5,8 @@ tests/test_wrong_answers.py runs answer and check in one namespace; here they ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
@@ -37,22 +39,24 @@ def filled_in(hand: dict[Exercise, Answer]) -> NotebookNode:
     return nb
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _the_sandbox_of_all_ends() -> Iterator[None]:
+    yield
+    runners.end_student()
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     told = {"assignment": notebook.assignment, "notebook": notebook.name, "student": "everybody"}
+    # Nobody may run out of the time that one submission has.
+    settings = Config({"IsolatedExecute": {"deadline": 3000.0}})
     found, right = {}, {}
-    try:
-        for number, hand in enumerate(hands(notebook)):
-            nb = filled_in(hand)
-            # Nobody may run out of the time that one submission has.
-            settings = Config({"IsolatedExecute": {"deadline": 3000.0}})
-            IsolatedExecute(config=settings).preprocess(
-                nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told}
-            )
-            tests = {each.id: each for each in nb.cells}
-            for one, answer in hand.items():
-                found[number, one.answer_id, answer.what] = determine_grade(tests[one.test_id])[0]
-                right[number, one.answer_id, answer.what] = answer.earns
-    finally:
-        runners.end_student()
+    for number, hand in enumerate(hands(notebook)):
+        nb = filled_in(hand)
+        resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": told}
+        IsolatedExecute(config=settings).preprocess(nb, resources)
+        tests = {each.id: each for each in nb.cells}
+        for one, answer in hand.items():
+            found[number, one.answer_id, answer.what] = determine_grade(tests[one.test_id])[0]
+            right[number, one.answer_id, answer.what] = answer.earns
     assert found == right

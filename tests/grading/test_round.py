@@ -15,7 +15,11 @@ from tests.assignments import ASSIGNMENTS, COMPLETE
 from tests.grading.a_round import ESSAYS, MARKS_FOR_NOISE, MISTAKEN, STUDENTS, WALKTHROUGH
 
 # The round counts for the first test that asks for it.
-pytestmark = [pytest.mark.grading, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.grading,
+    pytest.mark.timeout(1200),
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
+]
 
 each_round = pytest.mark.parametrize("finished", ASSIGNMENTS, indirect=True)
 each_submission = pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def test_three_with_the_same_essay_are_found_as_two_are(students):
 
 def test_one_copied_essay_is_found_in_a_submission_that_is_otherwise_ones_own():
     long = [" ".join(f"{who}{n} does {n * who}" for n in range(300)) for who in range(2, 8)]
-    texts = {
-        f"s{at}": {"code": long[at], "why": OWN[at] * 2 if at < 4 else COPIED} for at in range(5)
-    } | {"t": {"code": long[5], "why": COPIED}}
+    texts = {f"s{at}": {"code": long[at], "why": OWN[at] * 2 if at < 4 else COPIED} for at in range(5)} | {
+        "t": {"code": long[5], "why": COPIED}
+    }
     assert [(one.one, one.other, one.where) for one in similar(texts, essays={"why"})] == [("s4", "t", "why")]
     assert pairs({name: each["code"] + each["why"] for name, each in texts.items()}) == []
 

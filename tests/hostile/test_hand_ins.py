@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from starvelab.grading.isolated import MOST_OUTPUTS, runners
-from tests.hostile.hand_ins import GREED, HAND_INS, RUNNER, TRICKS
+from tests.hostile.hand_ins import CROSSING, GREED, HAND_INS, RUNNER, TRICKS
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.grading
 TIMES = {"timeout": 1.0, "deadline": 3.0}
 # Those that stay within their own process share a sandbox, which takes longest to start, as notebooks of one
 # student do; and the time that they may take.
+STAYS = TRICKS | CROSSING
 SHARED = {"student": "all who stay in their process", "timeout": 1.0, "deadline": 300.0}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 LONGEST = 40.0
@@ -56,7 +57,7 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     start = time.monotonic()
     nb = notebook(source)
     nb.cells.insert(2, nbformat.v4.new_code_cell("1", id="next"))
-    execute(nb, tmp_path, **(SHARED if name in TRICKS else TIMES))
+    execute(nb, tmp_path, **(SHARED if name in STAYS else TIMES))
     assert sum(points(nb).values()) == 0
     nbformat.validate(nb)
     assert all(len(cell.outputs) <= MOST_OUTPUTS for cell in nb.cells)
@@ -66,15 +67,12 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     assert os.listdir(tmp_path) == []
     with pytest.raises(BlockingIOError):
         server.accept()
-    if name not in TRICKS:
+    if name in GREED:
+        right = "def double(x): return 2 * x\nanswer = 42"
+        assert graded(right, tmp_path) == MOST, "whoever comes next gets what is theirs"
+    if name not in STAYS:
         runners.end_student()
     assert sleepers() <= before
-
-
-@pytest.mark.parametrize("name", GREED)
-def test_whoever_comes_next_gets_what_is_theirs(tmp_path, name):
-    graded(GREED[name], tmp_path, **TIMES)
-    assert graded("def double(x): return 2 * x\nanswer = 42", tmp_path) == MOST
 
 
 def test_there_are_hand_ins_of_every_kind():
