@@ -14,15 +14,14 @@ import pytest
 
 from starvelab.grading.isolated import MOST_OUTPUTS, runners
 from tests.hostile.hand_ins import CROSSING, GREED, HAND_INS, RUNNER, TRICKS
-from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
 
 TIMES = {"timeout": 1.0, "deadline": 3.0}
-# Those that stay within their own process share a sandbox, which takes longest to start, as notebooks of one
-# student do; and the time that they may take.
+# They stay within their own process, and share a sandbox and the time that they may take.
 STAYS = TRICKS | CROSSING
-SHARED = {"student": "all who stay in their process", "timeout": 1.0, "deadline": 300.0}
+SHARED = {"student": ANYBODY, "timeout": 1.0, "deadline": 300.0}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 LONGEST = 40.0
 
@@ -57,7 +56,7 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     start = time.monotonic()
     nb = notebook(source)
     nb.cells.insert(2, nbformat.v4.new_code_cell("1", id="next"))
-    execute(nb, tmp_path, **(SHARED if name in STAYS else TIMES))
+    execute(nb, tmp_path, **(SHARED if name in STAYS else {"student": name, **TIMES}))
     assert sum(points(nb).values()) == 0
     nbformat.validate(nb)
     assert all(len(cell.outputs) <= MOST_OUTPUTS for cell in nb.cells)
@@ -69,7 +68,7 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
         server.accept()
     if name in GREED:
         right = "def double(x): return 2 * x\nanswer = 42"
-        assert graded(right, tmp_path) == MOST, "whoever comes next gets what is theirs"
+        assert graded(right, tmp_path, student="next") == MOST, "whoever comes next gets what is theirs"
     if name not in STAYS:
         runners.end_student()
     assert sleepers() <= before
