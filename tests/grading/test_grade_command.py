@@ -33,6 +33,7 @@ from starvelab.grading.classroom import (
 from starvelab.grading.command import errors_in_a_paragraph
 from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.handin import HandIn
+from starvelab.grading.isolated import IsolatedExecute
 from starvelab.grading.merging import merge
 from starvelab.grading.private import warning_if_open
 from starvelab.grading.release_command import ReleaseApp
@@ -174,13 +175,122 @@ def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
     assert done.scores()["bob"] == PERFECT
 
 
-def test_a_check_that_changed_grades_all_again(done):
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """The notebooks that are run from now on; that the reference solution is run is another test's."""
+    ran = []
+    preprocess = IsolatedExecute.preprocess
+
+    def noted(self, nb, resources):
+        ran.append(resources["nbgrader"]["notebook"])
+        return preprocess(self, nb, resources)
+
+    monkeypatch.setattr(IsolatedExecute, "preprocess", noted)
+    monkeypatch.setattr(app, "require_full_points", lambda *_: None)
+    return ran
+
+
+def results(course: Course, student: str) -> dict:
+    """What the record of a student says, without what is another thing each time."""
+    told = json.loads(record(course, student))
+    return {name: told[name] for name in told.keys() - {"at", "seconds", "written"}}
+
+
+def test_a_check_that_changed_grades_only_its_notebook_again(done, ran):
+    """With the same result as if everything was graded again."""
+    page = done.folder / "course" / "autograded" / "bob" / TINY / "one.ipynb"
+    before = page.read_bytes()
     with done.gradebook() as book:
         cell = book.find_source_cell("value-test", "two", TINY)
         cell.source = "check(answer in (1, 42), True)"
         book.db.commit()
-    assert "tiny: 2 graded, 0 unchanged" in grade(done).stdout
-    assert done.scores()["bob"]["value-test"] == 1
+    printed = grade(done).stdout
+    assert "tiny: 2 graded, 0 unchanged" in printed
+    assert "Graded again because the assignment has changed: 2 notebooks of 2 submissions.\n" in printed
+    assert ran == ["two", "two"]
+    assert page.read_bytes() == before
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    partly = results(done, "bob")
+    assert "2 unchanged" in grade(done).stdout
+    grade(done, "--again", "--only=bob")
+    assert ran == ["two", "two", "one", "two"]
+    assert results(done, "bob") == partly
+
+
+def test_of_another_submission_only_what_is_other_is_graded(done, ran):
+    done.hand_in("bob", {"two": done.solved()["two"], "large.bin": b"0" * 5_000_001})
+    assert "another submission came: 2 notebooks of 1 submission.\n" in grade(done).stdout
+    assert ran == ["one", "two"], "a file beside the notebooks is beside each of them"
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    done.hand_in("bob", {"two": done.solved(value="answer = 2")["two"]})
+    assert "another submission came: 1 notebook of 1 submission.\n" in grade(done).stdout
+    assert ran[2:] == ["two"]
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0, "value-test": 0}
+    partly = results(done, "bob")
+    assert [len(remarks) for remarks in partly["remarks"].values()] == [1, 0], "it is said once"
+    assert partly["resubmitted"] == ["two"]
+    grade(done, "--again", "--only=bob")
+    assert results(done, "bob") == partly | {"resubmitted": []}
+
+
+def test_a_fact_that_changed_grades_all_again(done, ran, monkeypatch):
+    """In a checkout of starvelab, whose version stays the same meanwhile."""
+    monkeypatch.setattr("starvelab.grading.definition.package_fingerprint", lambda: "another fact")
+    printed = grade(done, "--only=ada").stdout
+    assert "because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission.\n" in printed
+    assert ran == ["one", "two"]
+
+
+def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
+    room = done.classroom()
+    told, handed = room.records.find("ada"), done.handed_in("ada")
+    assert room._to_grade(told, handed) == {}
+    handed.notebooks["two"] = b"{}"
+    assert room._to_grade(told, handed) == {"two": "submission"}
+    told.limited = True
+    assert room._to_grade(told, handed) == {"one": "submission", "two": "submission"}
+
+
+def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done):
+    path = done.folder / "course" / "graded" / TINY / "ada.json"
+    told = json.loads(path.read_text())
+    for name in ("inputs", "resubmitted", "limited"):
+        del told[name]
+    path.write_text(json.dumps(told | {"handed_in": "a", "course": "b", "new_hand_in": True}))
+    room, outcome = done.classroom(), Outcome()
+    assert room.waiting(["ada", "bob"], outcome) == ["ada"]
+    (handed,) = room.hand_ins(["ada"], outcome)
+    assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
+    kept = room.records.keep(done.graded("ada"), handed, room._inputs(handed))
+    assert kept.resubmitted == [], "marks by hand need not be given again"
+    assert room.waiting(["ada", "bob"], outcome) == []
+
+
+def test_the_time_of_a_submission_changes_without_a_notebook_being_graded(done, ran):
+    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
+    assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
+    assert ran == []
+    stamp = done.folder / "course" / "autograded" / "ada" / TINY / "timestamp.txt"
+    assert stamp.read_text() == "2026-11-01T02:00:00 UTC"
+    with done.gradebook() as book:
+        submission = book.find_submission(TINY, "ada")
+        assert str(submission.timestamp) == "2026-11-01 02:00:00"
+        # As after a run that was killed between the record and the gradebook.
+        submission.timestamp = None
+        book.db.commit()
+    grade(done)
+    with done.gradebook() as book:
+        assert str(book.find_submission(TINY, "ada").timestamp) == "2026-11-01 02:00:00"
+
+
+def test_a_notebook_that_is_asked_for_no_longer_leaves_the_record(done):
+    room = done.classroom()
+    handed = done.handed_in("ada")
+    inputs = {name: each for name, each in room._inputs(handed).items() if name == "one"}
+    kept = room.records.keep(Graded("ada"), handed, inputs)
+    assert (list(kept.grades), list(kept.inputs), kept.mode) == (["one"], ["one"], "sandboxed")
+    assert kept == room.records.find("ada")
+    assert [path.name for path in room.records.notebooks("ada").iterdir()] == ["one.ipynb"]
 
 
 def test_again_grades_again_and_only_grades_some(done):

@@ -108,7 +108,7 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     essay = marked.find_grade("essay", "one", "lab", "ada")
     assert (essay.manual_score, essay.needs_manual_grade) == (None, False)
     assert [one["manual_score"] for one in replaced.marks] == [5]
-    texts = dict.fromkeys(("handed_in", "course", "written", "at", "starvelab", "nbgrader", "mode"), "")
+    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
     merge(marked, Record(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts), Config())
     assert not marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade, "nobody has to mark it"
