@@ -24,7 +24,7 @@ from .inputs import REASONS
 from .isolated import IsolatedExecute
 from .mending import MendStructure
 from .release_command import ReleaseApp
-from .releasing import changed_since_release
+from .releasing import why_not_as_it_is
 from .solution import is_remembered, remember_solution, require_full_points
 
 
@@ -96,13 +96,8 @@ class GradeApp(Command):
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
         elif weakness := seccomp.why_not():
             self.log.warning(weakness)
-        if changed_since_release(self.coursedir, assignment):
-            self.log.warning(
-                "The notebooks of %s have changed since it was released, and it is graded as it was. "
-                "To let the change count: starvelab release %s",
-                assignment,
-                assignment,
-            )
+        for warning in why_not_as_it_is(self.coursedir, assignment):
+            self.log.warning(warning)
         outcome = Outcome()
         with classroom.alone():
             students = classroom.students(self.only)

@@ -31,7 +31,7 @@ from .channel import ChannelError
 from .handin import PREDICTIONS, shown
 from .mending import REFUSED, add_remarks
 from .process import CLOSE, IMPORTS, START, Runner, scratch
-from .reference import Reference, is_test, name_of, read_reference
+from .reference import Reference, is_check_side, is_test, name_of, read_reference
 from .scoring import scored
 from .structure import Remark
 
@@ -98,7 +98,9 @@ class IsolatedExecute(NbGraderPreprocessor):
         folder = Path(resources["metadata"]["path"])
         files, remarks = self._files_of(folder, self._submitted(resources))
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
-        reference = Reference(read_reference(course, told["assignment"], told["notebook"]), nb.cells)
+        restored = {name_of(cell) for cell in nb.cells if is_check_side(cell)}
+        written = read_reference(course, told["assignment"], told["notebook"], locked=restored)
+        reference = Reference(written, nb.cells)
         locked = {name: content for name, content in files.items() if name == PREDICTIONS}
         with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
             theirs, ours = (stack.enter_context(scratch(each)) for each in (sandboxed, False))
