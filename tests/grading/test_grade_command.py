@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from importlib.metadata import version
+from pathlib import Path
 from unittest import mock
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
@@ -91,6 +94,15 @@ def run_here(
     return done
 
 
+def collect(course: Course, download: Path) -> None:
+    """Run the command that sorts a download, in this process."""
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
+        patch.chdir(course.folder)
+        command = CollectApp()
+        command.initialize([TINY, str(download)])
+        command.start()
+
+
 def grade_here(definition: Definition, hand_ins: Iterable[HandIn]) -> Iterator[Graded]:
     for handed in hand_ins:
         yield task.grade(handed, definition)
@@ -163,8 +175,11 @@ def test_a_course_that_others_can_open_is_said(done, monkeypatch):
 
 def test_what_is_done_and_unchanged_is_not_graded_again(done):
     before = (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes()
+    source = done.folder / "source" / TINY / "two.ipynb"
+    source.write_text(source.read_text().replace("answer = 42", "answer = 43"))
     printed = grade(done)
     assert "tiny: 0 graded, 2 unchanged" in printed.stdout
+    assert "The notebooks of tiny have changed since it was released" in printed.stderr
     assert (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes() == before
 
 
@@ -233,12 +248,15 @@ def test_of_another_submission_only_what_is_other_is_graded(done, ran):
     assert results(done, "bob") == partly | {"resubmitted": []}
 
 
-def test_a_fact_that_changed_grades_all_again(done, ran, monkeypatch):
+def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
     """In a checkout of starvelab, whose version stays the same meanwhile."""
     monkeypatch.setattr("starvelab.grading.definition.package_fingerprint", lambda: "another fact")
-    printed = grade(done, "--only=ada").stdout
-    assert "because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission.\n" in printed
-    assert ran == ["one", "two"]
+    room, outcome = done.classroom(), Outcome(graded=["ada"])
+    assert room.waiting(room.students(), outcome) == ["ada", "bob"]
+    assert [one.to_grade for one in room.hand_ins(["ada"], outcome)] == [{"one", "two"}]
+    assert list(app._graded_again(outcome)) == [
+        "Graded again because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission."
+    ]
 
 
 def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
@@ -261,7 +279,9 @@ def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done)
     assert room.waiting(["ada", "bob"], outcome) == ["ada"]
     (handed,) = room.hand_ins(["ada"], outcome)
     assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
-    kept = room.records.keep(done.graded("ada"), handed, room._inputs(handed))
+    files = dict.fromkeys(("one.ipynb", "two.ipynb"), b"")
+    regraded = Graded("ada", grades=room.records.find("ada").grades, files=files, mode="sandboxed")
+    kept = room.records.keep(regraded, handed, room._inputs(handed))
     assert kept.resubmitted == [], "marks by hand need not be given again"
     assert room.waiting(["ada", "bob"], outcome) == []
 
@@ -319,23 +339,33 @@ def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
 
 
 def test_being_late_costs_what_the_instructors_rule_says(done):
+    """From the name of a file of Canvas, which says that it was late, and not how late."""
     (done.folder / "late.py").write_text(
         "from nbgrader.plugins import LateSubmissionPlugin\n"
         "class Rule(LateSubmissionPlugin):\n"
         "    def late_submission_penalty(self, student_id, score, total_seconds_late):\n"
-        "        assert student_id == 'ada'\n"
-        "        return total_seconds_late / 3600\n"
+        "        assert (student_id, total_seconds_late) == ('77', 1)\n"
+        "        return 1.5\n"
     )
     with (done.folder / "nbgrader_config.py").open("a") as file:
         file.write("import sys\nsys.path.insert(0, str(here))\n")
         file.write("c.AssignLatePenalties.plugin_class = 'late.Rule'\n")
     with done.gradebook() as book:
         book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
-    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
-    grade(done, "--only=ada")
-    with done.gradebook() as book:
-        submission = book.find_submission(TINY, "ada")
-        assert [nb.late_submission_penalty for nb in submission.notebooks] == [2, 1], "at most its score"
+    download = done.folder / "submissions.zip"
+    with zipfile.ZipFile(download, "w") as archive:
+        for name, nb in done.solved().items():
+            archive.writestr(f"cemadams_LATE_77_1_{name}.ipynb", nbformat.writes(nb))
+        archive.writestr("deeadams_78_1_two.ipynb", nbformat.writes(done.solved()["two"]))
+    collect(done, download)
+    assert "2 graded" in grade(done, "--only=77,78").stdout
+
+    def penalties(student: str) -> list[float | None]:
+        with done.gradebook() as book:
+            return [nb.late_submission_penalty for nb in book.find_submission(TINY, student).notebooks]
+
+    assert penalties("77") == [1.5, 1], "at most its score"
+    assert penalties("78") == [None, None]
 
 
 def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):
