@@ -68,7 +68,7 @@ def running_in(folder, other):
 def test_a_class_is_graded_into_postgresql(course, server):
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"c.CourseDirectory.db_url = {server!r}\n")
-    course.run("nbgrader", "generate_assignment", TINY, "--force")
+    course.run("starvelab", "release", TINY)
     course.hand_in("ada", course.solved())
     course.hand_in("bob", course.solved(value="answer = 1"))
     printed = course.run("starvelab", "grade", TINY, "--workers=2")
@@ -82,6 +82,7 @@ def test_a_class_is_graded_into_postgresql(course, server):
     assert scores("ada") == MOST | {"why": 0}
     assert scores("bob") == MOST | {"why": 0, "value-test": 0}
     assert "tiny: 0 graded, 2 unchanged" in course.run("starvelab", "grade", TINY).stdout
-    course.run("nbgrader", "generate_feedback", TINY)
+    course.run("starvelab", "feedback", TINY, "--workers=1")
+    assert (course.folder / "course" / "feedback" / "ada" / TINY / "index.html").is_file()
     course.run("nbgrader", "export", f"--to={course.folder / 'grades.csv'}")
     assert "ada" in (course.folder / "grades.csv").read_text()
