@@ -138,15 +138,17 @@ class Records:
         )
         path = self._path(graded.student)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
-            try:
+        # An ordinary file: a group that shares the course can read it, and nobody else, as umask says.
+        part = path.with_name(f"{path.name}.part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
                 json.dump(asdict(record), file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         return record
 
     def _with_what_stays(

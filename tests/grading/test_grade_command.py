@@ -38,7 +38,7 @@ from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.handin import HandIn
 from starvelab.grading.isolated import IsolatedExecute
 from starvelab.grading.merging import merge
-from starvelab.grading.private import warning_if_open
+from starvelab.grading.private import restrict_new_files, warning_if_open
 from starvelab.grading.release_command import ReleaseApp
 from starvelab.grading.task import Graded
 from tests.grading.a_course import MOST, TINY, Course
@@ -162,6 +162,23 @@ def test_what_grading_writes_is_closed_to_other_users(graded_course):
     ]
     assert len(made) > 8
     assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
+def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
+    """Where `CourseDirectory.groupshared` says so, a second person goes on from the records of the first."""
+    room, handed = done.classroom(), done.handed_in("ada")
+    graded = Graded("ada", grades={"one": {}, "two": {}}, files={"one.ipynb": b""}, mode="sandboxed")
+    room.course.groupshared = True
+    before = os.umask(0)
+    try:
+        restrict_new_files(room.course)
+        with room.alone():
+            room.records.keep(graded, handed, room._inputs(handed))
+    finally:
+        os.umask(before)
+    record, notebooks = room.records.folder / "ada.json", room.records.notebooks("ada")
+    modes = [path.stat().st_mode & 0o777 for path in (record, notebooks, notebooks / "one.ipynb")]
+    assert modes == [0o660, 0o770, 0o440]
 
 
 def test_a_course_that_others_can_open_is_said(done, monkeypatch):
@@ -612,7 +629,7 @@ def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
 def test_workers_without_a_sandbox_are_refused(monkeypatch):
     class Two:
         def run(self, question):
-            mine = version("starvelab")
+            mine = crew.code()
             return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
 
     with pytest.raises(crew.NoCrewError, match=r"^bubblewrap is missing$"):
@@ -623,9 +640,9 @@ def test_workers_without_a_sandbox_are_refused(monkeypatch):
 def test_workers_with_another_starvelab_are_refused():
     class Old:
         def run(self, question):
-            return {"tcp://1": ("0.0.1", "")}
+            return {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
 
-    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has 0\.0\.1\. Install the same version there"):
+    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"):
         crew._ask_whether_ready(Old(), unsafe=True)
 
 
