@@ -12,7 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from starvelab.grading import bubblewrap
-from starvelab.grading.definition import Definition
+from starvelab.grading.definition import Definition, make_gradebook, schema_of
 from starvelab.grading.reference import names_in_order, read_reference, released_source
 from starvelab.grading.releasing import (
     ReleaseError,
@@ -94,6 +94,9 @@ def test_the_next_years_course_leaves_this_years_alone(course, monkeypatch, tmp_
     """Both have the folder of the instructor's notebooks in common, and that of what is given out."""
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
     room = course.classroom()
+    (tmp_path / "next").mkdir()
+    with course.gradebook() as book:
+        make_gradebook(tmp_path / "next" / "gradebook.db", schema_of(book))
     before, files = course.definition.fingerprint, everything_in(course.folder / "course")
     path = course.folder / "source" / TINY / "one.ipynb"
     nb = nbformat.read(path, as_version=4)
@@ -108,7 +111,6 @@ def test_the_next_years_course_leaves_this_years_alone(course, monkeypatch, tmp_
             for name, value in config.CourseDirectory.items()
         }
     )
-    (tmp_path / "next").mkdir()
     release(CourseDirectory(config=config), config, TINY)
     assert b"halve" not in given_out(course)["one.ipynb"]
     assert everything_in(course.folder / "course") == files
