@@ -54,6 +54,7 @@ def test_a_release_that_fails_leaves_what_was_given_out_and_the_gradebook(course
         release(*parts(course))
     assert given_out(course) == before
     path.write_bytes(source)
+    change(course, "one", "# One", "# First")
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")  # so that nothing is graded here
     monkeypatch.setattr("starvelab.grading.releasing.replace_assignment", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
