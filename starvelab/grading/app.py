@@ -20,10 +20,11 @@ from .crew import crew, graded_by
 from .feedback_pages import FeedbackPages
 from .findings import for_a_person
 from .handin import HandIn, shown
+from .inputs import REASONS
 from .isolated import IsolatedExecute
 from .mending import MendStructure
 from .release_command import ReleaseApp
-from .releasing import changed_since_release
+from .releasing import why_not_as_it_is
 from .solution import is_remembered, remember_solution, require_full_points
 
 
@@ -95,13 +96,8 @@ class GradeApp(Command):
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all rights of yours.")
         elif weakness := seccomp.why_not():
             self.log.warning(weakness)
-        if changed_since_release(self.coursedir, assignment):
-            self.log.warning(
-                "The notebooks of %s have changed since it was released, and it is graded as it was. "
-                "To let the change count: starvelab release %s",
-                assignment,
-                assignment,
-            )
+        for warning in why_not_as_it_is(self.coursedir, assignment):
+            self.log.warning(warning)
         outcome = Outcome()
         with classroom.alone():
             students = classroom.students(self.only)
@@ -126,7 +122,7 @@ class GradeApp(Command):
         in_progress: dict[str, HandIn] = {}
 
         def hand_ins() -> Iterator[HandIn]:
-            for handed in classroom.hand_ins(todo, outcome):
+            for handed in classroom.hand_ins(todo, outcome, self.again):
                 in_progress[handed.student] = handed
                 yield handed
 
@@ -149,6 +145,8 @@ class GradeApp(Command):
     def _say(self, classroom: Classroom, outcome: Outcome) -> None:
         done = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
         print(f"{classroom.assignment}: {done}, {len(outcome.failed)} could not be graded.")
+        for line in _graded_again(outcome):
+            print(line)
         for student, why in list(outcome.failed.items())[:SHOWN]:
             print(f"  {shown(student)}: {why.splitlines()[-1]}")
             self.log.info("%s: %s", student, why)
@@ -159,6 +157,22 @@ class GradeApp(Command):
             print("\n".join(odd[:SHOWN]))
             if len(odd) > SHOWN:
                 print(f"  and {len(odd) - SHOWN} more: --report lists them all")
+
+
+def _graded_again(outcome: Outcome) -> Iterator[str]:
+    """One line for each reason for which notebooks were graded again."""
+    for kind, reason in REASONS.items():
+        counts = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
+        if any(counts):
+            notebooks, submissions = sum(counts), sum(map(bool, counts))
+            yield (
+                f"Graded again because {reason}: {_count(notebooks, 'notebook')} of "
+                f"{_count(submissions, 'submission')}."
+            )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 class FeedbackApp(Command):

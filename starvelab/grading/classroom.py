@@ -18,6 +18,7 @@ from traitlets.config import Config
 from ..errors import StarvelabError
 from .definition import Definition
 from .handin import HandIn, collect
+from .inputs import changed
 from .marks import names_of
 from .merging import is_known, known_to, merge
 from .one_student import READ_TIMEOUT, CannotWriteError, one_student
@@ -47,11 +48,15 @@ class Outcome:
         Students whose submissions were graded, and those that had been graded before as they are.
     failed : dict of str to str
         Students whose submissions could not be graded, and why.
+    again : dict of str to dict of str to str
+        Of students who were graded before, the notebooks that had to be graded again, and why, as in
+        `inputs.REASONS`.
     """
 
     graded: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    again: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Classroom:
@@ -160,8 +165,8 @@ class Classroom:
                 record = None
                 with one_student(student, outcome.failed, "The submission could not be read", READ_TIMEOUT):
                     record = None if again else self.records.find(student)
-                    if record is None or not self._still_true(record):
-                        record = None
+                    record = record and self._still_true(record)
+                    if record is None:
                         todo.append(student)
                 if (
                     record is not None
@@ -171,17 +176,52 @@ class Classroom:
                     outcome.unchanged.append(student)
         return todo
 
-    def _still_true(self, record: Record) -> bool:
-        same_course = record.course == self.definition.fingerprint
-        return same_course and record.handed_in == self.hand_in(record.student).fingerprint()
+    def _inputs(self, handed: HandIn) -> dict[str, dict[str, str]]:
+        """What the grade of each notebook depends on."""
+        submission = handed.fingerprints()
+        return {
+            name: parts | {"submission": submission[name]} for name, parts in self.definition.inputs.items()
+        }
 
-    def hand_ins(self, students: Iterable[str], outcome: Outcome) -> Iterator[HandIn]:
-        """What each of them handed in; one whose submission cannot be read is left out, and said."""
+    def _to_grade(self, record: Record, handed: HandIn) -> dict[str, str]:
+        """The notebooks of a submission that was graded before which have to be graded again, and why."""
+        found = changed(record.inputs, self._inputs(handed))
+        if found and record.limited:
+            # One notebook took time or room from another, which may earn more now.
+            return dict.fromkeys(self.definition.cells, next(iter(found.values())))
+        return found
+
+    def _still_true(self, record: Record) -> Record | None:
+        """A record whose notebooks need no grading, brought up to date; None where some do."""
+        handed = self.hand_in(record.student)
+        if self._to_grade(record, handed):
+            return None
+        if record.timestamp == handed.timestamp and record.inputs.keys() == self.definition.cells.keys():
+            return record
+        # The time alone has changed, or a notebook is asked for no longer.
+        return self.records.keep(Graded(record.student), handed, self._inputs(handed))
+
+    def hand_ins(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> Iterator[HandIn]:
+        """What each of them handed in; one whose submission cannot be read is left out, and said.
+
+        Parameters
+        ----------
+        again : bool
+            Whether to grade also the notebooks that are unchanged.
+        """
         for student in students:
             handed = None
             with one_student(student, outcome.failed, "The submission could not be read", READ_TIMEOUT):
                 handed = self.hand_in(student)
-            if handed is not None:
+                record = None if again else self.records.find(student)
+                if record is not None and (found := self._to_grade(record, handed)):
+                    outcome.again[student] = found
+                    stays = self.definition.cells.keys() - found.keys()
+                    handed.to_grade = frozenset(found)
+                    handed.said = frozenset(
+                        each.text for name in stays for each in record.remarks.get(name, [])
+                    )
+            if handed is not None and student not in outcome.failed:
                 yield handed
 
     def keep(self, results: Iterable[Graded], hand_ins: dict[str, HandIn], outcome: Outcome) -> Iterator[str]:
@@ -199,7 +239,7 @@ class Classroom:
                     outcome.failed[graded.student] = graded.failed
                 else:
                     with one_student(graded.student, outcome.failed, "The grades cannot be written"):
-                        record = self.records.keep(graded, handed, self.definition.fingerprint)
+                        record = self.records.keep(graded, handed, self._inputs(handed))
                         if self._merged(book, record, outcome):
                             outcome.graded.append(graded.student)
                 yield graded.student

@@ -23,6 +23,7 @@ from ..measure.cores import usable_cores
 from . import bubblewrap
 from .definition import Definition
 from .handin import HandIn
+from .inputs import package_fingerprint
 from .task import Graded, grade
 
 # Submissions that wait at a worker besides the one in progress: so that none idles, and memory stays small.
@@ -127,9 +128,14 @@ def _ask_whether_encrypted(scheduler: str, without_tls: bool) -> None:
         )
 
 
+def code() -> str:
+    """The version of starvelab, and of its code and facts: in a checkout these change, and it does not."""
+    return f"{version('starvelab')} ({package_fingerprint()[:8]})"
+
+
 def _ready() -> tuple[str, str]:
-    """What a worker answers: the version it has, and why it cannot start a sandbox, if so."""
-    return version("starvelab"), bubblewrap.why_not()
+    """What a worker answers: the starvelab it has, and why it cannot start a sandbox, if so."""
+    return code(), bubblewrap.why_not()
 
 
 def _ask_whether_ready(client: Client, unsafe: bool) -> None:
@@ -141,12 +147,12 @@ def _ask_whether_ready(client: Client, unsafe: bool) -> None:
             f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
             "Install it there in the same version, with its extra: pip install starvelab[grade]"
         ) from error
-    others = {worker: one for worker, (one, _) in answers.items() if one != version("starvelab")}
+    others = {worker: one for worker, (one, _) in answers.items() if one != code()}
     if others:
         worker, one = next(iter(others.items()))
         raise NoCrewError(
-            f"Workers need the starvelab that is installed here, {version('starvelab')}, and {worker} has "
-            f"{one}. Install the same version there, and start it again."
+            f"Workers need the starvelab that is installed here, {code()}, and {worker} has {one}. "
+            "Install the same there, and start it again."
         )
     reasons = {reason for _, reason in answers.values() if reason}
     if reasons and not unsafe:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
@@ -21,14 +22,15 @@ from traitlets.config import Config
 
 from ..errors import StarvelabError
 from .fingerprint import fingerprint
+from .inputs import package_fingerprint
 from .mending import truth_of
-from .reference import names_in_order, read_reference, released_source
+from .reference import name_of, names_in_order, parse_cells, read_reference, released_source
 from .structure import TrueCell
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
     "Application", "ClearSolutions", "CourseDirectory", "Exchange", "ExportPlugin", "GenerateAssignment",
-    "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp", "NbGrader",
+    "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp", "NbGrader",
 }  # fmt: skip
 
 
@@ -105,12 +107,34 @@ class Definition:
         return {name: {cell.name for cell in cells} for name, cells in self.cells.items()}
 
     @cached_property
+    def inputs(self) -> dict[str, dict[str, str]]:
+        """By notebook, the fingerprints of what its grade depends on besides a submission: see `inputs`."""
+        beside = {path: content for path, content in self.source.items() if not path.endswith(".ipynb")}
+        settings = json.dumps(self.settings, sort_keys=True, default=_called)
+        shared = {
+            "starvelab": fingerprint({}, package_fingerprint(), version("starvelab"), version("nbgrader")),
+            "settings": fingerprint({}, settings),
+        }
+        return {
+            name: {"assignment": fingerprint(beside, [asdict(one) for one in cells], self._written(name))}
+            | shared
+            for name, cells in self.cells.items()
+        }
+
+    @property
     def fingerprint(self) -> str:
         """Another one where anything is different that could change a grade."""
-        versions = [version("starvelab"), version("nbgrader")]
-        cells = {name: [asdict(one) for one in each] for name, each in self.cells.items()}
-        settings = json.dumps(self.settings, sort_keys=True, default=_called)
-        return fingerprint(self.source, versions, cells, settings)
+        return fingerprint({}, self.inputs)
+
+    def _written(self, notebook: str) -> list[tuple[str, dict[str, Any]]]:
+        """The instructor's code in its order; without what changes no grade, such as text and figures."""
+        content = self.source.get(f"{notebook}.ipynb")
+        cells = parse_cells(content) if content else ()
+        return [
+            (cell.source, cell.metadata["nbgrader"])
+            for cell in cells
+            if cell.cell_type == "code" and name_of(cell)
+        ]
 
 
 def _folder_of_source(course: CourseDirectory, assignment: str, cells: Mapping[str, list[TrueCell]]) -> Path:

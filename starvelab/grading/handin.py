@@ -59,6 +59,10 @@ class HandIn:
         What was handed in beside the notebooks.
     timestamp : str or None
         When, as whoever collected it wrote beside it.
+    to_grade : frozenset of str or None
+        The notebooks to grade; all of them by default. Those that were graded before stay as they are.
+    said : frozenset of str
+        Remarks that stand in notebooks which stay as they are.
     """
 
     student: str
@@ -68,12 +72,21 @@ class HandIn:
     remarks: dict[str, list[Remark]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     timestamp: str | None = None
+    to_grade: frozenset[str] | None = None
+    said: frozenset[str] = frozenset()
 
-    def fingerprint(self) -> str:
-        """The same for the same content, and for no other."""
-        refused = {name: remark.text for name, remark in self.refused.items()}
-        notebooks = {f"{name}.ipynb": content for name, content in self.notebooks.items()}
-        return fingerprint(self.files | notebooks, self.student, self.assignment, refused, self.timestamp)
+    def fingerprints(self) -> dict[str, str]:
+        """By notebook that was asked for, the same for the same content, and for no other.
+
+        The files beside the notebooks count for each of them: any may read them.
+        """
+        beside = fingerprint(self.files, self.student, self.assignment)
+        found = {}
+        for name in sorted({*self.notebooks, *self.refused}):
+            notebook = {"": self.notebooks[name]} if name in self.notebooks else {}
+            remarks = [*self.remarks.get(name, []), *filter(None, [self.refused.get(name)])]
+            found[name] = fingerprint(notebook, name, beside, [(one.text, one.person) for one in remarks])
+        return found
 
 
 @dataclass(frozen=True)

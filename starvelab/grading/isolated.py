@@ -31,7 +31,7 @@ from .channel import ChannelError
 from .handin import PREDICTIONS, shown
 from .mending import REFUSED, add_remarks
 from .process import CLOSE, IMPORTS, START, Runner, scratch
-from .reference import Reference, is_test, name_of, read_reference
+from .reference import Reference, is_check_side, is_test, name_of, read_reference
 from .scoring import scored
 from .structure import Remark
 
@@ -71,6 +71,9 @@ class IsolatedExecute(NbGraderPreprocessor):
     most_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
     max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
     max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
+    said = List(Unicode(), help="Remarks that stand in another notebook of the submission already.").tag(
+        config=True
+    )
     checks = Enum(
         ("outside", "inside"),
         "outside",
@@ -95,7 +98,9 @@ class IsolatedExecute(NbGraderPreprocessor):
         folder = Path(resources["metadata"]["path"])
         files, remarks = self._files_of(folder, self._submitted(resources))
         told, course = resources["nbgrader"], CourseDirectory(parent=self)
-        reference = Reference(read_reference(course, told["assignment"], told["notebook"]), nb.cells)
+        restored = {name_of(cell) for cell in nb.cells if is_check_side(cell)}
+        written = read_reference(course, told["assignment"], told["notebook"], locked=restored)
+        reference = Reference(written, nb.cells)
         locked = {name: content for name, content in files.items() if name == PREDICTIONS}
         with runners.of_submission(self, resources, sandboxed) as (checks, student), ExitStack() as stack:
             theirs, ours = (stack.enter_context(scratch(each)) for each in (sandboxed, False))
@@ -105,6 +110,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             stack.callback(run.close)
             add_remarks(nb, runners.unsaid(remarks))
             run.all_cells()
+            run.limited |= run.time_left() < GRACE
             if run.cut:
                 add_remarks(nb, [Remark(run.cut)])
         mode = "sandboxed" if sandboxed else "unsafe"
@@ -115,6 +121,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             "mistakes": run.mistakes,
             "unreadable": run.unreadable,
             "out_of_time": run.out_of_time,
+            "limited": run.limited,
         }
         return nb, resources
 
@@ -185,6 +192,7 @@ class Runners:
         if self.whose != whose:
             self.end_student()
             self.whose = whose
+            self.said |= set(settings.said)
         if self.student is None or not self.student.alive:
             readable = settings.readable
             self.student = Runner(sandboxed=sandboxed, imports=settings.imports, readable=readable)
@@ -258,6 +266,7 @@ class _Run:
         self.out_of_time = False  # whether it might have got further alone
         self.put_out = 0  # bytes of outputs that were kept so far
         self.cut = ""
+        self.limited = False  # whether the notebooks of the submission together reached a limit
 
     def open(self, place: str, files: dict[str, str]) -> None:
         """Begin the notebook in the sandbox. It may be held up by what an earlier one has left there."""
@@ -265,21 +274,22 @@ class _Run:
             return
         with runners.counted():
             try:
-                self.student.open(place, files, min(START, self._left()))
+                self.student.open(place, files, min(START, self.time_left()))
             except ChannelError as error:
                 self._end(f"had to be ended ({error})")
 
     def close(self) -> None:
         """End the notebook in the sandbox, and the sandbox where that takes too long."""
         with runners.counted():
-            self.student.close(max(0.0, min(CLOSE, self._left())))
+            self.student.close(max(0.0, min(CLOSE, self.time_left())))
 
-    def _left(self) -> float:
+    def time_left(self) -> float:
+        """Seconds that code of this submission may still take."""
         return self.settings.deadline - runners.used
 
     def _is_over(self) -> bool:
         """Whether the student's code may run no longer; it is ended then."""
-        if not self.ended and self._left() <= 0:
+        if not self.ended and self.time_left() <= 0:
             self._end(f"took longer in all than the {self.settings.deadline:g} s that it may")
         return bool(self.ended)
 
@@ -327,6 +337,7 @@ class _Run:
         ):
             if before + size > most:
                 self.cut = f"Outputs are left out: a {whose} may put out {most / 1e6:g} MB in all."
+                self.limited |= whose == "submission"
                 return True
         self.put_out += size
         runners.put_out += size
@@ -382,7 +393,7 @@ class _Run:
                 continue
             # A function of the checks that the student's code calls takes of the student's time.
             with runners.counted():
-                answer["seconds"] = max(0.01, min(self.settings.timeout, self._left()))
+                answer["seconds"] = max(0.01, min(self.settings.timeout, self.time_left()))
                 reply = self.checks.ask(answer, forever)
         if "ended" in reply:
             raise ChecksEndedError(
@@ -394,7 +405,7 @@ class _Run:
     def _ask_student(self, message: dict[str, Any]) -> dict[str, Any]:
         """Ask the student's side, for which the time runs."""
         if not self._is_over():
-            seconds = min(self.settings.timeout, self._left())
+            seconds = min(self.settings.timeout, self.time_left())
             clock = self.student.clock
             with runners.counted():
                 begun = clock()

@@ -40,9 +40,11 @@ class MendStructure(NbGraderPreprocessor):
         told = resources["nbgrader"]
         remarks = [Remark(*one) for one in self.known.get(told["notebook"], [])]
         nb, more = read(nbformat.writes(nb).encode())
-        written = read_reference(CourseDirectory(parent=self), told["assignment"], told["notebook"])
+        place = (told["assignment"], told["notebook"])
         with Gradebook(told["db_url"]) as gradebook:
-            truth = truth_of(gradebook, told["notebook"], told["assignment"], names_in_order(written))
+            locked = {cell.name for cell in truth_of(gradebook, place[1], place[0]) if cell.is_check_side}
+            written = read_reference(CourseDirectory(parent=self), *place, locked=locked)
+            truth = truth_of(gradebook, place[1], place[0], names_in_order(written))
         if told["notebook"] in self.refused:
             reason = Remark(*self.refused[told["notebook"]])
             nb.metadata[REFUSED] = reason.text

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from nbgrader.api import BaseCell, Grade, Gradebook, Notebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import parse_utc
 from sqlalchemy import select
 from traitlets.config import Config
 
@@ -33,7 +36,7 @@ def one_transaction(book: Gradebook) -> Iterator[None]:
 def merge(book: Gradebook, record: Record, config: Config) -> None:
     """Write the points and comments of a submission, as nbgrader's own autograder does.
 
-    A mark that a person gave stays. It waits for that person again where something else was handed in since.
+    A mark that a person gave stays. It waits for that person again where another notebook came since.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def merge(book: Gradebook, record: Record, config: Config) -> None:
                     if grade.manual_score is None:
                         # An exercise that was set to 0 points waits for nobody.
                         grade.needs_manual_grade = by_hand and grade.cell.max_score > 0
-                    elif record.new_hand_in:
+                    elif notebook.name in record.resubmitted:
                         grade.needs_manual_grade = True
             comments = record.comments.get(notebook.name, {})
             for comment in notebook.comments:
@@ -75,27 +78,46 @@ def _penalise(submission: SubmittedAssignment, student: str, config: Config) -> 
                 notebook.late_submission_penalty = rule._check_late_penalty(notebook, penalty)
 
 
-def known_to(book: Gradebook, assignment: str) -> dict[str, dict[tuple[str, str], float | None]]:
-    """What the gradebook says of an assignment: points by test, by student, notebook and cell."""
-    found: dict[str, dict[tuple[str, str], float | None]] = {}
+@dataclass
+class Known:
+    """What the gradebook says of a submission.
+
+    Attributes
+    ----------
+    timestamp : datetime or None
+        When it was handed in, in UTC.
+    points : dict of pair of str to float or None
+        By notebook and cell, the points by test.
+    """
+
+    timestamp: datetime | None
+    points: dict[tuple[str, str], float | None] = field(default_factory=dict)
+
+
+def known_to(book: Gradebook, assignment: str) -> dict[str, Known]:
+    """What the gradebook says of an assignment, by student."""
+    found: dict[str, Known] = {}
+    submitted = SubmittedAssignment
     asked = (
-        select(SubmittedAssignment.student_id, Notebook.name, BaseCell.name, Grade.auto_score)
+        select(submitted.student_id, submitted.timestamp, Notebook.name, BaseCell.name, Grade.auto_score)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .join(Notebook, SubmittedNotebook.notebook_id == Notebook.id)
         .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
         .join(BaseCell, Grade.cell_id == BaseCell.id)
         .where(SubmittedAssignment.assignment_id == book.find_assignment(assignment).id)
     )
-    for student, notebook, cell, points in book.db.execute(asked):
-        found.setdefault(student, {})[notebook, cell] = points
+    for student, timestamp, notebook, cell, points in book.db.execute(asked):
+        found.setdefault(student, Known(timestamp)).points[notebook, cell] = points
     return found
 
 
-def is_known(record: Record, told: dict[tuple[str, str], float | None] | None) -> bool:
+def is_known(record: Record, known: Known | None) -> bool:
     """Whether a gradebook holds what a record says."""
-    said = {
+    if known is None or (record.timestamp and parse_utc(record.timestamp) != known.timestamp):
+        return False
+    points = {
         (notebook, cell): points
         for notebook, cells in record.grades.items()
         for cell, (points, _) in cells.items()
     }
-    return told == said
+    return known.points == points

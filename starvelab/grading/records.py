@@ -13,14 +13,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
 from .fingerprint import fingerprint
-from .handin import HandIn
+from .handin import STAMP, HandIn
+from .isolated import MODES
 from .structure import Remark
 from .task import Graded
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -30,34 +34,34 @@ class Record:
     Attributes
     ----------
     student, assignment : str
-    handed_in, course : str
-        Fingerprints of what was handed in, and of the assignment and the settings.
+    inputs : dict of dict of str to str
+        By notebook, the fingerprints of what its grade depends on, as in `inputs`.
     written : str
         Fingerprint of the graded notebooks.
     at, starvelab, nbgrader, mode : str
-        When, by which versions, and how student code was run.
+        When last, by which versions, and the least safe mode in which one of its notebooks was run.
     seconds : float
-    new_hand_in : bool
-        Whether something else was graded for this student before.
+        How long the last grading took.
+    resubmitted : list of str
+        Notebooks other than those that were graded for this student before.
     timestamp : str or None
         When it was handed in, if that is known.
     submitted : dict of str to str
         By notebook, the fingerprint of the file as it was submitted, which is the same for two students.
-    grades, comments, remarks, refused, mistakes
+    grades, comments, remarks, refused, mistakes, limited
         As in `task.Graded`.
     """
 
     student: str
     assignment: str
-    handed_in: str
-    course: str
     written: str
     at: str
     starvelab: str
     nbgrader: str
     mode: str
     seconds: float
-    new_hand_in: bool = True
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    resubmitted: list[str] = field(default_factory=list)
     timestamp: str | None = None
     submitted: dict[str, str] = field(default_factory=dict)
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
@@ -65,6 +69,11 @@ class Record:
     remarks: dict[str, list[Remark]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    limited: bool = False
+
+
+# Other versions may write more or less.
+KNOWN = {each.name for each in fields(Record)}
 
 
 class Records:
@@ -82,8 +91,17 @@ class Records:
     def __init__(self, folder: Path, autograded: Path, assignment: str) -> None:
         self.folder, self.autograded, self.assignment = folder / assignment, autograded, assignment
 
-    def keep(self, graded: Graded, handed: HandIn, course: str) -> Record:
+    def keep(self, graded: Graded, handed: HandIn, inputs: Mapping[str, dict[str, str]]) -> Record:
         """Write the graded notebooks where nbgrader looks for them, and then the record; each whole or not.
+
+        Notebooks that were not graded now stay as they are, if nothing has changed that they depend on.
+
+        Parameters
+        ----------
+        graded : Graded
+        handed : HandIn
+        inputs : mapping of str to dict of str to str
+            Of each notebook that is asked for.
 
         Raises
         ------
@@ -91,19 +109,25 @@ class Records:
             If the disk is full or not to be written on. What stood there before still does then.
         """
         before = self.find(graded.student)
+        if before is not None:
+            graded = self._with_what_stays(graded, before, inputs)
+        if handed.timestamp:
+            graded.files[STAMP] = f"{handed.timestamp} UTC".encode()
         self._write_notebooks(graded)
-        handed_in = handed.fingerprint()
+        submitted = {name: fingerprint({"": content}) for name, content in handed.notebooks.items()}
         told = {
-            name: getattr(graded, name) for name in ("grades", "comments", "remarks", "refused", "mistakes")
+            name: getattr(graded, name)
+            for name in ("grades", "comments", "remarks", "refused", "mistakes", "limited")
         }
         record = Record(
             student=graded.student,
             assignment=self.assignment,
-            handed_in=handed_in,
-            new_hand_in=before is None or before.handed_in != handed_in,
+            inputs={name: each for name, each in inputs.items() if name in graded.grades},
+            resubmitted=[
+                name for name in inputs if before is None or before.submitted.get(name) != submitted.get(name)
+            ],
             timestamp=handed.timestamp,
-            submitted={name: fingerprint({"": content}) for name, content in handed.notebooks.items()},
-            course=course,
+            submitted=submitted,
             written=fingerprint(_notebooks_of(graded.files)),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             starvelab=version("starvelab"),
@@ -114,16 +138,48 @@ class Records:
         )
         path = self._path(graded.student)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
-            try:
+        # An ordinary file: a group that shares the course can read it, and nobody else, as umask says.
+        part = path.with_name(f"{path.name}.part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
                 json.dump(asdict(record), file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         return record
+
+    def _with_what_stays(
+        self, graded: Graded, before: Record, inputs: Mapping[str, dict[str, str]]
+    ) -> Graded:
+        """A submission of which some notebooks were graded now, and the others before."""
+        stays = {
+            name for name in inputs.keys() - graded.grades.keys() if before.inputs.get(name) == inputs[name]
+        }
+        if not stays:
+            return graded
+
+        def joined(then: Mapping[str, T], now: Mapping[str, T]) -> dict[str, T]:
+            both = {**now, **{name: each for name, each in then.items() if name in stays}}
+            return {name: both[name] for name in inputs if name in both}
+
+        folder = self.notebooks(graded.student)
+        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in stays}) | {STAMP}
+        kept = {name: path.read_bytes() for name, path in files.items() if name not in left_out}
+        return replace(
+            graded,
+            grades=joined(before.grades, graded.grades),
+            comments=joined(before.comments, graded.comments),
+            files=kept | graded.files,
+            remarks=joined(before.remarks, graded.remarks),
+            refused=[*(name for name in before.refused if name in stays), *graded.refused],
+            mistakes=joined(before.mistakes, graded.mistakes),
+            mode=max(filter(None, (before.mode, graded.mode)), key=MODES.index),
+            limited=before.limited or graded.limited,
+        )
 
     def find(self, student: str) -> Record | None:
         """The record of a student; None where there is none, or the notebooks it speaks of are gone."""
@@ -132,7 +188,7 @@ class Records:
             told["remarks"] = {
                 name: [Remark(**one) for one in each] for name, each in told["remarks"].items()
             }
-            record = Record(**told)
+            record = Record(**{name: each for name, each in told.items() if name in KNOWN})
         # A record that cannot be read is as good as none: the submission is graded again.
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -176,7 +232,7 @@ class Records:
             os.rename(new, place)
 
 
-def _notebooks_of(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def _notebooks_of(files: Mapping[str, T]) -> dict[str, T]:
     return {name: content for name, content in files.items() if name.endswith(".ipynb")}
 
 

@@ -156,6 +156,28 @@ def stale_notebooks(folder: Path) -> list[str]:
     return stale
 
 
+def why_not_as_it_is(course: CourseDirectory, assignment: str) -> list[str]:
+    """What the instructor has changed since the release, in sentences: a class is graded without it."""
+    folder = Path(course.format_path(course.source_directory, ".", assignment))
+    remedy = f"starvelab release {assignment}"
+    try:
+        stale = stale_notebooks(folder)
+    # What is half written for the next year keeps nobody from grading this year's class.
+    except Exception as error:
+        return [f"The scripts of {assignment} cannot be read, and it is graded as it was released: {error}"]
+    if stale:
+        return [
+            f"These notebooks of {assignment} are not what their scripts say: {', '.join(stale)}. "
+            f"It is graded as it was released. To let the scripts count: make build, and then {remedy}"
+        ]
+    if changed_since_release(course, assignment):
+        return [
+            f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
+            f"To let the change count: {remedy}"
+        ]
+    return []
+
+
 def changed_since_release(course: CourseDirectory, assignment: str) -> bool:
     """Whether the instructor's notebooks are others than those that were released."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))

@@ -84,6 +84,11 @@ class TrueCell:
         return told | ({"points": self.points} if self.grade or self.task else {})
 
     @property
+    def is_check_side(self) -> bool:
+        """Whether it is the instructor's to run: a test, or locked code such as a set-up."""
+        return self.cell_type == "code" and not self.solution and (self.grade or self.locked)
+
+    @property
     def answered(self) -> bool:
         """Whether a student is to write in it."""
         return self.solution and not self.locked

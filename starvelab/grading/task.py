@@ -25,7 +25,7 @@ from traitlets.config import Config
 
 from .definition import Definition
 from .environment import environment_with
-from .handin import STAMP, HandIn
+from .handin import HandIn
 from .isolated import MODES, runners
 from .mending import REFUSED, REMARKS
 from .oddities import cost_of_running, outputs_only
@@ -62,6 +62,8 @@ class Graded:
     seconds : float
     out_of_time : bool
         Whether it ran out of time, and others had the cores meanwhile: alone it might earn more.
+    limited : bool
+        Whether its notebooks together reached a limit, so that one of them cost another something.
     failed : str
         Why it could not be graded; then there is nothing else.
     """
@@ -76,6 +78,7 @@ class Graded:
     mode: str = ""
     seconds: float = 0.0
     out_of_time: bool = False
+    limited: bool = False
     failed: str = ""
 
 
@@ -95,8 +98,6 @@ def grade(handed: HandIn, definition: Definition) -> Graded:
             finally:
                 runners.end_student()
             graded = _read(folder, handed, definition)
-            if handed.timestamp:
-                graded.files[STAMP] = f"{handed.timestamp} UTC".encode()
     # A class is graded to its end, whatever one hand-in does; nbgrader ends Python at times.
     except (Exception, SystemExit):
         told = f"{log.getvalue()[-4000:]}\n{traceback.format_exc()}"
@@ -120,7 +121,7 @@ def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Conf
             _write(folder / "source" / definition.assignment / inner, content)
         submitted = folder / "submitted" / STUDENT / definition.assignment
         refused, remarks = dict(handed.refused), {name: list(each) for name, each in handed.remarks.items()}
-        for notebook in definition.cells:
+        for notebook in _to_grade(handed, definition):
             cells = definition.cells[notebook]
             _write(submitted / f"{notebook}.ipynb", _notebook(notebook, handed, cells, refused, remarks))
         for inner, content in handed.files.items():
@@ -136,7 +137,13 @@ def _course(handed: HandIn, definition: Definition) -> Iterator[tuple[Path, Conf
             known={name: [[one.text, one.person] for one in each] for name, each in remarks.items()},
             refused={name: [one.text, one.person] for name, one in refused.items()},
         )
+        told = definition.settings.get("IsolatedExecute", {})
+        config.IsolatedExecute = Config({**told, "said": sorted(handed.said)})
         yield folder, config
+
+
+def _to_grade(handed: HandIn, definition: Definition) -> list[str]:
+    return [name for name in definition.cells if handed.to_grade is None or name in handed.to_grade]
 
 
 def _notebook(
@@ -174,8 +181,10 @@ def _write_if_possible(folder: Path, inner: str, content: bytes) -> None:
 def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
     """What nbgrader has found."""
     graded = Graded(handed.student)
+    names = _to_grade(handed, definition)
     with closing(Gradebook(f"sqlite:///{folder / 'gradebook.db'}")) as book:
-        for notebook in book.find_submission(definition.assignment, STUDENT).notebooks:
+        submission = book.find_submission(definition.assignment, STUDENT)
+        for notebook in [one for one in submission.notebooks if one.name in names]:
             graded.grades[notebook.name] = {
                 one.name: (one.auto_score, bool(one.needs_manual_grade)) for one in notebook.grades
             }
@@ -185,12 +194,13 @@ def _read(folder: Path, handed: HandIn, definition: Definition) -> Graded:
         if path.is_file():
             graded.files[path.relative_to(done).as_posix()] = path.read_bytes()
     modes = []
-    for name in definition.cells:
+    for name in names:
         nb = nbformat.reads(graded.files[f"{name}.ipynb"].decode(), as_version=4)
         told: dict[str, Any] = nb.metadata
         graded.remarks[name] = [Remark(*one) for one in told.get(REMARKS, [])]
         graded.mistakes[name] = dict(told["starvelab_graded"].get("mistakes", {}))
         graded.out_of_time |= bool(told["starvelab_graded"].get("out_of_time"))
+        graded.limited |= bool(told["starvelab_graded"].get("limited"))
         graded.remarks[name] += cost_of_running(nb)
         if REFUSED in told:
             graded.refused.append(name)

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from importlib.metadata import version
+from pathlib import Path
 from unittest import mock
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
@@ -33,8 +36,9 @@ from starvelab.grading.classroom import (
 from starvelab.grading.command import errors_in_a_paragraph
 from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.handin import HandIn
+from starvelab.grading.isolated import IsolatedExecute
 from starvelab.grading.merging import merge
-from starvelab.grading.private import warning_if_open
+from starvelab.grading.private import restrict_new_files, warning_if_open
 from starvelab.grading.release_command import ReleaseApp
 from starvelab.grading.task import Graded
 from tests.grading.a_course import MOST, TINY, Course
@@ -88,6 +92,15 @@ def run_here(
     done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
     assert not fine or done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+def collect(course: Course, download: Path) -> None:
+    """Run the command that sorts a download, in this process."""
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
+        patch.chdir(course.folder)
+        command = CollectApp()
+        command.initialize([TINY, str(download)])
+        command.start()
 
 
 def grade_here(definition: Definition, hand_ins: Iterable[HandIn]) -> Iterator[Graded]:
@@ -151,6 +164,23 @@ def test_what_grading_writes_is_closed_to_other_users(graded_course):
     assert [path for path in made if path.stat().st_mode & 0o077] == []
 
 
+def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
+    """Where `CourseDirectory.groupshared` says so, a second person goes on from the records of the first."""
+    room, handed = done.classroom(), done.handed_in("ada")
+    graded = Graded("ada", grades={"one": {}, "two": {}}, files={"one.ipynb": b""}, mode="sandboxed")
+    room.course.groupshared = True
+    before = os.umask(0)
+    try:
+        restrict_new_files(room.course)
+        with room.alone():
+            room.records.keep(graded, handed, room._inputs(handed))
+    finally:
+        os.umask(before)
+    record, notebooks = room.records.folder / "ada.json", room.records.notebooks("ada")
+    modes = [path.stat().st_mode & 0o777 for path in (record, notebooks, notebooks / "one.ipynb")]
+    assert modes == [0o660, 0o770, 0o440]
+
+
 def test_a_course_that_others_can_open_is_said(done, monkeypatch):
     (done.folder / "course").chmod(0o755)
     done.config.CourseDirectory.root = str(done.folder)
@@ -162,8 +192,11 @@ def test_a_course_that_others_can_open_is_said(done, monkeypatch):
 
 def test_what_is_done_and_unchanged_is_not_graded_again(done):
     before = (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes()
+    source = done.folder / "source" / TINY / "two.ipynb"
+    source.write_text(source.read_text().replace("answer = 42", "answer = 43"))
     printed = grade(done)
     assert "tiny: 0 graded, 2 unchanged" in printed.stdout
+    assert "The notebooks of tiny have changed since it was released" in printed.stderr
     assert (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes() == before
 
 
@@ -174,13 +207,127 @@ def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
     assert done.scores()["bob"] == PERFECT
 
 
-def test_a_check_that_changed_grades_all_again(done):
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """The notebooks that are run from now on; that the reference solution is run is another test's."""
+    ran = []
+    preprocess = IsolatedExecute.preprocess
+
+    def noted(self, nb, resources):
+        ran.append(resources["nbgrader"]["notebook"])
+        return preprocess(self, nb, resources)
+
+    monkeypatch.setattr(IsolatedExecute, "preprocess", noted)
+    monkeypatch.setattr(app, "require_full_points", lambda *_: None)
+    return ran
+
+
+def results(course: Course, student: str) -> dict:
+    """What the record of a student says, without what is another thing each time."""
+    told = json.loads(record(course, student))
+    return {name: told[name] for name in told.keys() - {"at", "seconds", "written"}}
+
+
+def test_a_check_that_changed_grades_only_its_notebook_again(done, ran):
+    """With the same result as if everything was graded again."""
+    page = done.folder / "course" / "autograded" / "bob" / TINY / "one.ipynb"
+    before = page.read_bytes()
     with done.gradebook() as book:
         cell = book.find_source_cell("value-test", "two", TINY)
         cell.source = "check(answer in (1, 42), True)"
         book.db.commit()
-    assert "tiny: 2 graded, 0 unchanged" in grade(done).stdout
-    assert done.scores()["bob"]["value-test"] == 1
+    printed = grade(done).stdout
+    assert "tiny: 2 graded, 0 unchanged" in printed
+    assert "Graded again because the assignment has changed: 2 notebooks of 2 submissions.\n" in printed
+    assert ran == ["two", "two"]
+    assert page.read_bytes() == before
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    partly = results(done, "bob")
+    assert "2 unchanged" in grade(done).stdout
+    grade(done, "--again", "--only=bob")
+    assert ran == ["two", "two", "one", "two"]
+    assert results(done, "bob") == partly
+
+
+def test_of_another_submission_only_what_is_other_is_graded(done, ran):
+    done.hand_in("bob", {"two": done.solved()["two"], "large.bin": b"0" * 5_000_001})
+    assert "another submission came: 2 notebooks of 1 submission.\n" in grade(done).stdout
+    assert ran == ["one", "two"], "a file beside the notebooks is beside each of them"
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    done.hand_in("bob", {"two": done.solved(value="answer = 2")["two"]})
+    assert "another submission came: 1 notebook of 1 submission.\n" in grade(done).stdout
+    assert ran[2:] == ["two"]
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0, "value-test": 0}
+    partly = results(done, "bob")
+    assert [len(remarks) for remarks in partly["remarks"].values()] == [1, 0], "it is said once"
+    assert partly["resubmitted"] == ["two"]
+    grade(done, "--again", "--only=bob")
+    assert results(done, "bob") == partly | {"resubmitted": []}
+
+
+def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
+    """In a checkout of starvelab, whose version stays the same meanwhile."""
+    monkeypatch.setattr("starvelab.grading.definition.package_fingerprint", lambda: "another fact")
+    room, outcome = done.classroom(), Outcome(graded=["ada"])
+    assert room.waiting(room.students(), outcome) == ["ada", "bob"]
+    assert [one.to_grade for one in room.hand_ins(["ada"], outcome)] == [{"one", "two"}]
+    assert list(app._graded_again(outcome)) == [
+        "Graded again because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission."
+    ]
+
+
+def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
+    room = done.classroom()
+    told, handed = room.records.find("ada"), done.handed_in("ada")
+    assert room._to_grade(told, handed) == {}
+    handed.notebooks["two"] = b"{}"
+    assert room._to_grade(told, handed) == {"two": "submission"}
+    told.limited = True
+    assert room._to_grade(told, handed) == {"one": "submission", "two": "submission"}
+
+
+def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done):
+    path = done.folder / "course" / "graded" / TINY / "ada.json"
+    told = json.loads(path.read_text())
+    for name in ("inputs", "resubmitted", "limited"):
+        del told[name]
+    path.write_text(json.dumps(told | {"handed_in": "a", "course": "b", "new_hand_in": True}))
+    room, outcome = done.classroom(), Outcome()
+    assert room.waiting(["ada", "bob"], outcome) == ["ada"]
+    (handed,) = room.hand_ins(["ada"], outcome)
+    assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
+    files = dict.fromkeys(("one.ipynb", "two.ipynb"), b"")
+    regraded = Graded("ada", grades=room.records.find("ada").grades, files=files, mode="sandboxed")
+    kept = room.records.keep(regraded, handed, room._inputs(handed))
+    assert kept.resubmitted == [], "marks by hand need not be given again"
+    assert room.waiting(["ada", "bob"], outcome) == []
+
+
+def test_the_time_of_a_submission_changes_without_a_notebook_being_graded(done, ran):
+    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
+    assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
+    assert ran == []
+    stamp = done.folder / "course" / "autograded" / "ada" / TINY / "timestamp.txt"
+    assert stamp.read_text() == "2026-11-01T02:00:00 UTC"
+    with done.gradebook() as book:
+        submission = book.find_submission(TINY, "ada")
+        assert str(submission.timestamp) == "2026-11-01 02:00:00"
+        # As after a run that was killed between the record and the gradebook.
+        submission.timestamp = None
+        book.db.commit()
+    grade(done)
+    with done.gradebook() as book:
+        assert str(book.find_submission(TINY, "ada").timestamp) == "2026-11-01 02:00:00"
+
+
+def test_a_notebook_that_is_asked_for_no_longer_leaves_the_record(done):
+    room = done.classroom()
+    handed = done.handed_in("ada")
+    inputs = {name: each for name, each in room._inputs(handed).items() if name == "one"}
+    kept = room.records.keep(Graded("ada"), handed, inputs)
+    assert (list(kept.grades), list(kept.inputs), kept.mode) == (["one"], ["one"], "sandboxed")
+    assert kept == room.records.find("ada")
+    assert [path.name for path in room.records.notebooks("ada").iterdir()] == ["one.ipynb"]
 
 
 def test_again_grades_again_and_only_grades_some(done):
@@ -209,23 +356,33 @@ def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
 
 
 def test_being_late_costs_what_the_instructors_rule_says(done):
+    """From the name of a file of Canvas, which says that it was late, and not how late."""
     (done.folder / "late.py").write_text(
         "from nbgrader.plugins import LateSubmissionPlugin\n"
         "class Rule(LateSubmissionPlugin):\n"
         "    def late_submission_penalty(self, student_id, score, total_seconds_late):\n"
-        "        assert student_id == 'ada'\n"
-        "        return total_seconds_late / 3600\n"
+        "        assert (student_id, total_seconds_late) == ('77', 1)\n"
+        "        return 1.5\n"
     )
     with (done.folder / "nbgrader_config.py").open("a") as file:
         file.write("import sys\nsys.path.insert(0, str(here))\n")
         file.write("c.AssignLatePenalties.plugin_class = 'late.Rule'\n")
     with done.gradebook() as book:
         book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
-    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
-    grade(done, "--only=ada")
-    with done.gradebook() as book:
-        submission = book.find_submission(TINY, "ada")
-        assert [nb.late_submission_penalty for nb in submission.notebooks] == [2, 1], "at most its score"
+    download = done.folder / "submissions.zip"
+    with zipfile.ZipFile(download, "w") as archive:
+        for name, nb in done.solved().items():
+            archive.writestr(f"cemadams_LATE_77_1_{name}.ipynb", nbformat.writes(nb))
+        archive.writestr("deeadams_78_1_two.ipynb", nbformat.writes(done.solved()["two"]))
+    collect(done, download)
+    assert "2 graded" in grade(done, "--only=77,78").stdout
+
+    def penalties(student: str) -> list[float | None]:
+        with done.gradebook() as book:
+            return [nb.late_submission_penalty for nb in book.find_submission(TINY, student).notebooks]
+
+    assert penalties("77") == [1.5, 1], "at most its score"
+    assert penalties("78") == [None, None]
 
 
 def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):
@@ -472,7 +629,7 @@ def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
 def test_workers_without_a_sandbox_are_refused(monkeypatch):
     class Two:
         def run(self, question):
-            mine = version("starvelab")
+            mine = crew.code()
             return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
 
     with pytest.raises(crew.NoCrewError, match=r"^bubblewrap is missing$"):
@@ -483,9 +640,9 @@ def test_workers_without_a_sandbox_are_refused(monkeypatch):
 def test_workers_with_another_starvelab_are_refused():
     class Old:
         def run(self, question):
-            return {"tcp://1": ("0.0.1", "")}
+            return {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
 
-    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has 0\.0\.1\. Install the same version there"):
+    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"):
         crew._ask_whether_ready(Old(), unsafe=True)
 
 

@@ -108,10 +108,20 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     essay = marked.find_grade("essay", "one", "lab", "ada")
     assert (essay.manual_score, essay.needs_manual_grade) == (None, False)
     assert [one["manual_score"] for one in replaced.marks] == [5]
-    texts = dict.fromkeys(("handed_in", "course", "written", "at", "starvelab", "nbgrader", "mode"), "")
+    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
     merge(marked, Record(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts), Config())
     assert not marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade, "nobody has to mark it"
+
+
+def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
+    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
+    grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
+    for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
+        record = Record("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)
+        merge(marked, record, Config())
+        essay = marked.find_grade("essay", "one", "lab", "ada")
+        assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)
 
 
 def test_what_fails_half_way_changes_nothing(marked, gradebook, tmp_path, monkeypatch):

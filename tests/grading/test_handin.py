@@ -284,14 +284,28 @@ def test_a_time_that_a_student_packed_is_none(given):
     assert (handed.timestamp, handed.files) == (None, {})
 
 
-def test_the_fingerprint_tells_any_two_hand_ins_apart(given):
-    prints = {
-        given(**{"01_one.ipynb": nb("a")}).fingerprint(),
-        given(**{"01_one.ipynb": nb("a"), "x": "1"}).fingerprint(),
-        given(x="2").fingerprint(),
-        given(x="", y="2").fingerprint(),
-        given(**{"02_two.ipynb": nb("a")}).fingerprint(),
-        given(**{"timestamp.txt": "2026-11-21 12:00:00 UTC"}).fingerprint(),
-    }
-    assert len(prints) == 6
-    assert given().fingerprint() in prints, "and the same one is the same"
+def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(given):
+    submissions = [
+        given(**{"01_one.ipynb": nb("a")}),
+        given(**{"01_one.ipynb": nb("a", "b")}),
+        given(x="1"),
+        given(x="2"),
+        given(x="", y="2"),
+    ]
+    assert len({one.fingerprints()["01_one"] for one in submissions}) == 5
+    assert given().fingerprints() == submissions[-1].fingerprints(), "and the same one is the same"
+
+
+def test_a_notebook_changes_its_own_fingerprint_and_a_file_beside_it_changes_all(given):
+    def differ(**files: str) -> list[str]:
+        before = given().fingerprints()
+        after = given(**files).fingerprints()
+        assert before.keys() == after.keys() == ASKED.keys()
+        return [name for name in ASKED if before[name] != after[name]]
+
+    given(**{"01_one.ipynb": nb("a")})
+    assert differ(**{"02_two.ipynb": nb("c")}) == ["02_two"], "it was missing"
+    assert differ(**{"01_one.ipynb": nb("a", "b")}) == ["01_one"]
+    assert differ(**{"old/01_one.ipynb": nb("b")}) == ["01_one"], "what is said of it is another thing"
+    assert differ(**{"predictions.json": "{}"}) == ["01_one", "02_two"]
+    assert differ(**{"timestamp.txt": "2026-11-21 12:00:00 UTC"}) == []

@@ -80,6 +80,7 @@ def test_loops_in_every_cell_cost_the_deadline_once(course):
     assert earned(graded) == 0
     assert time.monotonic() - begun < LONGEST
     assert "took longer in all than the 3 s that it may" in graded.files["two.ipynb"].decode()
+    assert graded.limited, "one notebook took the time of the other"
 
 
 @pytest.mark.parametrize("name", HONEST)
