@@ -6,7 +6,8 @@ A page is made of plain data, in whatever process has time for it; where it is w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -16,6 +17,7 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
@@ -152,7 +154,7 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             assignment=job.assignment,
             student=job.called,
             fingerprint=job.fingerprint,
-            style=_style(),
+            style=page_style(),
             mathjax=_exporter().mathjax_url,
             total=f"{points:g} of {most:g} points",
             waiting=", ".join(waiting),
@@ -177,14 +179,26 @@ def _part(one: GradedNotebook, marks: Marks) -> _Part:
         if cell.name in given and cell.name in one.titles
     }
     nb = nbformat.read(one.path, as_version=4)
+    comments = marks.comments.get(one.name, {})
+    cells = _in_time(nb, lambda: _cells(nb, one, exercises, comments))
+    return _Part(one.name, one.title, list(exercises.values()), cells)
+
+
+def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
+    """What `show` makes of a notebook, or its text where that takes too long."""
     try:
         with time_limit(NOTEBOOK_TIMEOUT):
-            cells = _cells(nb, one, exercises, marks.comments.get(one.name, {}))
+            return show()
     except TimeoutError:
         told = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
         text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.most]
-        cells = f"<p>{told}</p><pre>{escape(text)}</pre>"
-    return _Part(one.name, one.title, list(exercises.values()), cells)
+        return f"<p>{told}</p><pre>{escape(text)}</pre>"
+
+
+def cells_as_html(cells: Sequence[NotebookNode]) -> str:
+    """Cells as HTML in which nothing is alive, whoever wrote them."""
+    nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
+    return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
 
 
 def _points(mark: Mark, most: float) -> str:
@@ -229,8 +243,8 @@ def _environment() -> Environment:
 
 
 @cache
-def _style() -> str:
-    """Ours, and the colors of code in light and in dark."""
+def page_style() -> str:
+    """The styles of a page: ours, and the colors of code in light and in dark."""
     light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
     return (
         f"{STYLE}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"

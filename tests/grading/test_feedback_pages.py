@@ -137,10 +137,13 @@ def test_titles_are_the_headings_without_their_points():
         named(new_code_cell(), "double-test"),
         new_markdown_cell("## Both (4 points, read by a person)"),
         named(new_code_cell(), "a-test"),
-        named(new_markdown_cell(), "b_2"),
+        named(new_markdown_cell("# Mine\n\n### BEGIN MARK SCHEME\n- 2 points\n### END MARK SCHEME"), "b_2"),
+        new_markdown_cell("## Task\n\n### BEGIN MARK SCHEME\n- 1 point\n### END MARK SCHEME"),
+        named(new_code_cell(), "c-test"),
     ]
+    cells[-3].metadata["nbgrader"]["solution"] = True
     content = nbformat.writes(new_notebook(cells=cells)).encode()
-    names = ["lonely-test", "double-test", "a-test", "b_2", "gone-test"]
+    names = ["lonely-test", "double-test", "a-test", "b_2", "c-test", "gone-test"]
     assert title_of(content, "one") == "1. One"
     assert title_of(nbformat.writes(new_notebook()).encode(), "one") == "one"
     assert titles_of(content, [replace(TRUTH[1], name=name) for name in names]) == {
@@ -148,6 +151,7 @@ def test_titles_are_the_headings_without_their_points():
         "double-test": "Exercise 1.1: twice",
         "a-test": "Both: a",
         "b_2": "Both: b 2",
+        "c-test": "Task",
         "gone-test": "gone",
     }
 
