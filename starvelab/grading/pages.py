@@ -159,7 +159,7 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             total=f"{points:g} of {most:g} points",
             waiting=", ".join(waiting),
             waiting_one=len(waiting) == 1,
-            penalty=f"{penalty:g} points" if penalty else "",
+            penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
             parts=list(parts),
         )
     )

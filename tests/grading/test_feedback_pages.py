@@ -77,7 +77,7 @@ def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make
     marked = {"double-test": Mark(2.0, False), "why": Mark(3.5, True)}
     text = make(marks=Marks({"one": marked}, {}, {"one": 1.0})).body.get_text(" ", strip=True)
     assert "Total: 4.5 of 6 points" in text
-    assert "Submitted late: 1 points are taken off" in text
+    assert "Submitted late: 1 point is taken off" in text
     assert "3.5 of 4, to be marked again" in text
     assert "not marked yet" not in text.lower()
 
@@ -102,10 +102,22 @@ def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(mak
         assert kept in page.get_text(), kept
 
 
-@pytest.mark.parametrize("kind", ["SystemExit", "SubmissionEnded"])
-def test_a_cell_that_ended_python_is_told_so(make, kind):
-    text = make(outputs=[new_output("error", ename=kind, evalue="3", traceback=["use %tb"])]).get_text()
-    assert ENDED_PYTHON in text
+def test_what_makes_pages_accepts_all_that_nbconvert_configures(caplog):
+    pages._exporter.__wrapped__()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("SystemExit", "3", ENDED_PYTHON),
+        ("SubmissionEnded", "The submitted code ended Python.", "The submitted code ended Python."),
+        ("SubmissionEnded", "The submitted code took longer than 3 s.", "code took longer than 3 s."),
+    ],
+)
+def test_what_ended_a_cell_is_told_without_a_traceback(make, kind, value, shown):
+    text = make(outputs=[new_output("error", ename=kind, evalue=value, traceback=["use %tb"])]).get_text()
+    assert shown in text
     assert "%tb" not in text
 
 

@@ -241,7 +241,7 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
 
 
 def in_a_thread(coroutine):
-    """Run it as asyncio.run does, also where the browser of other tests keeps an event loop in this thread."""
+    """Run it, also where the browser of other tests keeps an event loop in this thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
 
