@@ -50,7 +50,7 @@ pre { font: 14px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wr
   margin: 0.3rem 0; }
 .input pre { background: var(--soft); padding: 0.5rem; }
 .output_area, .rendered_html { overflow-x: auto; max-width: 100%; }
-.output_stream pre { white-space: pre; overflow-x: auto; }
+.table_text pre { white-space: pre; overflow-x: auto; }
 .anchor-link { display: none; }
 summary { cursor: pointer; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from concurrent.futures import Future
 from dataclasses import replace
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -119,6 +122,14 @@ def test_what_ended_a_cell_is_told_without_a_traceback(make, kind, value, shown)
     text = make(outputs=[new_output("error", ename=kind, evalue=value, traceback=["use %tb"])]).get_text()
     assert shown in text
     assert "%tb" not in text
+
+
+def test_printed_sentences_are_wrapped_and_printed_tables_are_not(make):
+    outputs = [new_output("stream", text="one  two\n<b>3</b>  4\n")]
+    page = make(outputs=outputs, tested=[new_output("stream", text="Not yet.")])
+    table, sentence = page.find_all(class_="output_stream")
+    assert ("table_text" in table["class"], table.pre.text) == (True, "one  two\n<b>3</b>  4\n")
+    assert ("table_text" in sentence["class"], sentence.pre.text) == (False, "Not yet.")
 
 
 def test_a_text_without_end_is_cut_before_it_is_rendered(make):
@@ -268,3 +279,46 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
         feedback_pages._write(tmp_path, {"index.html": "new"})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
     assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
+
+
+# --- workers that die -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """Makes pages of students, where those called `dies` end the worker: once, or each time."""
+
+    def make(*students, workers=2):
+        def pages_or_death(student):
+            once = tmp_path / f"{student}-was-here"
+            if student.startswith("dies") and not (student.endswith("once") and once.exists()):
+                once.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {"index.html": student}
+
+        # Workers import nothing of this package: that takes seconds.
+        monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
+        monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
+        it = object.__new__(FeedbackPages)
+        it.folder, it.classroom = tmp_path, SimpleNamespace(assignment=TINY)
+        it.written, it.failed = [], {}
+        tried = list(it.write([SimpleNamespace(student=one) for one in students], workers))
+        assert sorted(tried) == sorted(students)
+        return it
+
+    return make
+
+
+def test_a_worker_that_is_killed_costs_nobody_a_page(made):
+    it = made("ada", "dies-once", "bob", "cem")
+    assert (sorted(it.written), it.failed) == (["ada", "bob", "cem", "dies-once"], {})
+
+
+def test_a_page_that_ends_every_worker_is_said_and_the_others_are_written(made):
+    it = made("ada", "dies", "bob", workers=1)
+    assert sorted(it.written) == ["ada", "bob"]
+    assert it.failed == {
+        "dies": "The page cannot be written: WorkerEndedError: the process that made it was ended, and again "
+        "when nothing else was made beside it. It may need more memory than there is: close other programs, and "
+        "start again."
+    }
