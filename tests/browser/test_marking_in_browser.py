@@ -60,6 +60,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
         page.keyboard.press("c")
         page.keyboard.type("Say why.")
         page.keyboard.press("Escape")
+        expect(status).to_have_text("Comment saved.")
         page.keyboard.type("2,5")
         page.keyboard.press("Enter")
         expect(status).to_contain_text("saved.")

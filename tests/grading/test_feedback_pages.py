@@ -319,6 +319,6 @@ def test_a_page_that_ends_every_worker_is_said_and_the_others_are_written(made):
     assert sorted(it.written) == ["ada", "bob"]
     assert it.failed == {
         "dies": "The page cannot be written: WorkerEndedError: the process that made it was ended, and again "
-        "when nothing else was made beside it. It may need more memory than there is: close other programs, and "
-        "start again."
+        "when nothing else was made beside it. It may need more memory than there is: close other "
+        "programs, and start again."
     }

@@ -223,7 +223,7 @@ async function saveNow(only, confirmed) {
   showEssays();
   showTitle();
   showList();
-  say("Saved.", "good");
+  say("points" in changed ? "Saved." : "Comment saved.", "good");
   return true;
 }
 
