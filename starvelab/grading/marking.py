@@ -160,12 +160,12 @@ class Marking:
     def answers(self, essay: Essay) -> list[Answer]:
         """Everybody's answers: those that wait first.
 
-        Otherwise the order is by chance, another one for each essay and always the same: no student is always
+        Otherwise the order is random, another one for each essay and always the same: no student is always
         read last, and no number says who it is.
         """
         with closing(self._gradebook()) as book:
-            found = _answers_in(book, self.assignment, essay)
-        return sorted(found, key=lambda answer: (not answer.waits, answer.is_blank))
+            answers = list(_answers_in(book, self.assignment, essay))
+        return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
         """An answer as harmless HTML, and the version of what is seen: answer, mark and comment.
@@ -212,7 +212,6 @@ class Marking:
         NothingToMarkError
         CannotWriteError
         """
-        given = None if points is None else points_from(points, essay.points)
         if comment is not None and len(comment) > MAX_COMMENT:
             raise InputError(
                 f"A comment has at most {MAX_COMMENT} characters, and this one has {len(comment)}. "
@@ -222,23 +221,24 @@ class Marking:
 
         def write() -> str:
             with closing(self._gradebook()) as book, one_transaction(book):
-                grade, remark = _entry(book, self.assignment, essay, student)
-                if version != _version(cells, grade, remark):
+                grade, comment_entry = _entry(book, self.assignment, essay, student)
+                if version != _version(cells, grade, comment_entry):
                     raise ChangedError(
                         "This answer or its mark has changed since it was shown: somebody else has marked "
                         "it, or it was graded again. It is shown as it is now, and what you typed is still "
                         "here. Enter writes it."
                     )
                 if points is not None:
-                    grade.manual_score = given
-                    grade.needs_manual_grade = given is None and grade.auto_score is None
+                    # The maximum may have changed since this page was opened.
+                    grade.manual_score = points_from(points, grade.cell.max_score)
+                    grade.needs_manual_grade = grade.manual_score is None and grade.auto_score is None
                 if comment is not None:
-                    remark.manual_comment = comment.strip() or None
+                    comment_entry.manual_comment = comment.strip() or None
                 book.db.flush()
                 book.db.expire_all()  # scores are sums, which the database makes
                 # What being late costs may depend on what was earned.
                 apply_late_penalty(grade.notebook.assignment, student, self._config)
-                return _version(cells, grade, remark)
+                return _version(cells, grade, comment_entry)
 
         return patiently(write, timeout)
 
@@ -255,11 +255,11 @@ class Marking:
         met = {pair for students in same.values() for pair in combinations(students, 2)}
         known = (truth.released, truth.source)
         met |= {(one.one, one.other) for one in pairs(texts, known, CODE if essay.in_code else PROSE)}
-        found = defaultdict(list)
+        similar = defaultdict(list)
         for one, other in sorted(met):
-            found[one].append(other)
-            found[other].append(one)
-        return dict(found)
+            similar[one].append(other)
+            similar[other].append(one)
+        return dict(similar)
 
     def _text(self, essay: Essay, student: str) -> str:
         try:
@@ -396,7 +396,7 @@ def _answers_in(book: Gradebook, assignment: str, essay: Essay) -> Iterator[Answ
         )
     )
     rows = {row[0]: row[1:] for row in book.db.execute(asked)}
-    shuffled = sorted(rows, key=lambda student: _by_chance(assignment, essay, student))
+    shuffled = sorted(rows, key=lambda student: _random_key(assignment, essay, student))
     for number, student in enumerate(shuffled, start=1):
         points, by_test, waits, comment = rows[student]
         yield Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
@@ -408,9 +408,9 @@ def _cells_called(book: Gradebook, assignment: str, essay: Essay) -> list[str]:
     return [cell.id for cell in cells if cell.name == essay.cell]
 
 
-def _by_chance(assignment: str, essay: Essay, student: str) -> bytes:
-    told = json.dumps([assignment, essay.notebook, essay.cell, student])
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+def _random_key(assignment: str, essay: Essay, student: str) -> bytes:
+    key = json.dumps([assignment, essay.notebook, essay.cell, student])
+    return hashlib.sha256(key.encode()).digest()
 
 
 def _entry(book: Gradebook, assignment: str, essay: Essay, student: str) -> tuple[Grade, Comment]:

@@ -70,14 +70,14 @@ class MarkingServer:
 
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
-        told = {"marking": marking, "token": self.token, "show_names": show_names}
+        settings = {"marking": marking, "token": self.token, "show_names": show_names}
         routes: list[Any] = [
             (r"/(|mark\.js|mark\.css)", _Part),
-            (r"/api/essays", _Essays, told),
-            (r"/api/answers", _Answers, told),
-            (r"/api/answer", _OneAnswer, told),
-            (r"/api/alike", _Alike, told),
-            (r"/api/mark", _Mark, told),
+            (r"/api/essays", _Essays, settings),
+            (r"/api/answers", _Answers, settings),
+            (r"/api/answer", _OneAnswer, settings),
+            (r"/api/alike", _Alike, settings),
+            (r"/api/mark", _Mark, settings),
         ]
         try:
             listener = socket.create_server((LOOPBACK, port))
@@ -108,9 +108,9 @@ class _Handler(RequestHandler):
         for name, value in HEADERS.items():
             self.set_header(name, value)
 
-    def write_error(self, status_code: int, **told: Any) -> None:
+    def write_error(self, status_code: int, **details: Any) -> None:
         """An error as the page shows it."""
-        error = told.get("exc_info", (None, None, None))[1]
+        error = details.get("exc_info", (None, None, None))[1]
         message = HTTPStatus(status_code).phrase
         if status := _status_of(error):
             self.set_status(status)

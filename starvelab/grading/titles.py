@@ -33,10 +33,10 @@ def titles_of(content: bytes, truth: Iterable[TrueCell]) -> dict[str, str]:
     found: dict[str, str] = {}
     heading = ""
     for cell in nbformat.reads(content.decode(), as_version=4).cells:
-        told = cell.metadata.get("nbgrader", {})
-        name = told.get("grade_id")
+        metadata = cell.metadata.get("nbgrader", {})
+        name = metadata.get("grade_id")
         # The headings of an answer are no titles.
-        if cell.cell_type == "markdown" and not told.get("solution"):
+        if cell.cell_type == "markdown" and not metadata.get("solution"):
             headings = HEADING.findall(REGION.sub("", cell.source))
             heading = POINTS.sub("", headings[-1]) if headings else heading
         if name in graded:

@@ -47,7 +47,9 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
     marking = essays.marking()
     order = [one.student for one in marking.answers(marking.essays[0])]
     with served(marking) as address:
-        page = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 800})
+        page = browser.new_page()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.emulate_media(color_scheme="dark")
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(address)

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,9 +48,17 @@ def essays(untouched, tmp_path):
     return untouched.copy(tmp_path / "class")
 
 
+@pytest.fixture(scope="module")
+def marking_of_untouched(untouched):
+    return untouched.marking()
+
+
 @pytest.fixture
-def marking(essays):
-    return essays.marking()
+def marking(marking_of_untouched, essays):
+    """The marking of the test's own class; the assignment is read once."""
+    made = copy(marking_of_untouched)
+    made._gradebook, made._notebooks = essays.open, essays.notebooks
+    return made
 
 
 def version(marking, student="bob", essay=0):
@@ -170,6 +179,13 @@ def test_where_the_points_are_refused_the_comment_is_not_written_either(essays, 
     with pytest.raises(InputError, match="Points are"):
         marking.save(marking.essays[0], "bob", version(marking), points="9", comment="x")
     assert essays.grade("bob") == (None, None, True, None)
+
+
+def test_the_most_is_what_the_gradebook_says_now(essays, marking):
+    with closing(essays.open()) as book:
+        book.update_or_create_grade_cell("why", "one", LAB, max_score=3, cell_type="markdown")
+    with pytest.raises(InputError, match="from 0 to 3"):
+        marking.save(marking.essays[0], "bob", version(marking), points="4")
 
 
 def test_a_comment_has_an_end(marking):
@@ -326,7 +342,7 @@ def test_requests_that_no_page_sends_are_refused_in_words(essays, marking, monke
         ("api/mark", "PUT", "[]"),
         ("api/mark", "PUT", fine | {"points": 4}),
         ("api/mark", "PUT", fine | {"student": None}),
-        ("api/mark", "PUT", fine | {"points": "9"}),
+        ("api/mark", "PUT", fine | {"points": "9", "version": version(marking)}),
         ("api/mark", "PUT", fine | {"essay": 3}),
         ("api/answers?essay=-1", "GET", None),
         ("api/answer?essay=0&student=..%2F..", "GET", None),

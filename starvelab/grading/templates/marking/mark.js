@@ -98,12 +98,12 @@ async function openEssay(number) {
   showEssays();
   alike = {};
   const opened = essay;
-  get(`api/alike?essay=${essay}`).then((found) => {
+  get(`api/alike?essay=${essay}`).then((reply) => {
     if (opened === essay) {
-      alike = found.alike;
-      showAlike();
+      alike = reply.alike;
+      return showAlike();
     }
-  }, () => {}); // the list of those who wrote the same is a help, and no condition
+  }).catch(() => {}); // those who wrote the same are a help, and no condition
   if (answers.length) await openAnswer(0);
   else {
     part("answer-title").textContent = "Nobody has an answer to this essay";
@@ -114,12 +114,12 @@ async function openEssay(number) {
 
 async function openAnswer(number, message = "") {
   const one = answers[number], mine = ++shown;
-  const found = await get(`api/answer?essay=${essay}&student=${encodeURIComponent(one.student)}`);
+  const reply = await get(`api/answer?essay=${essay}&student=${encodeURIComponent(one.student)}`);
   if (mine !== shown) return;
   at = number; // not before: what is typed meanwhile belongs to the answer that is still shown
   part("mark").hidden = false;
-  version = found.version;
-  part("answer").innerHTML = html = found.html;
+  version = reply.version;
+  part("answer").innerHTML = html = reply.html;
   saved = { points: text(one.points), comment: one.comment };
   points.value = saved.points;
   comment.value = saved.comment;
@@ -128,7 +128,7 @@ async function openAnswer(number, message = "") {
   showOthers([]);
   showTitle();
   showList();
-  showAlike();
+  showAlike().catch(() => {});
   window.scrollTo(0, 0);
   points.focus();
   points.select();
@@ -138,16 +138,18 @@ const showOthers = (articles) => part("answers").replaceChildren(part("answer"),
 
 // Those who wrote the same stand beside, so that they get the same points.
 async function showAlike() {
-  const mine = shown, others = alike[answers[at]?.student] || [];
+  // Somebody may have been graded since the list was read.
+  const others = (alike[answers[at]?.student] || []).filter((each) => answers.some((one) => one.student === each));
+  const mine = shown;
   const articles = await Promise.all(
     others.map(async (student) => {
-      const found = await get(`api/answer?essay=${essay}&student=${encodeURIComponent(student)}`);
+      const reply = await get(`api/answer?essay=${essay}&student=${encodeURIComponent(student)}`);
       const article = document.createElement("article"), title = document.createElement("h3");
       const body = document.createElement("div");
       title.dataset.student = student;
-      title.dataset.how = found.html === html ? "The same" : "Nearly the same";
+      title.dataset.how = reply.html === html ? "The same" : "Nearly the same";
       body.className = "text";
-      body.innerHTML = found.html;
+      body.innerHTML = reply.html;
       article.append(title, body);
       return article;
     }),
@@ -161,11 +163,11 @@ async function showAlike() {
 
 // What was typed and is not in the gradebook. Enter also confirms points that wait to be given again.
 function changes(confirmed = false) {
-  const found = {};
+  const changed = {};
   const again = confirmed && answers[at].waits && points.value.trim();
-  if (points.value.trim() !== saved.points || again) found.points = points.value;
-  if (comment.value !== saved.comment) found.comment = comment.value;
-  return found;
+  if (points.value.trim() !== saved.points || again) changed.points = points.value;
+  if (comment.value !== saved.comment) changed.comment = comment.value;
+  return changed;
 }
 
 const isChanged = () => Object.keys(changes()).length > 0;
@@ -191,10 +193,10 @@ async function saveNow(only, confirmed) {
   const one = answers[at];
   const typed = { points: points.value.trim(), comment: comment.value };
   const body = JSON.stringify({ essay, student: one.student, version, ...changed });
-  let response, found;
+  let response, reply;
   try {
     response = await asked("api/mark", { method: "PUT", body });
-    found = await response.json();
+    reply = await response.json();
   } catch {
     failed = true;
     retry = setTimeout(save, RETRY);
@@ -207,11 +209,11 @@ async function saveNow(only, confirmed) {
   if (response.status === 503) retry = setTimeout(save, RETRY);
   if (response.status === 409) await showChanged(one);
   if (!response.ok) {
-    say(`Not saved: ${found.message}`, "bad");
+    say(`Not saved: ${reply.message}`, "bad");
     return false;
   }
-  version = found.version;
-  Object.assign(one, found.answer);
+  version = reply.version;
+  Object.assign(one, reply.answer);
   if ("points" in changed) {
     saved.points = text(one.points);
     if (points.value.trim() === typed.points) points.value = saved.points;
@@ -230,9 +232,9 @@ async function saveNow(only, confirmed) {
 // Somebody else has marked the answer: it is shown as it is now, and what was typed here stays.
 async function showChanged(one) {
   const path = `api/answer?essay=${essay}&student=${encodeURIComponent(one.student)}`;
-  const [found, all] = await Promise.all([get(path), get(`api/answers?essay=${essay}`)]);
-  version = found.version;
-  part("answer").innerHTML = html = found.html;
+  const [reply, all] = await Promise.all([get(path), get(`api/answers?essay=${essay}`)]);
+  version = reply.version;
+  part("answer").innerHTML = html = reply.html;
   Object.assign(one, all.answers.find((other) => other.student === one.student));
   saved = { points: text(one.points), comment: one.comment };
   showTitle();
@@ -329,10 +331,10 @@ window.addEventListener("pagehide", () => {
 });
 
 attempt(async () => {
-  const found = await get("api/essays");
-  essays = found.essays;
-  names.checked = found.show_names;
-  part("assignment").textContent = document.title = `Marking ${found.assignment}`;
+  const reply = await get("api/essays");
+  essays = reply.essays;
+  names.checked = reply.show_names;
+  part("assignment").textContent = document.title = `Marking ${reply.assignment}`;
   const before = sessionStorage.getItem("essay");
   const same = essays.findIndex((one) => `${one.notebook}/${one.cell}` === before);
   const waiting = essays.findIndex((one) => one.marked < one.answers);
