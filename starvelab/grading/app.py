@@ -22,6 +22,7 @@ from .findings import for_a_person
 from .handin import HandIn, shown
 from .inputs import REASONS
 from .isolated import IsolatedExecute
+from .mark_command import MarkApp
 from .mending import MendStructure
 from .release_command import ReleaseApp
 from .releasing import why_not_as_it_is
@@ -240,13 +241,16 @@ class StarvelabApp(Command):
     """What `starvelab` alone runs."""
 
     name = "starvelab"
-    description = "For instructors: release an assignment; collect, grade and comment on what was submitted."
+    description = (
+        "For instructors: release an assignment; collect, grade and mark submissions; write feedback."
+    )
     aliases = {"log-level": "Application.log_level"}  # noqa: RUF012
     flags: ClassVar[dict[str, Any]] = {}
     subcommands = {  # noqa: RUF012
         "release": (ReleaseApp, ReleaseApp.description),
         "collect": (CollectApp, CollectApp.description),
         "grade": (GradeApp, GradeApp.description),
+        "mark": (MarkApp, MarkApp.description),
         "feedback": (FeedbackApp, FeedbackApp.description),
     }
 

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 from nbgrader.api import Gradebook
@@ -25,6 +26,7 @@ from .one_student import READ_TIMEOUT, CannotWriteError, one_student
 from .records import Record, Records
 from .task import Graded
 
+T = TypeVar("T")
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
 PATIENCE = 60.0  # seconds that a gradebook may be locked or away
@@ -274,7 +276,7 @@ def _no_name(student: str) -> str:
     return ""
 
 
-def patiently(write: Callable[[], None], patience: float = PATIENCE) -> None:
+def patiently(write: Callable[[], T], patience: float = PATIENCE) -> T:
     """Write into a gradebook that may be locked, or away for a moment.
 
     Raises

@@ -10,14 +10,15 @@ from typing import Any
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import markdown2html, strip_ansi
-from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor, Preprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool
 from traitlets.config import Config
 
-from .isolated import ENDED_PYTHON
+from .isolated import ENDED_EARLY, ENDED_PYTHON
 
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
@@ -30,7 +31,6 @@ summary { display: list-item; cursor: pointer; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
 """
 MAX_OUTPUTS = 100  # of a cell
-ENDED = {"SystemExit", "SubmissionEnded"}
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.
 PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")
@@ -60,9 +60,10 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
         return cell, resources
 
 
-class ReadableOutputs(NbGraderPreprocessor):
+class ReadableOutputs(Preprocessor):
     """Bounds what is shown of a cell, takes paths of this machine out, and says what ended Python."""
 
+    enabled = Bool(True, help="Whether to use it.").tag(config=True)
     most = 20_000  # characters of a text: rendering takes a time that grows with the square of the length
 
     def preprocess_cell(
@@ -81,7 +82,10 @@ class ReadableOutputs(NbGraderPreprocessor):
         if output.output_type == "stream":
             output.text = self._cut(without_paths(output.text))
         elif output.output_type == "error":
-            if output.ename in ENDED:
+            if output.ename == ENDED_EARLY:
+                why = self._cut(without_paths(output.evalue))
+                return new_output("stream", name="stdout", text=f"{why}\n")
+            if output.ename == "SystemExit":
                 return new_output("stream", name="stdout", text=f"{ENDED_PYTHON}\n")
             output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
             output.evalue = self._cut(without_paths(output.evalue))

@@ -32,6 +32,10 @@ class NothingGradedError(StarvelabError, LookupError):
     """There is nothing to write feedback on."""
 
 
+class WorkerEndedError(StarvelabError, RuntimeError):
+    """The process that made a page was ended from outside, or for want of memory."""
+
+
 class FeedbackPages:
     """The feedback pages of an assignment.
 
@@ -98,6 +102,11 @@ class FeedbackPages:
         """Make the pages and write them; say whose was tried."""
         for job, future in _made(jobs, max(1, min(workers, len(jobs)))):
             with one_student(job.student, self.failed, "The page cannot be written"):
+                if isinstance(future.exception(), BrokenProcessPool):
+                    raise WorkerEndedError(
+                        "the process that made it was ended, and again when nothing else was made beside it. "
+                        "It may need more memory than there is: close other programs, and start again."
+                    )
                 _write(self._place(job.student), future.result())
                 self.written.append(job.student)
             yield job.student

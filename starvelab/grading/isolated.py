@@ -41,6 +41,7 @@ MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, 
 MOST_OUTPUTS = 1000
 MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
+ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of code that was over
 GRACE = 3.0  # seconds that a runner may take longer than the cell it runs
 
 
@@ -357,6 +358,8 @@ class _Run:
         reply = self._run_locked(name)
         if reply.get("mistakes"):
             self.mistakes[name] = reply["mistakes"]
+        if self.ended:
+            reply = self._with_reason(reply)
         # What the student's functions printed stands there too; how a failed check is known has to stay.
         if self._is_too_much([one for one in reply["outputs"] if one["output_type"] != "error"]):
             errors = [one for one in reply["outputs"] if one["output_type"] == "error"]
@@ -411,6 +414,10 @@ class _Run:
                 begun = clock()
                 try:
                     reply = self.student.ask({**message, "seconds": seconds}, seconds + GRACE)
+                    if "ended" in reply:
+                        self.ended = "ended Python"
+                        if message["do"] != "run":
+                            return self._reply_of_ended()
                     if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
                         self.unreadable[str(message.get("name"))] = str(why)
                     return reply
@@ -418,8 +425,21 @@ class _Run:
                     self._end(f"had to be ended ({error})")
                 finally:
                     self.out_of_time |= clock() - begun >= seconds and clock.starved
-        what = {"type": "SubmissionEnded", "message": f"The submitted code {self.ended}."}
+        return self._reply_of_ended()
+
+    def _reply_of_ended(self) -> dict[str, Any]:
+        what = {"type": ENDED_EARLY, "message": self._why_ended()}
         return {"kind": "missing", "error": what, "outputs": [_said(what["message"])]}
+
+    def _why_ended(self) -> str:
+        return f"The submitted code {self.ended}."
+
+    def _with_reason(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """What a check says that may have failed only since the student's code was over."""
+        why = self._why_ended()
+        error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": why, "traceback": [why]}
+        outputs = [error if one["output_type"] == "error" else one for one in reply["outputs"]]
+        return {**reply, "outputs": outputs if reply["failed"] else [_said(why), *outputs]}
 
     def _end(self, why: str) -> None:
         self.ended = why

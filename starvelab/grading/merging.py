@@ -62,10 +62,10 @@ def merge(book: Gradebook, record: Record, config: Config) -> None:
                 comment.auto_comment = comments.get(comment.name)
         book.db.flush()
         book.db.expire_all()  # scores are sums, which the database makes
-        _penalise(submission, record.student, config)
+        apply_late_penalty(submission, record.student, config)
 
 
-def _penalise(submission: SubmittedAssignment, student: str, config: Config) -> None:
+def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Config) -> None:
     """What being late costs, by the instructor's own plugin."""
     rule = AssignLatePenalties(config=config)
     rule.init_plugin()

@@ -6,7 +6,8 @@ A page is made of plain data, in whatever process has time for it; where it is w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -16,6 +17,7 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
@@ -48,7 +50,7 @@ pre { font: 14px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wr
   margin: 0.3rem 0; }
 .input pre { background: var(--soft); padding: 0.5rem; }
 .output_area, .rendered_html { overflow-x: auto; max-width: 100%; }
-.output_stream pre { white-space: pre; overflow-x: auto; }
+.table_text pre { white-space: pre; overflow-x: auto; }
 .anchor-link { display: none; }
 summary { cursor: pointer; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
@@ -152,12 +154,12 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             assignment=job.assignment,
             student=job.called,
             fingerprint=job.fingerprint,
-            style=_style(),
+            style=page_style(),
             mathjax=_exporter().mathjax_url,
             total=f"{points:g} of {most:g} points",
             waiting=", ".join(waiting),
             waiting_one=len(waiting) == 1,
-            penalty=f"{penalty:g} points" if penalty else "",
+            penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
             parts=list(parts),
         )
     )
@@ -177,14 +179,26 @@ def _part(one: GradedNotebook, marks: Marks) -> _Part:
         if cell.name in given and cell.name in one.titles
     }
     nb = nbformat.read(one.path, as_version=4)
+    comments = marks.comments.get(one.name, {})
+    cells = _in_time(nb, lambda: _cells(nb, one, exercises, comments))
+    return _Part(one.name, one.title, list(exercises.values()), cells)
+
+
+def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
+    """What `show` makes of a notebook, or its text where that takes too long."""
     try:
         with time_limit(NOTEBOOK_TIMEOUT):
-            cells = _cells(nb, one, exercises, marks.comments.get(one.name, {}))
+            return show()
     except TimeoutError:
         told = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
         text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.most]
-        cells = f"<p>{told}</p><pre>{escape(text)}</pre>"
-    return _Part(one.name, one.title, list(exercises.values()), cells)
+        return f"<p>{told}</p><pre>{escape(text)}</pre>"
+
+
+def cells_as_html(cells: Sequence[NotebookNode]) -> str:
+    """Cells as HTML in which nothing is alive, whoever wrote them."""
+    nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
+    return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
 
 
 def _points(mark: Mark, most: float) -> str:
@@ -229,8 +243,8 @@ def _environment() -> Environment:
 
 
 @cache
-def _style() -> str:
-    """Ours, and the colors of code in light and in dark."""
+def page_style() -> str:
+    """The styles of a page: ours, and the colors of code in light and in dark."""
     light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
     return (
         f"{STYLE}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"

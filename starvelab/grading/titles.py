@@ -11,6 +11,8 @@ import nbformat
 from .structure import TrueCell
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+# What nbgrader takes out of a cell stands between such lines, which look like headings.
+REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 
 
@@ -31,9 +33,12 @@ def titles_of(content: bytes, truth: Iterable[TrueCell]) -> dict[str, str]:
     found: dict[str, str] = {}
     heading = ""
     for cell in nbformat.reads(content.decode(), as_version=4).cells:
-        if cell.cell_type == "markdown" and (headings := HEADING.findall(cell.source)):
-            heading = POINTS.sub("", headings[-1])
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        metadata = cell.metadata.get("nbgrader", {})
+        name = metadata.get("grade_id")
+        # The headings of an answer are no titles.
+        if cell.cell_type == "markdown" and not metadata.get("solution"):
+            headings = HEADING.findall(REGION.sub("", cell.source))
+            heading = POINTS.sub("", headings[-1]) if headings else heading
         if name in graded:
             found[name] = heading
     often = Counter(found.values())

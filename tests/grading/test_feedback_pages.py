@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from concurrent.futures import Future
 from dataclasses import replace
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -77,7 +80,7 @@ def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make
     marked = {"double-test": Mark(2.0, False), "why": Mark(3.5, True)}
     text = make(marks=Marks({"one": marked}, {}, {"one": 1.0})).body.get_text(" ", strip=True)
     assert "Total: 4.5 of 6 points" in text
-    assert "Submitted late: 1 points are taken off" in text
+    assert "Submitted late: 1 point is taken off" in text
     assert "3.5 of 4, to be marked again" in text
     assert "not marked yet" not in text.lower()
 
@@ -102,11 +105,31 @@ def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(mak
         assert kept in page.get_text(), kept
 
 
-@pytest.mark.parametrize("kind", ["SystemExit", "SubmissionEnded"])
-def test_a_cell_that_ended_python_is_told_so(make, kind):
-    text = make(outputs=[new_output("error", ename=kind, evalue="3", traceback=["use %tb"])]).get_text()
-    assert ENDED_PYTHON in text
+def test_what_makes_pages_accepts_all_that_nbconvert_configures(caplog):
+    pages._exporter.__wrapped__()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("SystemExit", "3", ENDED_PYTHON),
+        ("SubmissionEnded", "The submitted code ended Python.", "The submitted code ended Python."),
+        ("SubmissionEnded", "The submitted code took longer than 3 s.", "code took longer than 3 s."),
+    ],
+)
+def test_what_ended_a_cell_is_told_without_a_traceback(make, kind, value, shown):
+    text = make(outputs=[new_output("error", ename=kind, evalue=value, traceback=["use %tb"])]).get_text()
+    assert shown in text
     assert "%tb" not in text
+
+
+def test_printed_sentences_are_wrapped_and_printed_tables_are_not(make):
+    outputs = [new_output("stream", text="one  two\n<b>3</b>  4\n")]
+    page = make(outputs=outputs, tested=[new_output("stream", text="Not yet.")])
+    table, sentence = page.find_all(class_="output_stream")
+    assert ("table_text" in table["class"], table.pre.text) == (True, "one  two\n<b>3</b>  4\n")
+    assert ("table_text" in sentence["class"], sentence.pre.text) == (False, "Not yet.")
 
 
 def test_a_text_without_end_is_cut_before_it_is_rendered(make):
@@ -137,10 +160,13 @@ def test_titles_are_the_headings_without_their_points():
         named(new_code_cell(), "double-test"),
         new_markdown_cell("## Both (4 points, read by a person)"),
         named(new_code_cell(), "a-test"),
-        named(new_markdown_cell(), "b_2"),
+        named(new_markdown_cell("# Mine\n\n### BEGIN MARK SCHEME\n- 2 points\n### END MARK SCHEME"), "b_2"),
+        new_markdown_cell("## Task\n\n### BEGIN MARK SCHEME\n- 1 point\n### END MARK SCHEME"),
+        named(new_code_cell(), "c-test"),
     ]
+    cells[-3].metadata["nbgrader"]["solution"] = True
     content = nbformat.writes(new_notebook(cells=cells)).encode()
-    names = ["lonely-test", "double-test", "a-test", "b_2", "gone-test"]
+    names = ["lonely-test", "double-test", "a-test", "b_2", "c-test", "gone-test"]
     assert title_of(content, "one") == "1. One"
     assert title_of(nbformat.writes(new_notebook()).encode(), "one") == "one"
     assert titles_of(content, [replace(TRUTH[1], name=name) for name in names]) == {
@@ -148,6 +174,7 @@ def test_titles_are_the_headings_without_their_points():
         "double-test": "Exercise 1.1: twice",
         "a-test": "Both: a",
         "b_2": "Both: b 2",
+        "c-test": "Task",
         "gone-test": "gone",
     }
 
@@ -252,3 +279,46 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
         feedback_pages._write(tmp_path, {"index.html": "new"})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
     assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
+
+
+# --- workers that die -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """Makes pages of students, where those called `dies` end the worker: once, or each time."""
+
+    def make(*students, workers=2):
+        def pages_or_death(student):
+            once = tmp_path / f"{student}-was-here"
+            if student.startswith("dies") and not (student.endswith("once") and once.exists()):
+                once.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {"index.html": student}
+
+        # Workers import nothing of this package: that takes seconds.
+        monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
+        monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
+        it = object.__new__(FeedbackPages)
+        it.folder, it.classroom = tmp_path, SimpleNamespace(assignment=TINY)
+        it.written, it.failed = [], {}
+        tried = list(it.write([SimpleNamespace(student=one) for one in students], workers))
+        assert sorted(tried) == sorted(students)
+        return it
+
+    return make
+
+
+def test_a_worker_that_is_killed_costs_nobody_a_page(made):
+    it = made("ada", "dies-once", "bob", "cem")
+    assert (sorted(it.written), it.failed) == (["ada", "bob", "cem", "dies-once"], {})
+
+
+def test_a_page_that_ends_every_worker_is_said_and_the_others_are_written(made):
+    it = made("ada", "dies", "bob", workers=1)
+    assert sorted(it.written) == ["ada", "bob"]
+    assert it.failed == {
+        "dies": "The page cannot be written: WorkerEndedError: the process that made it was ended, and again "
+        "when nothing else was made beside it. It may need more memory than there is: close other "
+        "programs, and start again."
+    }

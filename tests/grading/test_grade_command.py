@@ -37,6 +37,7 @@ from starvelab.grading.command import errors_in_a_paragraph
 from starvelab.grading.definition import Definition, NotReleasedError
 from starvelab.grading.handin import HandIn
 from starvelab.grading.isolated import IsolatedExecute
+from starvelab.grading.mark_command import MarkApp
 from starvelab.grading.merging import merge
 from starvelab.grading.private import restrict_new_files, warning_if_open
 from starvelab.grading.release_command import ReleaseApp
@@ -456,7 +457,7 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    for command in (GradeApp, CollectApp, FeedbackApp, ReleaseApp):
+    for command in (GradeApp, CollectApp, FeedbackApp, MarkApp, ReleaseApp):
         app = command()
         app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
         with pytest.raises(SystemExit) as end:
@@ -764,7 +765,7 @@ def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkey
     room = done.classroom()
     changed = room.records.find("bob")
     changed.grades["one"]["double-test"] = (2.0, False)
-    monkeypatch.setattr("starvelab.grading.merging._penalise", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab.grading.merging.apply_late_penalty", lambda *_: 1 / 0)
     with done.gradebook() as book, pytest.raises(ZeroDivisionError):
         merge(book, changed, done.config)
     assert done.scores()["bob"]["double-test"] == 0

@@ -267,6 +267,20 @@ def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path
     assert nb.metadata.starvelab_graded["mode"] == "sandboxed, checks inside"
 
 
+@pytest.mark.parametrize("where", ["in the cell", "in the function"])
+def test_checks_that_fail_since_python_was_ended_say_so(tmp_path, where):
+    ending = "import os\nos._exit(3)"
+    in_function = "def double(x):\n    import os; os._exit(3)\nanswer = 42"
+    source = f"{RIGHT}\n{ending}" if where == "in the cell" else in_function
+    nb = execute(notebook(source), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert printed(nb, "answer") == (f"{isolated.ENDED_PYTHON}\n" if where == "in the cell" else "")
+    for test in MOST:
+        said = printed(nb, test)
+        assert "The submitted code ended Python." in said, test
+        assert "TypeError" not in said, test
+
+
 def test_memory_is_limited_for_all_processes_together(tmp_path):
     answer = RIGHT + "\nimport os, time\nfor _ in range(6):\n"
     answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"

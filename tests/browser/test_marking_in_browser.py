@@ -1,0 +1,114 @@
+"""An instructor marks a class of five in the browser, by keyboard alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import expect
+
+from starvelab.grading.marking_server import MarkingServer
+from tests.grading.essays import GIVEN_OUT, EssayClass
+
+HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
+ANSWERS = {"ada": "Because.", "bob": HOSTILE, "cem": GIVEN_OUT, "dan": "Because.", "eve": "Since it is."}
+
+
+@contextmanager
+def served(marking) -> Iterator[str]:
+    """The address of a marking, while the browser's own event loop has the main thread."""
+    ready, addresses = threading.Event(), []
+
+    async def serve() -> None:
+        server = MarkingServer(marking)
+        done = asyncio.Event()
+        addresses.extend([server.address, asyncio.get_running_loop(), done])
+        ready.set()
+        await done.wait()
+        await server.stop()
+
+    thread = threading.Thread(target=asyncio.run, args=[serve()])
+    thread.start()
+    try:
+        assert ready.wait(30)
+        address, loop, done = addresses
+        yield address
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+
+
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
+    essays = EssayClass(tmp_path, ANSWERS)
+    marking = essays.marking()
+    order = [one.student for one in marking.answers(marking.essays[0])]
+    with served(marking) as address:
+        page = browser.new_page()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.emulate_media(color_scheme="dark")
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address)
+        title, status = page.locator("#answer-title"), page.locator("#status")
+        expect(page.locator("#progress-text")).to_have_text("0 of 4 marked")
+        expect(page.locator("#points")).to_be_focused()
+        assert address.split("#")[1] not in page.url
+
+        # A mark and a comment, and on; points that there are not; the answer before, and back.
+        page.keyboard.press("c")
+        page.keyboard.type("Say why.")
+        page.keyboard.press("Escape")
+        expect(status).to_have_text("Comment saved.")
+        page.keyboard.type("2,5")
+        page.keyboard.press("Enter")
+        expect(status).to_contain_text("saved.")
+        expect(page.locator("#progress-text")).to_have_text("1 of 4 marked")
+        assert essays.grade(order[0]) == (None, 2.5, False, "Say why.")
+        second = title.text_content()
+        page.keyboard.type("9")
+        page.keyboard.press("Enter")
+        expect(status).to_have_text("Not saved: Points are a number from 0 to 4, such as 2; you typed '9'.")
+        expect(page.locator("#points")).to_have_attribute("aria-invalid", "true")
+        page.keyboard.press("Backspace")
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#points")).to_have_value("2.5")
+        expect(page.locator("#comment")).to_have_value("Say why.")
+        page.keyboard.press("ArrowRight")
+        expect(title).to_have_text(second)
+
+        # Somebody else was faster: what they gave is kept until Enter is pressed once more.
+        other = marking.read(marking.essays[0], order[1])[1]
+        marking.save(marking.essays[0], order[1], other, points="1")
+        page.keyboard.type("4")
+        page.keyboard.press("Enter")
+        expect(status).to_contain_text("Not saved: This answer or its mark has changed since it was shown")
+        expect(page.locator("#answer-state")).to_contain_text("1 points")
+        assert essays.grade(order[1])[1] == 1
+        page.keyboard.press("Enter")
+        expect(status).to_contain_text("saved.")
+        assert essays.grade(order[1])[1] == 4
+
+        assert page.title() == "Marking lab", "no script of a student has run"
+        # The same answer stands beside; names come on demand; what was typed is saved when the page goes.
+        page.keyboard.press("n")
+        expect(page.locator("#all")).to_contain_text("Ada Smith (ada)")
+        same = page.locator("#answers article h3")
+        while same.count() == 0:
+            page.keyboard.press("ArrowLeft")
+            page.wait_for_timeout(100)
+        expect(same).to_contain_text("The same: Answer")
+        while essays.grade(shown := title.text_content().split("(")[1][:3])[1] is not None:
+            page.keyboard.press("ArrowRight")
+            page.wait_for_timeout(100)
+        page.keyboard.type("3")
+        page.close(run_before_unload=True)
+        for _ in range(100):
+            if essays.grade(shown)[1] == 3:
+                break
+            threading.Event().wait(0.05)
+        assert essays.grade(shown) == (None, 3, False, None)
+    assert errors == []
