@@ -22,7 +22,7 @@ import psutil
 from ..measure.images import cache_folder
 from ..runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
-from .channel import Channel, ChannelError
+from .channel import Channel, ChannelError, TooLongError
 from .clock import SandboxClock, slow_down
 
 MODULE = ["-m", "starvelab.grading.runner"]
@@ -139,6 +139,8 @@ class Runner:
 
         Raises
         ------
+        TooLongError
+            Nothing was sent, and the runner can be asked something else.
         ChannelError
             The runner is ended then: what it would say later belongs to no question.
         """
@@ -146,6 +148,8 @@ class Runner:
         try:
             self.channel.send(dict(message), seconds)
             return self.channel.receive(max(0.0, given_up - self.clock()))
+        except TooLongError:
+            raise
         except ChannelError:
             self.end()
             raise

@@ -9,7 +9,14 @@ import threading
 
 import pytest
 
-from starvelab.grading.channel import LONGEST, Channel, ClosedError, SilentError, UnreadableError
+from starvelab.grading.channel import (
+    LONGEST,
+    Channel,
+    ClosedError,
+    SilentError,
+    TooLongError,
+    UnreadableError,
+)
 
 
 @pytest.fixture
@@ -66,7 +73,7 @@ def test_what_is_too_long_is_never_read(ends):
 
 
 def test_what_is_too_long_is_never_sent(ends):
-    with pytest.raises(UnreadableError, match=f"at most {LONGEST} bytes, and this one has"):
+    with pytest.raises(TooLongError, match=f"at most {LONGEST} bytes, and this one has"):
         ends[0].send({"text": "x" * LONGEST})
 
 
