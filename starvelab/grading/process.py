@@ -19,11 +19,12 @@ from typing import Any
 
 import psutil
 
+from ..measure.cores import usable_cores
 from ..measure.images import cache_folder
 from ..runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
 from .channel import Channel, ChannelError, TooLongError
-from .clock import SandboxClock, slow_down
+from .clock import SandboxClock, slow_down, threads
 
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
@@ -88,7 +89,8 @@ class Runner:
         self.sandboxed = sandboxed
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
-        self.clock = SandboxClock()
+        # In a control group each sandbox has one core.
+        self.clock = SandboxClock(cores=1 if self.group is not None else usable_cores())
         if trusted:
             self.process = _started([sys.executable, *MODULE], os.environ | ENVIRONMENT)
         else:
@@ -254,7 +256,7 @@ def _runs(process: psutil.Process) -> bool:
     """Whether a process is more than an entry that nobody has read yet."""
     try:
         return process.is_running() and (
-            process.status() != psutil.STATUS_ZOMBIE or len(_threads(process.pid)) > 1
+            process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
         )
     except psutil.Error:
         return False
@@ -268,13 +270,6 @@ def _memory(root: int) -> int:
     return resident if resident <= MEMORY else sum(map(_proportional, tree))
 
 
-def _threads(process: int) -> list[Path]:
-    """The folders of a process's threads; of one that has ended those that go on without its first thread."""
-    with suppress(OSError):
-        return list(Path(f"/proc/{process}/task").iterdir())
-    return []
-
-
 def _resident(process: int) -> int:
     """Bytes of memory that a process uses, whoever else uses them too."""
     if not os.path.isdir("/proc/self/task"):  # macOS, without a sandbox
@@ -282,7 +277,7 @@ def _resident(process: int) -> int:
             return psutil.Process(process).memory_info().rss
     found = 0
     # All threads have the same memory; but a first thread that ended before the others shows none any more.
-    for thread in _threads(process):
+    for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
             found = max(found, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
             if thread.name == str(process) and found:
@@ -292,7 +287,7 @@ def _resident(process: int) -> int:
 
 def _proportional(process: int) -> int:
     """Bytes of memory that a process uses, divided by the number of those who use them."""
-    for thread in _threads(process):
+    for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
             lines = (thread / "smaps_rollup").read_text().splitlines()
             return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))
