@@ -40,6 +40,7 @@ IMPORTS = (
     "starvelab.grading.rehearsal",
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+INODE, SOCKET = 1_500, 500_000  # bytes that the kernel may need for a file, beside its content, and for a socket
 MAX_PROCESSES = 64  # of a sandbox
 WATCH = 0.2  # seconds between two looks at them
 LAST = 10.0  # seconds until killed processes are gone
@@ -131,10 +132,12 @@ class Runner:
             if len(processes) > MAX_PROCESSES or (self.group is None and self._takes_too_much(process.pid)):
                 _kill(process.pid)
 
-    @staticmethod
-    def _takes_too_much(process: int) -> bool:
+    def _takes_too_much(self, process: int) -> bool:
         # Programs that start others are in memory twice for a moment.
-        return _memory(process) > MEMORY and _memory(process) > MEMORY
+        return self._memory(process) > MEMORY and self._memory(process) > MEMORY
+
+    def _memory(self, process: int) -> int:
+        return _memory(process) + (_kernel_memory(process) if self.sandboxed else 0)
 
     def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Send a message, and wait for what comes back: both together for some seconds at most.
@@ -268,6 +271,21 @@ def _memory(root: int) -> int:
     resident = sum(map(_resident, tree))
     # Forked processes share most of that, and to find out takes longer.
     return resident if resident <= MEMORY else sum(map(_proportional, tree))
+
+
+def _kernel_memory(bwrap: int) -> int:
+    """Bytes of the files that a sandbox has in memory, and the most that its sockets may hold; of no process."""
+    found = 0
+    for inside in _tree(bwrap)[1:2]:
+        for folder in bubblewrap.WRITABLE:
+            with suppress(OSError):
+                room = os.statvfs(f"/proc/{inside}/root{folder}")
+                found += (room.f_blocks - room.f_bfree) * room.f_frsize
+                found += (room.f_files - room.f_ffree) * INODE
+        with suppress(OSError, ValueError, IndexError):
+            # "sockets: used 12", of the sandbox's own network.
+            found += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET
+    return found
 
 
 def _resident(process: int) -> int:

@@ -45,6 +45,26 @@ hoard = bytearray(b"x") * (5 * 10**8)
 for _ in range(3):
     if os.fork() == 0: time.sleep(60)
 """,
+    "sockets that nobody reads from": """
+import os, socket
+def fill():
+    kept = []
+    while True:
+        pair = socket.socketpair()
+        kept.append(pair)
+        for end in pair:
+            end.setblocking(False)
+            try:
+                while True: end.send(bytes(60_000))
+            except BlockingIOError: pass
+for _ in range(10):
+    if os.fork() == 0:
+        try: fill()
+        except OSError: time.sleep(60)
+""",
+    "files without content": """
+for number in range(6000): open(f"/dev/shm/{number}", "w").close()
+""",
     "threads that go on when their process seems to have ended": """
 import ctypes, os, platform, threading
 if os.fork() == 0:
@@ -61,6 +81,7 @@ if os.fork() == 0:
 @pytest.mark.parametrize("source", MEMORY.values(), ids=MEMORY)
 def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source):
     monkeypatch.setattr(process, "MEMORY", LIMIT)
+    monkeypatch.setattr(process, "INODE", 100_000)  # as much as some 400,000 files, which take a minute to make
     held = f"import time\n{source}\ntime.sleep(3)\nanswer = 42"
     nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
     assert points(nb) == {"value": 0}, printed(nb, "answer")
