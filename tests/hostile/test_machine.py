@@ -133,8 +133,8 @@ print(allowed)
 
 def test_the_kernel_refuses_what_no_exercise_needs(tmp_path):
     lib = pytest.importorskip("pyseccomp")
-    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.NEWER, "clone", "unshare")
-    names += ("setns", "mount", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "pivot_root")
+    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.SHARES, *seccomp.NEWER)
+    names += ("clone", "unshare", "setns", "mount", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "pivot_root")
     numbers = {name: lib.resolve_syscall(lib.Arch.NATIVE, name) for name in names}
     source = KERNEL.replace("NUMBERS", str({name: each for name, each in numbers.items() if each >= 0}))
     nb = execute(notebook(source, value=(1, "check(answer, 42)")), tmp_path)
