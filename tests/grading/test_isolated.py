@@ -84,6 +84,14 @@ def test_what_a_function_prints_stands_with_the_check_that_called_it(tmp_path):
     assert "called with 2" in printed(nb, "whole")
 
 
+def test_a_check_that_fails_after_much_was_printed_says_so_and_costs_its_points(tmp_path):
+    """With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none."""
+    answer = "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0"
+    nb = execute(notebook(answer), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "WrongAnswer: twice 2 is 0, and that is not right: it is too small." in printed(nb, "whole")
+
+
 def test_a_value_that_cannot_cross_is_named(tmp_path):
     nb = execute(notebook("def double(x): return print\nanswer = open"), tmp_path)
     assert "it is of the type builtin_function_or_method" in printed(nb, "whole")

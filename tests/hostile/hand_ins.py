@@ -169,13 +169,6 @@ Odd = type("x'); import os; ('", (Exception,), {})
 def double(x): raise Odd("<script>alert(1)</script>")
 answer = 0
 """,
-    "prints-the-error-away": """
-def double(x):
-    # With the check's error more is put out than a cell keeps.
-    print("x" * 999_960)
-    return 0
-answer = 0
-""",
     "half-characters": """
 from IPython.display import display
 print("\\ud800")
@@ -244,8 +237,7 @@ output = {"output_type": "display_data", "data": {"application/json": nested}, "
 def run(self, message): return {"outputs": [output], "failed": False}
 def look(self, message):
     if message["name"] == "double": return {"kind": "function"}
-    if message["name"] == "answer": return {"kind": "value", "value": "\u00e9" * 3_900_000}
-    return {"kind": "other", "why": "x" * 7_900_000}
+    return {"kind": "other", "why": "\u00e9" * 3_900_000}
 def read(self, message): return {"content": "A" * 7_900_000}
 def call(self, message): return {"value": "\u00e9" * 3_900_000}
 for function in (run, look, read, call): setattr(type(book), function.__name__, function)
