@@ -145,8 +145,13 @@ def test_the_kernel_refuses_what_no_exercise_needs(tmp_path):
 
 
 INSIDE = """
-import json, os, resource
+import json, os, resource, starvelab, sys
 found = {
+    "writable": [
+        place
+        for place in ("/", "/dev", "/usr", sys.prefix, sys.base_prefix, starvelab.__path__[0])
+        if not os.statvfs(place).f_flag & os.ST_RDONLY
+    ],
     "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "net", "ipc", "uts", "mnt")},
     "room": {place: os.statvfs(place).f_blocks * os.statvfs(place).f_frsize for place in PLACES},
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS},
@@ -160,6 +165,7 @@ def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
     found = json.loads(printed(execute(notebook(source), tmp_path), "answer"))
     for name, here in found["namespaces"].items():
         assert here != os.readlink(f"/proc/self/ns/{name}"), name
+    assert found["writable"] == []
     assert all(0 < room <= 64_000_000 for room in found["room"].values()), found["room"]
     assert found["limits"] == {name: [most, most] for name, most in process.LIMITS.items()}
 
