@@ -40,7 +40,8 @@ IMPORTS = (
     "starvelab.grading.rehearsal",
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
-INODE, SOCKET = 1_500, 500_000  # bytes that the kernel may need for a file, beside its content, and for a socket
+INODE = 1_500  # bytes that the kernel may need for a file, beside its content
+SOCKET = 500_000  # bytes that it may need for a socket
 MAX_PROCESSES = 64  # of a sandbox
 WATCH = 0.2  # seconds between two looks at them
 LAST = 10.0  # seconds until killed processes are gone
@@ -274,7 +275,7 @@ def _memory(root: int) -> int:
 
 
 def _kernel_memory(bwrap: int) -> int:
-    """Bytes of the files that a sandbox has in memory, and the most that its sockets may hold; of no process."""
+    """Bytes that no process has: the files of a sandbox, and the most that its sockets may hold."""
     found = 0
     for inside in _tree(bwrap)[1:2]:
         for folder in bubblewrap.WRITABLE:

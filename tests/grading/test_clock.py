@@ -58,16 +58,16 @@ def test_a_sandbox_is_counted_by_all_its_processes(kernel):
 def test_processes_that_wait_for_one_another_wait_for_nobody_else(kernel):
     """Ten processes on two cores: each waits for four fifths of the time, also when nobody else is there."""
     watch = SandboxClock(lambda: kernel["now"], cores=2)
-    kernel |= {"now": 10.0} | {one: (0.1, 8.0) for one in range(10)}
+    kernel |= {"now": 10.0} | dict.fromkeys(range(10), (0.1, 8.0))
     watch.look(range(10))
     assert (watch(), watch.busy, watch.starved) == (pytest.approx(10.0), 10, False)
-    kernel |= {"now": 20.0} | {one: (0.2, 17.5) for one in range(10)}
+    kernel |= {"now": 20.0} | dict.fromkeys(range(10), (0.2, 17.5))
     watch.look(range(10))
     assert (watch(), watch.starved) == (pytest.approx(18.5), True)
 
 
 def test_threads_count_as_busy_one_by_one_and_are_slowed_down():
-    code = "import hashlib, threading\nb = bytes(10**7)\ndef work():\n    while True: hashlib.sha256(b).digest()\n"
+    code = "import hashlib, threading\ndef work():\n    while True: hashlib.sha256(bytes(10**7))\n"
     code += "for _ in range(4): threading.Thread(target=work).start()"
     watch = SandboxClock()
     with psutil.Popen([sys.executable, "-c", code]) as process:
