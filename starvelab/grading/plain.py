@@ -278,7 +278,7 @@ def _checked_decimal(text: str) -> str:
 
 def _as_many(kind: Callable[[list[Any]], Any], sent: list[Any], keys: list[Any]) -> Any:
     """A set or a dict, unless some of its keys became equal and fell together."""
-    # To put n keys with the same hash into a table takes n * n steps, and such whole numbers are easily found.
+    # To put n keys with the same hash into a table takes n * n steps, and such numbers are easily found.
     if len(keys) - len(set(map(hash, keys))) > MAX_SAME_HASH:
         raise NotPlainError("too many of its keys or members have the same hash")
     made = kind(sent)

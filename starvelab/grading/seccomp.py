@@ -26,8 +26,8 @@ OTHER_PROCESSES = (
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd",
     "kcmp",
 )  # fmt: skip
-# Many kernels share the cores between sessions (autogroup), and heed a niceness only within each. With sessions
-# of its own, each process of a sandbox would get as much as a whole sandbox.
+# Many kernels share the cores between sessions (autogroup), and heed a niceness only within each. With
+# sessions of its own, each process of a sandbox would get as much as a whole sandbox.
 SHARES = ("setsid",)
 # Parts of the kernel that no exercise needs, where most ways out of a sandbox have been found.
 KERNEL = (

@@ -153,7 +153,7 @@ found = {
         for place in ("/", "/dev", "/usr", sys.prefix, sys.base_prefix, starvelab.__path__[0])
         if not os.statvfs(place).f_flag & os.ST_RDONLY
     ],
-    "namespaces": {each: os.readlink(f"/proc/self/ns/{each}") for each in ("pid", "net", "ipc", "uts", "mnt")},
+    "namespaces": {n: os.readlink(f"/proc/self/ns/{n}") for n in ("pid", "net", "ipc", "uts", "mnt")},
     "room": {place: os.statvfs(place).f_blocks * os.statvfs(place).f_frsize for place in PLACES},
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS},
 }
