@@ -75,7 +75,8 @@ class Defect:
     breaks : str
         What goes wrong then, in a sentence.
     tests : tuple of str
-        Files or folders of tests that should find it, the nearest first; they run until one fails.
+        Files or folders of tests that should find it, or one test as pytest calls it; the nearest first. They
+        run until one fails.
     """
 
     id: str
@@ -95,7 +96,7 @@ class Defect:
                 f"its text must stand once in {self.file}, and stands there {count} times. "
                 f"Correct `text` and `replacement` in {LIST.name}."
             )
-        if missing := [each for each in self.tests if not (root / each).exists()]:
+        if missing := [each for each in self.tests if not (root / each.partition("::")[0]).exists()]:
             return f"{', '.join(missing)} is not there. Correct `tests` in {LIST.name}."
         return ""
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from . import seccomp
 
-SCRATCH = "/starvelab-scratch"  # the only folder to work in
+SCRATCH = "/starvelab-scratch"  # the folder to work in
+WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # file systems in memory
 MEGABYTE = 1_000_000
 REMEDY = (
     "Install it (Debian and Ubuntu: sudo apt-get install bubblewrap) on a Linux machine that allows it, or "
@@ -58,7 +59,7 @@ def command(
     if os.geteuid() != 0:
         args += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     args += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in (SCRATCH, "/tmp", "/dev/shm"):
+    for folder in WRITABLE:
         args += ["--perms", "1777", "--size", str(scratch), "--tmpfs", folder]
     made: set[Path] = set()
     for path in _needed(readable):

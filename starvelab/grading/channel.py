@@ -35,6 +35,10 @@ class UnreadableError(ChannelError):
     """What came is too long, or no message."""
 
 
+class TooLongError(ChannelError):
+    """What was to be sent is too long to be read at the other end; not a byte of it was sent."""
+
+
 class Channel:
     """One end.
 
@@ -56,13 +60,11 @@ class Channel:
 
         Raises
         ------
-        UnreadableError
-            If it is too long to be read at the other end.
-        SilentError, ClosedError
+        TooLongError, SilentError, ClosedError
         """
         body = json.dumps(message).encode()
         if len(body) > LONGEST:
-            raise UnreadableError(f"A message has at most {LONGEST} bytes, and this one has {len(body)}.")
+            raise TooLongError(f"A message has at most {LONGEST} bytes, and this one has {len(body)}.")
         data, deadline = memoryview(HEAD.pack(len(body)) + body), self._deadline(seconds)
         while data:
             self._wait([], [self.sink], deadline)

@@ -26,6 +26,13 @@ def waited(process: int | str = "self") -> float:
     return 0.0
 
 
+def threads(process: int) -> list[Path]:
+    """The folders of a process's threads; of one that has ended those that go on without its first thread."""
+    with suppress(OSError):
+        return list(Path(f"/proc/{process}/task").iterdir())
+    return []
+
+
 def own_time() -> float:
     """Seconds of a clock that stands still while this process waits for a core."""
     return time.monotonic() - waited()
@@ -54,9 +61,9 @@ def counted(passed: float, waiting: float, used: float) -> float:
 
 
 def fair_niceness(busy: int) -> int:
-    """The niceness at which so many busy processes get together what one gets.
+    """The niceness at which so many busy threads get together what one gets.
 
-    Each step takes a fifth off a process's share.
+    Each step takes a fifth off a thread's share.
     """
     return min(19, round(math.log(max(1, busy), 1.25)))
 
@@ -68,14 +75,17 @@ class SandboxClock:
     ----------
     time : callable
         The clock on the wall.
+    cores : int
+        Those that the sandbox may use.
     """
 
-    def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
-        self.time = time
+    def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1) -> None:
+        self.time, self.cores = time, cores
         self.looked = self.begun = time()
         self.seconds = self.waiting = 0.0
-        self.busy = 0  # processes that worked between the last two looks
+        self.busy = 0  # threads that worked between the last two looks, or want to
         self._seen: dict[int, tuple[float, float]] = {}
+        self._ran: dict[int, float] = {}
 
     def __call__(self) -> float:
         """Seconds so far; those since the last look are counted as on the wall."""
@@ -96,10 +106,15 @@ class SandboxClock:
             used_before, waiting_before = self._seen.get(one, (0.0, 0.0))
             changes.append((max(0.0, used - used_before), max(0.0, waiting - waiting_before)))
         passed = now - self.looked
+        at_work = {thread: one for process in processes for thread, one in _at_work(process).items()}
+        self.busy = sum(ready or ran > self._ran.get(thread, 0.0) for thread, (ran, ready) in at_work.items())
+        self._ran = {thread: ran for thread, (ran, _) in at_work.items()}
+        # Threads that are more than there are cores wait for one another, and not for other people's.
+        for_itself = passed * max(0.0, 1.0 - self.cores / max(1, self.busy))
         waiting = min(passed, max((one for _, one in changes), default=0.0))
+        waiting = max(0.0, waiting - for_itself)
         self.seconds += counted(passed, waiting, sum(one for one, _ in changes))
         self.waiting += waiting
-        self.busy = sum(used > 0 for used, _ in changes)
         self.looked, self._seen = now, found
 
     @property
@@ -116,11 +131,24 @@ def _used(process: int) -> float:
     return 0.0
 
 
+def _at_work(process: int) -> dict[int, tuple[float, bool]]:
+    """For each thread of a process the seconds that it has worked, and whether it wants to go on now."""
+    found = {}
+    for folder in threads(process):
+        with suppress(OSError, ValueError, IndexError):
+            ran = int((folder / "schedstat").read_text().split()[0]) / 1e9
+            # The state stands behind the name, which may hold anything.
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            found[int(folder.name)] = (ran, state == "R")
+    return found
+
+
 def slow_down(processes: Sequence[int], busy: int) -> None:
-    """Leave the others their share of the cores, however many processes work here."""
+    """Leave the others their share of the cores, however many threads work here."""
     # Counted from what this process has, and so had the sandbox.
     niceness = min(19, os.getpriority(os.PRIO_PROCESS, 0) + fair_niceness(busy))
-    for one in processes if busy > 1 else ():
+    # Linux keeps a niceness for each thread.
+    for one in (int(each.name) for process in processes for each in threads(process)) if busy > 1 else ():
         with suppress(OSError):
             if os.getpriority(os.PRIO_PROCESS, one) < niceness:
                 os.setpriority(os.PRIO_PROCESS, one, niceness)

@@ -27,9 +27,10 @@ from traitlets import Bool, Enum, Float, Integer, List, Unicode
 
 from ..errors import StarvelabError
 from . import bubblewrap, environment, seccomp  # noqa: F401 (gives nbgrader its `setenv`)
-from .channel import ChannelError
+from .channel import ChannelError, TooLongError
 from .handin import PREDICTIONS, shown
 from .mending import REFUSED, add_remarks
+from .plain import storable
 from .process import CLOSE, IMPORTS, START, Runner, scratch
 from .reference import Reference, is_check_side, is_test, name_of, read_reference
 from .scoring import scored
@@ -39,6 +40,8 @@ MAX_PREDICTIONS = 1_000_000  # bytes
 # How a notebook was run, the safest first.
 MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
 MOST_OUTPUTS = 1000
+MAX_DEPTH = 100  # of what an output holds; nbconvert copies it with Python's own stack
+TOO_LARGE = "it is too large to be sent to the checks"
 MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of code that was over
@@ -323,7 +326,10 @@ class _Run:
             if len(outputs) > MOST_OUTPUTS:
                 raise ValueError(len(outputs))
             made = [nbformat.from_dict(one) for one in outputs]
-            nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)]))
+            _require_shallow(outputs)
+            nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=made)])
+            nbformat.validate(nb)
+            nbformat.writes(nb).encode()  # which fails for what JSON can hold and a file cannot
         # Whatever is wrong with outputs that a student forged, none are kept.
         except Exception:
             return [nbformat.from_dict(_said("The outputs of this cell cannot be shown."))]
@@ -376,10 +382,17 @@ class _Run:
             others -= set(self._ask_checks({"do": "names"})["names"])
         wanted = sorted(answers | others)
         names = {each: _told(self._ask_student({"do": "look", "name": each})) for each in wanted}
-        self._ask_checks({"do": "bind", "names": names})
+        try:
+            self._ask_checks({"do": "bind", "names": names})
+        except TooLongError:
+            what = {"kind": "other", "why": TOO_LARGE}
+            self._ask_checks({"do": "bind", "names": dict.fromkeys(names, what)})
         if is_test(cell):
             reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
-            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": reply.get("content")})
+            content = reply.get("content")
+            # What is read was limited on the student's side, which may lie.
+            if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(MAX_PREDICTIONS))):
+                self._ask_checks({"do": "write", "file": PREDICTIONS, "content": content})
         self.done.append(name)
         return self._ask_checks({"do": "run", "source": cell.source})
 
@@ -391,13 +404,16 @@ class _Run:
         reply = self.checks.ask(message, forever)
         while "ask" in reply:
             answer = self._ask_student({**reply, "do": reply["ask"]})
-            if "callback" not in answer:
-                reply = self.checks.ask(answer, forever)
-                continue
-            # A function of the checks that the student's code calls takes of the student's time.
-            with runners.counted():
-                answer["seconds"] = max(0.01, min(self.settings.timeout, self.time_left()))
-                reply = self.checks.ask(answer, forever)
+            try:
+                if "callback" not in answer:
+                    reply = self.checks.ask(answer, forever)
+                    continue
+                # A function of the checks that the student's code calls takes of the student's time.
+                with runners.counted():
+                    answer["seconds"] = max(0.01, min(self.settings.timeout, self.time_left()))
+                    reply = self.checks.ask(answer, forever)
+            except TooLongError:
+                reply = self.checks.ask({"strange": TOO_LARGE}, forever)
         if "ended" in reply:
             raise ChecksEndedError(
                 "The process that runs the checks ended in the middle of one. Run the test cells of this "
@@ -419,7 +435,7 @@ class _Run:
                         if message["do"] != "run":
                             return self._reply_of_ended()
                     if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
-                        self.unreadable[str(message.get("name"))] = str(why)
+                        self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
                     return reply
                 except ChannelError as error:
                     self._end(f"had to be ended ({error})")
@@ -465,12 +481,10 @@ class _RunInside(_Run):
         # A forged reply may lack anything, and hold anything.
         failed = reply.get("failed") is not False
         safe = {"outputs": cell.outputs, "failed": failed, "value": reply.get("value")}
-        if failed and not any(one.output_type == "error" for one in cell.outputs):
-            safe |= {"failed": False, "value": 0.0}
         points = float(cell.metadata.nbgrader.points)
         cell.outputs = [nbformat.from_dict(one) for one in scored(safe, points)]
         if isinstance(reply.get("mistakes"), list) and reply["mistakes"]:
-            mistakes = [str(each)[:MAX_MISTAKE] for each in reply["mistakes"][:MAX_MISTAKES]]
+            mistakes = [storable(str(each)[:MAX_MISTAKE]) for each in reply["mistakes"][:MAX_MISTAKES]]
             self.mistakes[name_of(cell)] = mistakes
 
 
@@ -484,6 +498,14 @@ def _said_once(warning: str) -> str:
     first = warning not in _all_said()
     _all_said().add(warning)
     return warning if first else ""
+
+
+def _require_shallow(value: Any, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError(depth)
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _require_shallow(each, depth + 1)
 
 
 def _earn_nothing(nb: NotebookNode, reason: str) -> None:

@@ -35,6 +35,8 @@ from .drawn import described
 DEPTH = 20  # lists within lists
 ITEMS = 200_000  # values in all
 LETTERS = 1_000_000  # of one text
+MAX_SAME_HASH = 100  # keys or members whose hash another one has, too
+MAX_DIMENSIONS = 64  # of an array
 DIGITS = 400  # of one whole number; floats end at 308
 NAME = re.compile(r"[A-Za-z_]\w{0,60}")
 # The order of bytes, and NumPy's own letter: it tells the two 64-bit integers apart, which have one name.
@@ -194,11 +196,12 @@ class Decoder:
         kind = value[TAG]
         if kind in ("tuple", "set", "frozenset"):
             made = [self._decode(each, down) for each in value["values"]]
-            found = {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](made)
-            return _as_many(found, made)
+            if kind == "tuple":
+                return tuple(made)
+            return _as_many({"set": set, "frozenset": frozenset}[kind], made, made)
         if kind == "dict":
             pairs = [(self._decode(key, down), self._decode(each, down)) for key, each in value["pairs"]]
-            return _as_many(dict(pairs), pairs)
+            return _as_many(dict, pairs, [key for key, _ in pairs])
         if kind == "quantity":
             magnitude = self._decode(value["magnitude"], down)
             if not isinstance(magnitude, MAGNITUDES) or isinstance(magnitude, bool):
@@ -229,10 +232,13 @@ class Decoder:
             raise NotPlainError("it is an array of an unknown kind")
         dtype = np.dtype(value["dtype"])
         shape = () if value["shape"] is None else tuple(int(length) for length in value["shape"])
+        # The product of some thousand long numbers would take minutes.
+        if len(shape) > MAX_DIMENSIONS or any(not 0 <= length <= ITEMS for length in shape):
+            raise NotPlainError("the array is too large, or not of its shape")
         size = math.prod(shape)
         self.left -= size
         data = base64.b64decode(value["data"], validate=True)
-        if self.left < 0 or any(length < 0 for length in shape) or len(data) != size * dtype.itemsize:
+        if self.left < 0 or len(data) != size * dtype.itemsize:
             raise NotPlainError("the array is too large, or not of its shape")
         if dtype.char == "?" and data.strip(b"\0\1"):
             raise NotPlainError("it is an array of bools that are neither true nor false")
@@ -259,14 +265,23 @@ def _checked_text(text: str) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """Without halves of characters (surrogates), which JSON can hold and a file cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _checked_decimal(text: str) -> str:
     if len(text) > DIGITS:
         raise NotPlainError("it is a decimal of too many digits")
     return text
 
 
-def _as_many(made: Any, sent: list[Any]) -> Any:
-    """A set or a dict, unless some of what was sent became equal and fell together."""
+def _as_many(kind: Callable[[list[Any]], Any], sent: list[Any], keys: list[Any]) -> Any:
+    """A set or a dict, unless some of its keys became equal and fell together."""
+    # To put n keys with the same hash into a table takes n * n steps, and such numbers are easily found.
+    if len(keys) - len(set(map(hash, keys))) > MAX_SAME_HASH:
+        raise NotPlainError("too many of its keys or members have the same hash")
+    made = kind(sent)
     if len(made) != len(sent):
         raise NotPlainError("two of its keys or members are equal once they are plain")
     return made
@@ -274,6 +289,8 @@ def _as_many(made: Any, sent: list[Any]) -> Any:
 
 def _unit(powers: Mapping[str, Any]) -> Any:
     """A unit from names and exponents; no expression is ever parsed."""
+    if len(powers) > DEPTH:
+        raise NotPlainError("its unit is a product of too many")
     unit = Q_(1, "").units
     for name, power in powers.items():
         if not NAME.fullmatch(name) or not abs(power) <= DEPTH:

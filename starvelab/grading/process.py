@@ -19,11 +19,12 @@ from typing import Any
 
 import psutil
 
+from ..measure.cores import usable_cores
 from ..measure.images import cache_folder
 from ..runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
-from .channel import Channel, ChannelError
-from .clock import SandboxClock, slow_down
+from .channel import Channel, ChannelError, TooLongError
+from .clock import SandboxClock, slow_down, threads
 
 MODULE = ["-m", "starvelab.grading.runner"]
 # What a runner imports before it forks: what most cells import, so that it is done once.
@@ -39,6 +40,8 @@ IMPORTS = (
     "starvelab.grading.rehearsal",
 )
 MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+INODE = 1_500  # bytes that the kernel may need for a file, beside its content
+SOCKET = 500_000  # bytes that it may need for a socket
 MAX_PROCESSES = 64  # of a sandbox
 WATCH = 0.2  # seconds between two looks at them
 LAST = 10.0  # seconds until killed processes are gone
@@ -88,7 +91,8 @@ class Runner:
         self.sandboxed = sandboxed
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
-        self.clock = SandboxClock()
+        # In a control group each sandbox has one core.
+        self.clock = SandboxClock(cores=1 if self.group is not None else usable_cores())
         if trusted:
             self.process = _started([sys.executable, *MODULE], os.environ | ENVIRONMENT)
         else:
@@ -129,16 +133,20 @@ class Runner:
             if len(processes) > MAX_PROCESSES or (self.group is None and self._takes_too_much(process.pid)):
                 _kill(process.pid)
 
-    @staticmethod
-    def _takes_too_much(process: int) -> bool:
+    def _takes_too_much(self, process: int) -> bool:
         # Programs that start others are in memory twice for a moment.
-        return _memory(process) > MEMORY and _memory(process) > MEMORY
+        return self._memory(process) > MEMORY and self._memory(process) > MEMORY
+
+    def _memory(self, process: int) -> int:
+        return _memory(process) + (_kernel_memory(process) if self.sandboxed else 0)
 
     def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Send a message, and wait for what comes back: both together for some seconds at most.
 
         Raises
         ------
+        TooLongError
+            Nothing was sent, and the runner can be asked something else.
         ChannelError
             The runner is ended then: what it would say later belongs to no question.
         """
@@ -146,6 +154,8 @@ class Runner:
         try:
             self.channel.send(dict(message), seconds)
             return self.channel.receive(max(0.0, given_up - self.clock()))
+        except TooLongError:
+            raise
         except ChannelError:
             self.end()
             raise
@@ -250,7 +260,7 @@ def _runs(process: psutil.Process) -> bool:
     """Whether a process is more than an entry that nobody has read yet."""
     try:
         return process.is_running() and (
-            process.status() != psutil.STATUS_ZOMBIE or len(_threads(process.pid)) > 1
+            process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
         )
     except psutil.Error:
         return False
@@ -264,11 +274,19 @@ def _memory(root: int) -> int:
     return resident if resident <= MEMORY else sum(map(_proportional, tree))
 
 
-def _threads(process: int) -> list[Path]:
-    """The folders of a process's threads; of one that has ended those that go on without its first thread."""
-    with suppress(OSError):
-        return list(Path(f"/proc/{process}/task").iterdir())
-    return []
+def _kernel_memory(bwrap: int) -> int:
+    """Bytes that no process has: the files of a sandbox, and the most that its sockets may hold."""
+    found = 0
+    for inside in _tree(bwrap)[1:2]:
+        for folder in bubblewrap.WRITABLE:
+            with suppress(OSError):
+                room = os.statvfs(f"/proc/{inside}/root{folder}")
+                found += (room.f_blocks - room.f_bfree) * room.f_frsize
+                found += (room.f_files - room.f_ffree) * INODE
+        with suppress(OSError, ValueError, IndexError):
+            # "sockets: used 12", of the sandbox's own network.
+            found += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET
+    return found
 
 
 def _resident(process: int) -> int:
@@ -278,7 +296,7 @@ def _resident(process: int) -> int:
             return psutil.Process(process).memory_info().rss
     found = 0
     # All threads have the same memory; but a first thread that ended before the others shows none any more.
-    for thread in _threads(process):
+    for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
             found = max(found, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
             if thread.name == str(process) and found:
@@ -288,7 +306,7 @@ def _resident(process: int) -> int:
 
 def _proportional(process: int) -> int:
     """Bytes of memory that a process uses, divided by the number of those who use them."""
-    for thread in _threads(process):
+    for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
             lines = (thread / "smaps_rollup").read_text().splitlines()
             return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Channel, ChannelError
-from .plain import NAME, Decoder, Encoder, NotPlainError
+from .plain import NAME, Decoder, Encoder, NotPlainError, storable
 from .shell import Outputs, Shell, time_limit
 
 WORDS = 4000  # letters of an error, or of one of its frames, that cross
@@ -297,16 +297,18 @@ def _number(value: Any) -> Any:
 
 
 def _jsonable(outputs: Outputs) -> list[dict[str, Any]]:
-    """Outputs with bytes, such as a picture's, as text."""
+    """Outputs with bytes, such as a picture's, as text, and all text such that a file can hold it."""
 
     def text(value: Any) -> Any:
+        if isinstance(value, str):
+            return storable(value)
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()
         if isinstance(value, Mapping):
-            return {str(key): text(each) for key, each in value.items()}
+            return {storable(str(key)): text(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
             return [text(each) for each in value]
-        return value if isinstance(value, str | int | float | bool | None) else str(value)
+        return value if isinstance(value, int | float | bool | None) else storable(str(value))
 
     return [text(entry) for entry in outputs.entries]
 

@@ -18,6 +18,13 @@ import numpy as np
 from ..units import Quantity
 from .plain import Decoder, NotPlainError
 
+UNKNOWN_ERROR = {
+    "output_type": "error",
+    "ename": "CheckFailed",
+    "evalue": "The check failed, and its error was lost.",
+    "traceback": ["The check failed, and its error was lost."],
+}
+
 
 def points_for(value: Any, most: float) -> float | None:
     """What the last value of a test cell that did not fail is worth.
@@ -63,6 +70,9 @@ def scored(reply: Mapping[str, Any], most: float) -> list[dict[str, Any]]:
             # nbgrader takes what went to stderr for a failure.
             outputs.append({**one, "name": "stdout"} if kind == "stream" else one)
     if reply["failed"]:
+        if not any(one["output_type"] == "error" for one in outputs):
+            # nbgrader gives every point to a cell without an error, however it failed.
+            outputs.append(UNKNOWN_ERROR)
         return outputs
     try:
         points = points_for(Decoder().decode(reply["value"]), most)

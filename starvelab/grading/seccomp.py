@@ -26,6 +26,9 @@ OTHER_PROCESSES = (
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd",
     "kcmp",
 )  # fmt: skip
+# Many kernels share the cores between sessions (autogroup), and heed a niceness only within each. With
+# sessions of its own, each process of a sandbox would get as much as a whole sandbox.
+SHARES = ("setsid",)
 # Parts of the kernel that no exercise needs, where most ways out of a sandbox have been found.
 KERNEL = (
     "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "lookup_dcookie", "quotactl", "quotactl_fd",
@@ -71,7 +74,7 @@ def program() -> bytes:
         if call != -1:  # an older library than the call, or a machine that never had it
             rules.add_rule(lib.ERRNO(number), call, *arguments)
 
-    for name in (*UNCOUNTED, *KEYS, *OTHER_PROCESSES, *KERNEL, *NAMESPACES):
+    for name in (*UNCOUNTED, *KEYS, *OTHER_PROCESSES, *SHARES, *KERNEL, *NAMESPACES):
         refuse(errno.EPERM, name)
     for name in NEWER:
         refuse(errno.ENOSYS, name)

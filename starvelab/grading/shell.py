@@ -23,6 +23,7 @@ from .clock import own_time
 
 ALARM = 0.01  # seconds that an interruption may be early
 MOST = 1_000_000  # bytes that a cell may put out; a figure has some 50,000
+MAX_ERROR = 4000  # characters of the message of an error that comes after so much
 
 
 class CellTimeoutError(Exception):
@@ -119,7 +120,14 @@ class Shell(InteractiveShell):
         self.outputs, self.result = Outputs(), None
         with self.captured(), time_limit(seconds):
             done = self.run_cell(source, store_history=True)
-        return self.outputs, done.error_before_exec or done.error_in_exec
+        error = done.error_before_exec or done.error_in_exec
+        if error is not None and not any(one["output_type"] == "error" for one in self.outputs.entries):
+            # Too much was put out before: but whoever reads the cell must see that it failed, and why.
+            name, text = type(error).__name__, _text(error)[:MAX_ERROR]
+            self.outputs.entries.append(
+                {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+            )
+        return self.outputs, error
 
     def ask_exit(self) -> None:
         """What `exit` and `quit` call; a terminal of IPython would ask first."""

@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from ..errors import StarvelabError
+from .plain import storable
 
 MOST_CELLS = 2000
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -177,7 +178,7 @@ def _clean(cell: Any) -> NotebookNode | None:
         source = "".join(source)
     if not isinstance(source, str):
         return None
-    made = MAKE[cell["cell_type"]](_storable(source))
+    made = MAKE[cell["cell_type"]](storable(source))
     name, given = _name_in(cell), cell.get("id")
     made.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
     if name is not None:
@@ -185,11 +186,6 @@ def _clean(cell: Any) -> NotebookNode | None:
     if made.cell_type == "markdown" and (pictures := _attachments(cell)):
         made.attachments = pictures
     return made
-
-
-def _storable(text: str) -> str:
-    """Without halves of letters, which JSON can hold and a file cannot."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _name_in(cell: Any) -> str | None:
@@ -203,7 +199,7 @@ def _attachments(cell: Any) -> dict[str, dict[str, str]]:
     """Pictures that were pasted into a text."""
     given = cell.get("attachments")
     return {
-        _storable(name): {kind: data for kind, data in each.items() if isinstance(data, str)}
+        storable(name): {kind: data for kind, data in each.items() if isinstance(data, str)}
         for name, each in (given.items() if isinstance(given, dict) else ())
         if isinstance(each, dict) and all(re.fullmatch(r"image/[\w.+-]+", kind) for kind in each)
     }

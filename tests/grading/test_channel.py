@@ -9,7 +9,14 @@ import threading
 
 import pytest
 
-from starvelab.grading.channel import LONGEST, Channel, ClosedError, SilentError, UnreadableError
+from starvelab.grading.channel import (
+    LONGEST,
+    Channel,
+    ClosedError,
+    SilentError,
+    TooLongError,
+    UnreadableError,
+)
 
 
 @pytest.fixture
@@ -66,8 +73,8 @@ def test_what_is_too_long_is_never_read(ends):
 
 
 def test_what_is_too_long_is_never_sent(ends):
-    with pytest.raises(UnreadableError, match=f"at most {LONGEST} bytes, and this one has"):
-        ends[0].send({"text": "x" * LONGEST})
+    with pytest.raises(TooLongError, match=f"at most {LONGEST} bytes, and this one has"):
+        ends[0].send({"text": "x" * LONGEST}, 1)
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"{", b"[1]", b"3", b"[" * 100_000, b"1" * 100_000])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import time
 
 import psutil
 import pytest
@@ -35,11 +37,12 @@ def kernel(monkeypatch):
     said = {"now": 0.0}
     monkeypatch.setattr(clock, "_used", lambda one: said[one][0])
     monkeypatch.setattr(clock, "waited", lambda one: said[one][1])
+    monkeypatch.setattr(clock, "_at_work", lambda one: {one: (said[one][0], False)})
     return said
 
 
 def test_a_sandbox_is_counted_by_all_its_processes(kernel):
-    watch = SandboxClock(lambda: kernel["now"])
+    watch = SandboxClock(lambda: kernel["now"], cores=2)
     kernel |= {"now": 1.0, 7: (1.0, 0.0)}
     watch.look([7])
     assert (watch(), watch.busy, watch.starved) == (1.0, 1, False)
@@ -50,6 +53,35 @@ def test_a_sandbox_is_counted_by_all_its_processes(kernel):
     kernel |= {"now": 4.0, 8: (2.2, 0.5), 9: (1.0, 0.9)}
     watch.look([8, 9])
     assert (watch(), watch.busy) == (pytest.approx(4.2), 2), "work on three cores counts three times"
+
+
+def test_processes_that_wait_for_one_another_wait_for_nobody_else(kernel):
+    """Ten processes on two cores: each waits for four fifths of the time, also when nobody else is there."""
+    watch = SandboxClock(lambda: kernel["now"], cores=2)
+    kernel |= {"now": 10.0} | dict.fromkeys(range(10), (0.1, 8.0))
+    watch.look(range(10))
+    assert (watch(), watch.busy, watch.starved) == (pytest.approx(10.0), 10, False)
+    kernel |= {"now": 20.0} | dict.fromkeys(range(10), (0.2, 17.5))
+    watch.look(range(10))
+    assert (watch(), watch.starved) == (pytest.approx(18.5), True)
+
+
+def test_threads_count_as_busy_one_by_one_and_are_slowed_down():
+    code = "import hashlib, threading\ndef work():\n    while True: hashlib.sha256(bytes(10**7))\n"
+    code += "for _ in range(4): threading.Thread(target=work).start()"
+    watch = SandboxClock()
+    with psutil.Popen([sys.executable, "-c", code]) as process:
+        try:
+            given_up = time.monotonic() + 20
+            while watch.busy < 4 and time.monotonic() < given_up:
+                time.sleep(0.05)
+                watch.look([process.pid])
+            assert watch.busy >= 4
+            slow_down([process.pid], 10)
+            slow = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+            assert {os.getpriority(os.PRIO_PROCESS, one.id) for one in process.threads()} == {slow}
+        finally:
+            process.kill()
 
 
 def test_the_kernel_says_how_long_a_process_waited():

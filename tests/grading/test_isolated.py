@@ -12,6 +12,7 @@ from traitlets.config import Config
 from starvelab.grading import IsolatedExecute, NoSandboxError, bubblewrap, isolated
 from starvelab.grading.mending import REMARKS
 from starvelab.grading.process import Runner
+from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
@@ -82,6 +83,14 @@ def test_what_a_function_prints_stands_with_the_check_that_called_it(tmp_path):
         notebook("def double(x):\n    print('called with', x)\n    return 2 * x\nanswer = 42"), tmp_path
     )
     assert "called with 2" in printed(nb, "whole")
+
+
+def test_a_check_that_fails_after_much_was_printed_says_so_and_costs_its_points(tmp_path):
+    """With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none."""
+    answer = "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0"
+    nb = execute(notebook(answer), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "WrongAnswer: twice 2 is 0, and that is not right: it is too small." in printed(nb, "whole")
 
 
 def test_a_value_that_cannot_cross_is_named(tmp_path):
@@ -249,6 +258,27 @@ def test_a_submission_has_a_deadline_and_says_so(tmp_path):
     nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
     assert points(nb) == dict.fromkeys(MOST, 0)
     assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
+
+
+def test_outputs_that_no_file_can_hold_are_left_out(tmp_path):
+    forged = """
+nested = []
+for _ in range(150): nested = [nested]
+data = {
+    "deep": {"application/json": nested},
+    "half": {"text/plain": "\\ud800"},
+    "kept": {"text/plain": "as it was"},
+}
+def run(self, message):
+    output = {"output_type": "display_data", "data": data[message["source"]], "metadata": {}}
+    return {"outputs": [output], "failed": False}
+type(book).run = run
+"""
+    nb = notebook(FOUND + forged)
+    nb.cells[2:] = [nbformat.v4.new_code_cell(name, id=name) for name in ("deep", "half", "kept")]
+    execute(nb, tmp_path)
+    assert printed(nb, "deep") == printed(nb, "half") == "The outputs of this cell cannot be shown.\n"
+    assert "as it was" in printed(nb, "kept")
 
 
 def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path):

@@ -230,12 +230,12 @@ def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, mar
 def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, marking):
     marking.save(marking.essays[0], "bob", version(marking), points="4", comment="Well said.")
     told = {"starvelab": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
-    for new_hand_in in (False, True):
+    for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
-        record = Record("bob", LAB, "", "", new_hand_in=new_hand_in, grades=grades, **told)
+        record = Record("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
         with closing(essays.open()) as book:
             merge(book, record, Config())
-        assert essays.grade("bob") == (None, 4, new_hand_in, "Well said.")
+        assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
     assert states(marking)["bob"] == (4, True, False)
     marking.save(marking.essays[0], "bob", version(marking), points="4")
     assert states(marking)["bob"] == (4, False, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import enum
 import json
+import sys
 from collections import Counter, OrderedDict, deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -286,6 +287,21 @@ def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
     return {"!": "array", "dtype": dtype, "shape": list(shape), "data": data}
 
 
+# Python's whole numbers have the same hash where they differ by multiples of this.
+SAME_HASH = [n * sys.hash_info.modulus for n in range(1, 1000)]
+MANY_UNITS = {
+    f"{prefix}{unit}": 1
+    for prefix in ("nano", "micro", "milli", "kilo", "mega", "giga", "tera")
+    for unit in ("second", "byte", "hertz")
+}
+
+
+def test_many_units_and_many_keys_are_right_one_by_one():
+    for name in MANY_UNITS:
+        Decoder().decode({"!": "quantity", "magnitude": 1, "units": {name: 1}})
+    assert Decoder().decode({"!": "set", "values": SAME_HASH[:50]}) == set(SAME_HASH[:50])
+
+
 def test_what_the_forgeries_start_from_is_an_array():
     assert spelled(Decoder().decode(forged_array())) == spelled(np.zeros(2))
 
@@ -298,6 +314,7 @@ def test_what_the_forgeries_start_from_is_an_array():
         {"!": "quantity", "magnitude": 1, "units": {"__import__('os')": 1}},
         {"!": "quantity", "magnitude": 1, "units": {"millisecond": 10**9}},
         {"!": "quantity", "magnitude": 1, "units": {"bananas": 1}},
+        {"!": "quantity", "magnitude": 1, "units": MANY_UNITS},
         {"!": "quantity", "magnitude": "5 ms", "units": {"millisecond": 1}},
         {"!": "quantity", "magnitude": [1], "units": {"millisecond": 1}},
         {"!": "quantity", "magnitude": True, "units": {"millisecond": 1}},
@@ -311,6 +328,7 @@ def test_what_the_forgeries_start_from_is_an_array():
         forged_array(shape=[-1, -2]),
         forged_array(shape=[1]),
         forged_array(shape=[0, 2**70]),
+        forged_array(shape=[0, 10**9], content=b""),
         forged_array(shape=[1] * 65, content=bytes(8)),
         forged_array(shape=[2], content=bytes(15)),
         forged_array(dtype="|?", shape=[1], content=b"\2"),
@@ -320,6 +338,8 @@ def test_what_the_forgeries_start_from_is_an_array():
         {"!": "dict", "pairs": 3},
         {"!": "dict", "pairs": [[1, 1], [True, 1]]},
         {"!": "set", "values": [0.0, -0.0]},
+        {"!": "set", "values": SAME_HASH},
+        {"!": "dict", "pairs": [[key, 1] for key in SAME_HASH]},
         {"!": "fraction", "parts": [1, 0]},
         {"!": "fraction", "parts": ["1e999999999"]},
         {"!": "fraction", "parts": ["1e999999999", 1]},

@@ -86,3 +86,7 @@ def test_an_error_that_a_cell_only_shows_is_none():
 def test_what_cannot_be_read_is_no_number():
     reply = {"outputs": [], "failed": False, "value": {"!": "unheard-of"}}
     assert as_nbgrader_reads(scored(reply, 4.0)) == (4, 4)
+
+
+def test_a_check_that_failed_costs_all_even_where_its_error_was_lost():
+    assert as_nbgrader_reads(scored({"outputs": [], "failed": True, "value": 4}, 4.0)) == (0, 4)

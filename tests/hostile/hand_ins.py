@@ -169,6 +169,15 @@ Odd = type("x'); import os; ('", (Exception,), {})
 def double(x): raise Odd("<script>alert(1)</script>")
 answer = 0
 """,
+    "half-characters": """
+from IPython.display import display
+print("\\ud800")
+display({"text/plain": "\\ud800"}, raw=True)
+def double(x):
+    print("\\ud800")
+    raise ValueError("\\ud800")
+answer = "\\ud800"
+""",
     "no-function": "double = 3\nanswer = None",
     "nothing-left": "def double(x): return 2 * x\ndel double\nanswer = 0\ndel answer",
     "coroutine": "async def double(x): return 2 * x\nanswer = 0",
@@ -217,6 +226,21 @@ answer = 0
 def double(x):
     while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "pairs": []}})
 answer = 0
+""",
+    "replies-that-cannot-be-passed-on": """
+import json
+dumps = json.dumps
+json.dumps = lambda message: dumps(message, ensure_ascii=False)  # the grader's own is three times as long
+nested = []
+for _ in range(150): nested = [nested]
+output = {"output_type": "display_data", "data": {"application/json": nested}, "metadata": {}}
+def run(self, message): return {"outputs": [output], "failed": False}
+def look(self, message):
+    if message["name"] == "double": return {"kind": "function"}
+    return {"kind": "other", "why": "\u00e9" * 3_900_000}
+def read(self, message): return {"content": "A" * 7_900_000}
+def call(self, message): return {"value": "\u00e9" * 3_900_000}
+for function in (run, look, read, call): setattr(type(book), function.__name__, function)
 """,
     "errors-forged": """
 def call(self, message):
@@ -416,8 +440,10 @@ while True:
     except OSError: pass
 """,
     "stays-behind": """
-import subprocess
-subprocess.Popen(["/usr/bin/setsid", "/usr/bin/sleep", "4242"])
+import os, subprocess
+if os.fork() == 0:
+    subprocess.Popen(["/usr/bin/sleep", "4242"], process_group=0)
+    os._exit(0)
 def double(x): return 0
 answer = 0
 """,

@@ -24,6 +24,7 @@ STAYS = TRICKS | CROSSING
 SHARED = {"student": ANYBODY, "timeout": 1.0, "deadline": 300.0}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 LONGEST = 40.0
+LARGEST = 5_000_000  # bytes of a notebook of four cells, each of which may put out 1 MB
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     execute(nb, tmp_path, **(SHARED if name in STAYS else {"student": name, **TIMES}))
     assert sum(points(nb).values()) == 0
     nbformat.validate(nb)
+    assert len(nbformat.writes(nb).encode()) < LARGEST
     assert all(len(cell.outputs) <= MOST_OUTPUTS for cell in nb.cells)
     assert name not in RUNNER or "in place" in printed(nb, "answer")
     assert time.monotonic() - start < LONGEST

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import threading
 from contextlib import contextmanager
 
 import pytest
 
-from starvelab.grading import process, seccomp
+from starvelab.grading import bubblewrap, process, seccomp
+from starvelab.grading.channel import ClosedError
 from starvelab.grading.isolated import runners
 from starvelab.grading.mending import REMARKS
 from starvelab.grading.process import Runner
+from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
@@ -45,6 +48,26 @@ hoard = bytearray(b"x") * (5 * 10**8)
 for _ in range(3):
     if os.fork() == 0: time.sleep(60)
 """,
+    "sockets that nobody reads from": """
+import os, socket
+def fill():
+    kept = []
+    while True:
+        pair = socket.socketpair()
+        kept.append(pair)
+        for end in pair:
+            end.setblocking(False)
+            try:
+                while True: end.send(bytes(60_000))
+            except BlockingIOError: pass
+for _ in range(10):
+    if os.fork() == 0:
+        try: fill()
+        except OSError: time.sleep(60)
+""",
+    "files without content": """
+for number in range(6000): open(f"/dev/shm/{number}", "w").close()
+""",
     "threads that go on when their process seems to have ended": """
 import ctypes, os, platform, threading
 if os.fork() == 0:
@@ -61,6 +84,7 @@ if os.fork() == 0:
 @pytest.mark.parametrize("source", MEMORY.values(), ids=MEMORY)
 def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source):
     monkeypatch.setattr(process, "MEMORY", LIMIT)
+    monkeypatch.setattr(process, "INODE", 100_000)  # it would take a minute to make files enough
     held = f"import time\n{source}\ntime.sleep(3)\nanswer = 42"
     nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
     assert points(nb) == {"value": 0}, printed(nb, "answer")
@@ -112,12 +136,56 @@ print(allowed)
 
 def test_the_kernel_refuses_what_no_exercise_needs(tmp_path):
     lib = pytest.importorskip("pyseccomp")
-    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.NEWER, "clone", "unshare")
-    names += ("setns", "mount", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "pivot_root")
+    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.SHARES, *seccomp.NEWER)
+    names += ("clone", "unshare", "setns", "mount", "pivot_root")
+    names += ("bpf", "perf_event_open", "userfaultfd", "kexec_load")
     numbers = {name: lib.resolve_syscall(lib.Arch.NATIVE, name) for name in names}
     source = KERNEL.replace("NUMBERS", str({name: each for name, each in numbers.items() if each >= 0}))
     nb = execute(notebook(source, value=(1, "check(answer, 42)")), tmp_path)
     assert points(nb) == {"value": 1}, printed(nb, "answer")
+
+
+INSIDE = """
+import json, os, resource, starvelab, sys
+found = {
+    "writable": [
+        place
+        for place in ("/", "/dev", "/usr", sys.prefix, sys.base_prefix, starvelab.__path__[0])
+        if not os.statvfs(place).f_flag & os.ST_RDONLY
+    ],
+    "namespaces": {n: os.readlink(f"/proc/self/ns/{n}") for n in ("pid", "net", "ipc", "uts", "mnt")},
+    "room": {place: os.statvfs(place).f_blocks * os.statvfs(place).f_frsize for place in PLACES},
+    "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS},
+}
+print(json.dumps(found))
+"""
+
+
+def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
+    source = INSIDE.replace("PLACES", str(bubblewrap.WRITABLE)).replace("LIMITS", str(list(process.LIMITS)))
+    found = json.loads(printed(execute(notebook(source), tmp_path), "answer"))
+    for name, here in found["namespaces"].items():
+        assert here != os.readlink(f"/proc/self/ns/{name}"), name
+    assert found["writable"] == []
+    assert all(0 < room <= 64_000_000 for room in found["room"].values()), found["room"]
+    assert found["limits"] == {name: [most, most] for name, most in process.LIMITS.items()}
+
+
+def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):
+    monkeypatch.setattr(process, "MAX_PROCESSES", 5)
+    monkeypatch.setattr(process, "WATCH", 0.05)
+    runner = Runner(sandboxed=False, imports=[])
+    source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
+    with process.scratch(False) as folder:
+        runner.open(folder, {})
+        with pytest.raises(ClosedError):
+            runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
+
+
+def test_predictions_that_a_students_side_forges_are_no_larger_than_a_file_may_be(tmp_path):
+    forged = f"{FOUND}def read(self, message): return {{'content': 'QUJD' * 10**6}}\ntype(book).read = read"
+    test = "import os\nassert not os.path.exists('predictions.json')"
+    assert points(execute(notebook(forged, none=(1, test)), tmp_path)) == {"none": 1}
 
 
 def test_where_the_library_is_missing_there_is_no_filter_and_a_reason(monkeypatch):
