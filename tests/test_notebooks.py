@@ -10,7 +10,6 @@ What an author has to know, beside what the tests below say of each notebook:
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -30,6 +30,8 @@ from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, 
 # Each notebook is run twice, and that counts for the first test that asks for it.
 pytestmark = pytest.mark.timeout(600)
 
+# The one in which pipelines run live; in the others what they would measure is computed.
+LIVE = "find-the-bottleneck/02_caching_ladder"
 FOLDERS = [path for path in (REPOSITORY / "solutions").iterdir() if path.is_dir()]
 WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-the-gpu")}
 
@@ -232,12 +234,34 @@ class Page(HTMLParser):
         self._in_title = False
 
 
-class Run:
-    """A notebook that was run to its end, and what it showed."""
+# Run between two notebooks of one kernel, which takes longest to start.
+BEGIN_ANEW = """
+import os as _os, sys as _sys
+_os.chdir({folder!r})
+_os.environ.update({environment!r})
+for _name in [name for name in _sys.modules if name.partition(".")[0] == "starvelab"]:
+    del _sys.modules[_name]
+get_ipython().reset()
+"""
 
-    def __init__(self, source: Notebook, folder: Path, *, predictions: bool) -> None:
+
+class Run:
+    """A notebook that was run to its end, and what it showed.
+
+    Parameters
+    ----------
+    source : Notebook
+    folder : Path
+        Where it runs.
+    predictions : bool
+        Whether they are locked beforehand.
+    kernel : KernelManager
+        Has run another notebook, or has not begun.
+    """
+
+    def __init__(self, source: Notebook, folder: Path, kernel: KernelManager, *, predictions: bool) -> None:
         # A notebook that measures does so once: without predictions nothing depends on what was measured.
-        runtime = Runtime(clock="live" if predictions else "simulated")
+        runtime = Runtime(clock="live" if predictions and str(source) == LIVE else "simulated")
         self.source = source
         self.notebook = nbformat.read(shutil.copy(source.solution, folder), as_version=4)
         if predictions:
@@ -246,10 +270,13 @@ class Run:
             if cell.id == "without-widgets" and not predictions:
                 # Here the instructor's answer locks every prediction, and that opens the explorers above it.
                 cell.source = "def without_widgets():\n    return {}"
-        client = NotebookClient(
-            self.notebook, timeout=120, allow_errors=True, resources={"metadata": {"path": str(folder)}}
-        )
-        client.execute(env=os.environ | runtime.environment())
+        begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment())
+        self.notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
+        client = NotebookClient(self.notebook, timeout=120, allow_errors=True, km=kernel)
+        client.execute()
+        client.kc.stop_channels()
+        first = self.notebook.cells.pop(0)
+        assert first.outputs == []
 
     @property
     def code(self) -> list[NotebookNode]:
@@ -285,10 +312,14 @@ def text_of(cell: NotebookNode) -> str:
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=str)
 def runs(request, tmp_path_factory) -> tuple[Run, Run]:
     """One notebook, run with its predictions locked beforehand, and run without any."""
-    with_, without = (
-        Run(request.param, tmp_path_factory.mktemp(request.param.name), predictions=locked)
-        for locked in (True, False)
-    )
+    kernel = KernelManager()
+    try:
+        without, with_ = (
+            Run(request.param, tmp_path_factory.mktemp(request.param.name), kernel, predictions=locked)
+            for locked in (False, True)
+        )
+    finally:
+        kernel.shutdown_kernel(now=True)
     return with_, without
 
 
