@@ -90,16 +90,22 @@ REASONS = {
 }
 # These take longest, so they begin first: otherwise one process would wait at the end for the other.
 LONGEST_FIRST: tuple[str, ...] = (
-    "tests/grading/test_round.py",
     "tests/browser",
+    "tests/grading/test_round.py",
     "tests/test_notebooks.py",
     "tests/grading/test_grade_command.py",
     "tests/hostile/test_hand_ins.py",
-    "tests/grading/test_faults.py",
     "tests/hostile/test_structures.py",
+    "tests/grading/test_faults.py",
     "tests/grading/test_instructors_page.py",
+    "tests/grading/test_isolated.py",
     "tests/test_nbval.py",
+    "tests/hostile/test_machine.py",
     "tests/grading/test_answers_in_the_sandbox.py",
+    "tests/grading/test_postgres.py",
+    "tests/grading/test_honest.py",
+    "tests/measure/test_loaders.py",
+    "tests/test_build.py",
 )
 # Files that share what is dear to start: a server and a browser, a class that was graded.
 TOGETHER = ("tests/browser",)

@@ -13,11 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, expect
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from lab_in_browser import (
+    ACTION_SECONDS,
     REPOSITORY,
     OpenNotebook,
     Server,
@@ -27,6 +28,10 @@ from lab_in_browser import (
     window,
     write_notebook,
 )
+
+
+# On a busy machine a page takes longer than Playwright's own 5 s.
+expect.set_options(timeout=ACTION_SECONDS * 1000)
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
             page.wait_for_timeout(100)
         page.keyboard.type("3")
         page.close(run_before_unload=True)
-        for _ in range(100):
+        for _ in range(1200):
             if essays.grade(shown)[1] == 3:
                 break
             threading.Event().wait(0.05)
