@@ -29,7 +29,6 @@ from lab_in_browser import (
     write_notebook,
 )
 
-
 # On a busy machine a page takes longer than Playwright's own 5 s.
 expect.set_options(timeout=ACTION_SECONDS * 1000)
 
