@@ -83,13 +83,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-# --- the notebooks of the repository -----------------------------------------------------------------
-
-
-def test_every_notebook_of_the_repository_is_fresh(repository):
-    check = [sys.executable, "solutions/build.py", "--check"]
-    done = subprocess.run(check, cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+# --- the notebooks of the repository; `make lint` says whether they are fresh -----------------------------
 
 
 def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, build):

@@ -65,7 +65,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
         expect(status).to_have_text("Comment saved.")
         page.keyboard.type("2,5")
         page.keyboard.press("Enter")
-        expect(status).to_contain_text("saved.")
+        expect(status).to_contain_text("saved. Answer")  # and the next one is shown
         expect(page.locator("#progress-text")).to_have_text("1 of 4 marked")
         assert essays.grade(order[0]) == (None, 2.5, False, "Say why.")
         second = title.text_content()
@@ -89,7 +89,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
         expect(page.locator("#answer-state")).to_contain_text("1 points")
         assert essays.grade(order[1])[1] == 1
         page.keyboard.press("Enter")
-        expect(status).to_contain_text("saved.")
+        expect(status).to_contain_text("saved. Answer")
         assert essays.grade(order[1])[1] == 4
 
         assert page.title() == "Marking lab", "no script of a student has run"

@@ -35,7 +35,7 @@ MISTAKEN = "mistaken"
 # A wrong answer that only a hidden test makes fail, in the student's own function.
 FRAGILE = "if max(speedups) < target"
 STUDENTS = {name: ["perfect", MISTAKEN] for name in ASSIGNMENTS}
-STUDENTS[WALKTHROUGH] += ["blank", "half", "honest-noise"]
+STUDENTS[WALKTHROUGH] += ["half", "honest-noise"]
 # Whose feedback is generated: those whose answers fail, and who left most behind.
 READERS = {name: [MISTAKEN] for name in ASSIGNMENTS}
 READERS[WALKTHROUGH] += ["honest-noise"]
@@ -235,7 +235,6 @@ def hand_everything_in(it: Round) -> None:
     it.hand_in_the_solution("perfect", predicted=it.notebooks)
     hand_in_the_mistakes(it)
     if it.assignment == WALKTHROUGH:
-        it.hand_in("blank", dict.fromkeys(it.full_marks(), 0.0), cells={})
         hand_in_half(it)
         hand_in_honest_noise(it)
 

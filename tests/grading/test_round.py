@@ -61,9 +61,8 @@ def test_the_exported_score_is_the_sum_of_what_was_earned(finished, student):
 
 
 @pytest.mark.parametrize("finished", COMPLETE, indirect=True)
-def test_the_perfect_score_is_a_hundred_and_a_blank_one_nothing(finished):
-    scores = {student: float(row["score"]) for student, row in finished.exported().items()}
-    assert (scores["perfect"], scores.get("blank", 0)) == (100, 0)
+def test_the_perfect_score_is_a_hundred(finished):
+    assert float(finished.exported()["perfect"]["score"]) == 100
     assert {float(row["max_score"]) for row in finished.exported().values()} == {100}
 
 
@@ -95,7 +94,6 @@ def test_a_wrong_answer_loses_its_points_and_no_other_answer_does(finished):
 def test_an_essay_waits_for_a_person_and_a_blank_one_does_not(finished):
     for essay in ESSAYS:
         assert finished.grades(MISTAKEN)[essay] == (None, None, True)
-        assert finished.grades("blank")[essay] == (0, None, False)
         assert finished.grades("half")[essay] == (0, None, False)
 
 
