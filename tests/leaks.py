@@ -31,7 +31,7 @@ IGNORED_THREADS = {
     "tqdm_monitor": "tqdm keeps one for all bars of a process",
     "asyncio_": "an event loop keeps its threads as long as it lasts: that of the browser, for all its tests",
     "IO loop": "Dask keeps one for all clients of a process",
-    "QueueFeederThread": "PyTorch keeps one for each worker, until what is left of a loader that broke is collected",
+    "QueueFeederThread": "PyTorch keeps one for each worker until a loader that broke is collected",
     "MainThread - runner": "jupyter_core keeps one for all that it waits for, once it has waited",
 }
 IGNORED_PROCESSES = {
