@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -86,21 +87,41 @@ def crew(
                 )
         else:
             stack.enter_context(dask.config.set(QUIET | NO_PAGES))
-            cluster = LocalCluster(
-                n_workers=workers or _as_many_as_fit(),
-                threads_per_worker=1,
-                # Whoever may talk to a worker runs code in it, and other users of this machine reach its
-                # port: both ends have to show a certificate, which exists in memory only.
-                security=Security.temporary(),
-                protocol="tls://",
-                # In the folder that Dask would choose in /tmp another user may wait already.
-                local_directory=stack.enter_context(_folder()),
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
+            folder = stack.enter_context(_folder())
+            with _interrupts_for_the_main_thread_only():
+                cluster = LocalCluster(
+                    n_workers=workers or _as_many_as_fit(),
+                    threads_per_worker=1,
+                    # Whoever may talk to a worker runs code in it, and other users of this machine reach its
+                    # port: both ends have to show a certificate, which exists in memory only.
+                    security=Security.temporary(),
+                    protocol="tls://",
+                    # In the folder that Dask would choose in /tmp another user may wait already.
+                    local_directory=folder,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
         _ask_whether_ready(client, unsafe)
         yield client
+
+
+@contextmanager
+def _interrupts_for_the_main_thread_only() -> Iterator[None]:
+    """What is started meanwhile never hears of Ctrl+C, which a terminal sends to every process.
+
+    The main thread then ends the workers. A worker that ended by itself would be started again meanwhile, and
+    the grader would wait for it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    # Threads and processes inherit what is blocked; an interrupt that comes meanwhile is heard afterwards.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 from starvelab.grading import crew
@@ -69,3 +72,11 @@ def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch
     assert [one for one, beside in cluster.sent[len(names) :] if beside == 0] == list(SLOW)
     assert len(cluster.sent) == len(names) + len(SLOW)
     assert found[-1].failed == "Its worker gave no answer: RuntimeError: no more"
+
+
+def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
+    asks = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    with crew._interrupts_for_the_main_thread_only():
+        started = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert started.stdout == "True\n"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
