@@ -272,7 +272,7 @@ class Run:
                 cell.source = "def without_widgets():\n    return {}"
         begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment())
         self.notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
-        client = NotebookClient(self.notebook, timeout=120, allow_errors=True, km=kernel)
+        client = NotebookClient(self.notebook, timeout=300, startup_timeout=300, allow_errors=True, km=kernel)
         client.execute()
         client.kc.stop_channels()
         first = self.notebook.cells.pop(0)
@@ -312,7 +312,9 @@ def text_of(cell: NotebookNode) -> str:
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=str)
 def runs(request, tmp_path_factory) -> tuple[Run, Run]:
     """One notebook, run with its predictions locked beforehand, and run without any."""
-    kernel = KernelManager()
+    # Without ports: while two programs look for free ones, both may find the same.
+    folder = tmp_path_factory.mktemp("kernel")
+    kernel = KernelManager(transport="ipc", ip=str(folder / "socket"))
     try:
         without, with_ = (
             Run(request.param, tmp_path_factory.mktemp(request.param.name), kernel, predictions=locked)

@@ -7,6 +7,7 @@ import sys
 
 import nbformat
 import pytest
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 
 from .scenes import images
@@ -35,7 +36,10 @@ def test_functions_of_a_cell_run_in_workers(tmp_path):
     notebook = nbformat.v4.new_notebook()
     sources = [*CELLS, *(RUNS.format(loader=loader) for loader in ("processes", "torch"))]
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    # Without ports: while two programs look for free ones, both may find the same.
+    kernel = AsyncKernelManager(transport="ipc", ip=str(tmp_path / "socket"))
+    client = NotebookClient(notebook, timeout=300, km=kernel, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(cleanup_kc=True)
     for cell in notebook.cells[2:]:
         said = "".join(out.text for out in cell.outputs if out.get("name") == "stdout")
         assert said.endswith("['as array', 'collate', 'read', 'scaled']\n")
