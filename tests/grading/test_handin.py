@@ -181,6 +181,16 @@ def tape(*entries: tarfile.TarInfo, mode: str = "w:xz", body: bytes = b"") -> by
     return made.getvalue()
 
 
+def test_of_an_archive_everything_is_read_but_what_tools_leave_behind(given):
+    left = ("work/__MACOSX/01_one.ipynb", "work/.ipynb_checkpoints/02_two.ipynb")
+    entries = [tarfile.TarInfo(name) for name in ("work/01_one.ipynb", "work/notes.txt", *left)]
+    for entry in entries:
+        entry.size = len(nb("a"))
+    handed = given(**{"x.tar": tape(*entries, mode="w:", body=nb("a").encode())})
+    assert handed.notebooks.keys() == {"01_one"}
+    assert handed.files == {"notes.txt": nb("a").encode()}
+
+
 def folders(number: int) -> list[tarfile.TarInfo]:
     found = [tarfile.TarInfo(f"f{at}") for at in range(number)]
     for one in found:
