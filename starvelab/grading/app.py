@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from textwrap import dedent
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from ..measure.cores import usable_cores
 from . import seccomp
 from .classroom import Classroom, Outcome
 from .collect_command import CollectApp
-from .command import SHOWN, Command, end, errors_in_a_paragraph
+from .command import SHOWN, AssignmentCommand, Command
 from .crew import crew, graded_by
 from .feedback_pages import FeedbackPages
 from .findings import for_a_person
@@ -29,10 +28,11 @@ from .releasing import why_not_as_it_is
 from .solution import is_remembered, remember_solution, require_full_points
 
 
-class GradeApp(Command):
+class GradeApp(AssignmentCommand):
     """The command."""
 
     name = "starvelab-grade"
+    kept = "What was graded is kept: the same command goes on from there."
     description = "Grade what a class handed in: safely, in parallel, and nothing twice."
     examples = dedent("""
         starvelab grade starving-the-gpu                       all that is new, on all cores
@@ -74,20 +74,7 @@ class GradeApp(Command):
 
     @default("classes")
     def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), GradeApp, Autograde, IsolatedExecute, MendStructure]
-
-    @default("log_level")
-    def _log_level_default(self) -> int:
-        return logging.WARNING
-
-    def start(self) -> None:
-        """Grade; what cannot be done is said in one paragraph, and the exit status is 1."""
-        super().start()
-        if len(self.extra_args) != 1:
-            end("Which assignment? For example: starvelab grade starving-the-gpu")
-        with errors_in_a_paragraph("What was graded is kept: the same command goes on from there."):
-            self.check_course(self.extra_args[0])
-            self.run(self.extra_args[0])
+        return [*super()._classes_default(), Autograde, IsolatedExecute, MendStructure]
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and say what came of it."""
@@ -176,10 +163,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-class FeedbackApp(Command):
+class FeedbackApp(AssignmentCommand):
     """The command that writes the pages that students read."""
 
     name = "starvelab-feedback"
+    kept = "The pages that were made are kept: the same command goes on from there."
     description = "Write a feedback page for each student: all that are out of date, in parallel."
     examples = dedent("""
         starvelab feedback starving-the-gpu                    all that are out of date
@@ -199,25 +187,8 @@ class FeedbackApp(Command):
     only = Unicode("", help="Students, with commas between them; * and ? stand for letters.").tag(config=True)
     again = Bool(False, help="Whether to write also the pages that are up to date.").tag(config=True)
 
-    @default("classes")
-    def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), FeedbackApp]
-
-    @default("log_level")
-    def _log_level_default(self) -> int:
-        return logging.WARNING
-
-    def start(self) -> None:
-        """Write the pages, and say what came of it."""
-        super().start()
-        if len(self.extra_args) != 1:
-            end("Which assignment? For example: starvelab feedback starving-the-gpu")
-        with errors_in_a_paragraph("The pages that were made are kept: the same command goes on from there."):
-            self.check_course(self.extra_args[0])
-            self.run(self.extra_args[0])
-
     def run(self, assignment: str) -> None:
-        """Write what is out of date."""
+        """Write the pages that are out of date, and say what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         with classroom.alone():
             pages = FeedbackPages(classroom)

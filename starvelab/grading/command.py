@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
+from traitlets import default
 
 from ..errors import StarvelabError
 from .private import restrict_new_files, warning_if_open
@@ -52,6 +54,34 @@ class Command(NbGrader):
         if assignment and assignment not in known:
             some = ", ".join(known) or "none"
             raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+
+
+class AssignmentCommand(Command):
+    """A command that takes one assignment."""
+
+    kept = ""  # what is said to a person who interrupts
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), type(self)]
+
+    @default("log_level")
+    def _log_level_default(self) -> int:
+        return logging.WARNING
+
+    def start(self) -> None:
+        """Run for the assignment; what cannot be done is said in one paragraph, and the exit status is 1."""
+        super().start()
+        if len(self.extra_args) != 1:
+            end(f"Which assignment? For example: {self.name.replace('-', ' ')} starving-the-gpu")
+        (assignment,) = self.extra_args
+        with errors_in_a_paragraph(self.kept):
+            self.check_course(assignment)
+            self.run(assignment)
+
+    def run(self, assignment: str) -> None:
+        """Do it, and say what came of it."""
+        raise NotImplementedError
 
 
 def end(message: str, status: int = 1) -> NoReturn:

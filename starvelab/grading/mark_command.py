@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 import tempfile
@@ -11,18 +10,19 @@ import webbrowser
 from pathlib import Path
 from textwrap import dedent
 
-from traitlets import Bool, Integer, default
+from traitlets import Bool, Integer
 
 from .classroom import Classroom
-from .command import Command, end, errors_in_a_paragraph
+from .command import AssignmentCommand
 from .marking import Marking
 from .marking_server import MarkingServer, make_redirect
 
 
-class MarkApp(Command):
+class MarkApp(AssignmentCommand):
     """The command."""
 
     name = "starvelab-mark"
+    kept = "What was marked is in the gradebook."
     description = "Mark by hand: one essay of all students at a time, on a page in your browser."
     examples = dedent("""
         starvelab mark starving-the-gpu                        opens the page; Ctrl+C ends it
@@ -45,25 +45,8 @@ class MarkApp(Command):
     names = Bool(False, help="Whether the page begins with the names of the students.").tag(config=True)
     browser = Bool(True, help="Whether to open the page in a browser.").tag(config=True)
 
-    @default("classes")
-    def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), MarkApp]
-
-    @default("log_level")
-    def _log_level_default(self) -> int:
-        return logging.WARNING
-
-    def start(self) -> None:
-        """Serve the page until somebody ends it, and say what is still to be marked."""
-        super().start()
-        if len(self.extra_args) != 1:
-            end("Which assignment? For example: starvelab mark starving-the-gpu")
-        with errors_in_a_paragraph("What was marked is in the gradebook."):
-            self.check_course(self.extra_args[0])
-            self.run(self.extra_args[0])
-
     def run(self, assignment: str) -> None:
-        """Serve the page."""
+        """Serve the page until somebody ends it, and say what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         marking = Marking(classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config)
         try:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, ClassVar
 
 from traitlets import default
 
 from . import bubblewrap
-from .command import Command, end, errors_in_a_paragraph, print_list
+from .command import AssignmentCommand, print_list
 from .gradebook_cells import Replaced
 from .isolated import IsolatedExecute
 from .releasing import release
 
 
-class ReleaseApp(Command):
+class ReleaseApp(AssignmentCommand):
     """The command."""
 
     name = "starvelab-release"
+    kept = "Nothing that is half made is left: start the same command again."
     description = "Make what students are given, if the reference solution earns every point."
     examples = "starvelab release starving-the-gpu"
     aliases = {"db": "CourseDirectory.db_url", "log-level": "Application.log_level"}  # noqa: RUF012
@@ -25,22 +25,11 @@ class ReleaseApp(Command):
 
     @default("classes")
     def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), ReleaseApp, IsolatedExecute]
+        return [*super()._classes_default(), IsolatedExecute]
 
-    @default("log_level")
-    def _log_level_default(self) -> int:
-        return logging.WARNING
-
-    def start(self) -> None:
+    def run(self, assignment: str) -> None:
         """Release, and say what has changed."""
-        super().start()
-        if len(self.extra_args) != 1:
-            end("Which assignment? For example: starvelab release starving-the-gpu")
-        (assignment,) = self.extra_args
-        with errors_in_a_paragraph("Nothing that is half made is left: start the same command again."):
-            self.check_course(assignment)
-            replaced = release(self.coursedir, self.config, assignment)
-        self._say(assignment, replaced)
+        self._say(assignment, release(self.coursedir, self.config, assignment))
 
     def _say(self, assignment: str, replaced: Replaced) -> None:
         folder = self.coursedir.format_path(self.coursedir.release_directory, ".", assignment)
