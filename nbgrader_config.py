@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from starvelab.grading import configure
-from starvelab.grading.private import make_private
+from starvelab.grading.batch.private import make_private
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()

@@ -15,7 +15,7 @@ from typing import Any
 from tabulate import tabulate
 
 from starvelab import Q_, TUTORIAL, Hardware, Links, Models, Pipeline
-from starvelab.analysis import carry_rate
+from starvelab.model.analysis import carry_rate
 from starvelab.tables import cell
 from starvelab.units import Quantity
 

@@ -7,7 +7,7 @@ import html
 
 import ipywidgets
 
-from starvelab.widgets.keyboard import Box
+from starvelab.lesson.widgets.keyboard import Box
 
 
 def still(widget: ipywidgets.Widget) -> str:

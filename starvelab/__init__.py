@@ -1,36 +1,33 @@
 """A model of GPU starvation: what an input pipeline costs a training step, and what to do about it.
 
-Layers, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
+Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    grading                     a class graded: student code in a sandbox, checks outside it
-    widgets | measure           predict, explore (ipywidgets) | a real loader, stand-ins, the caching ladder
-      show | checks             tables, pictures (the only matplotlib) | an answer compared, its mistake named
-        simulate                a loader step by step in time: workers, prefetch, order of delivery
-          analysis              crossover, workers needed, sensitivity, explanation, sweep, schedule
-            pipeline            stages on resources -> step time, throughput, utilization, what binds
-              stages            the four stage models
-                assumptions     TUTORIAL, PUBLISHED, your own
-                  catalogue | levers    facts with their sources | what can be changed, and why it helps
-                    tables      quantities as text and HTML
-                      units | runtime       one registry with its own vocabulary | "are we grading?"
-                        errors  the rule, what came, what to do
+    grading             a class graded: student code in a sandbox, checks outside it
+    lesson | measure    what a notebook needs: checks, pictures, widgets | a real loader, and what starves it
+    model | simulate    stages on resources, solved and analyzed | a loader in time, step by step
+    tables              quantities as text and HTML
+    units | runtime     one registry with its own vocabulary | "are we grading?"
+    errors              the rule, what came, what to do
 
-`import starvelab` loads pint and numpy and nothing heavier; the upper four rows and the levers load on first
-use, grading only by its own name.
+`import starvelab` loads pint and numpy and nothing heavier; lesson, measure and simulate load on first use,
+grading only by its own name.
 """
 
 from importlib import import_module
 from typing import Any
 
-from .analysis import crossover, explain, sensitivity, sweep, workers_needed
-from .assumptions import PUBLISHED, TUTORIAL, Assumptions
-from .catalogue import Datasets, Hardware, Links, Models, Storage
+from . import _aliases
 from .errors import InputError, MissingFigureError, StarvelabError, UnknownNameError
-from .pipeline import Pipeline
-from .stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
+from .model.analysis import crossover, explain, sensitivity, sweep, workers_needed
+from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
+from .model.catalogue import Datasets, Hardware, Links, Models, Storage
+from .model.pipeline import Pipeline
+from .model.stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
 from .units import Q_
 
 __version__ = "0.1.0"
+
+_aliases.install()
 
 _LAZY = ("checks", "levers", "measure", "show", "simulate", "widgets")
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, Links, Models, Pipeline, Storage
-from starvelab.stages import Cost, Line
+from starvelab.model.stages import Cost, Line
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:

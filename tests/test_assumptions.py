@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, InputError, Models, SingleNodeModel, UnknownNameError
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Hardware,
+    InputError,
+    Models,
+    SingleNodeModel,
+    UnknownNameError,
+)
 from starvelab.units import exact
 from tests.strategies import shares
 

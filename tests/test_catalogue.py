@@ -20,7 +20,16 @@ from starvelab import (
     Storage,
     UnknownNameError,
 )
-from starvelab.catalogue import FIELDS, KINDS, Entry, Fact, Group, measured_rate, measured_rates, read_group
+from starvelab.model.catalogue import (
+    FIELDS,
+    KINDS,
+    Entry,
+    Fact,
+    Group,
+    measured_rate,
+    measured_rates,
+    read_group,
+)
 from starvelab.units import format_quantity, positive
 
 GROUPS = {"Hardware": Hardware, "Storage": Storage, "Links": Links, "Models": Models, "Datasets": Datasets}
@@ -364,7 +373,8 @@ def test_matrix_products_reach_less_than_the_peak():
 
 
 def test_every_data_file_is_one_that_the_lab_reads():
-    found = {path.name for path in (files("starvelab") / "data").iterdir() if path.name.endswith(".toml")}
+    folder = files("starvelab.model") / "data"
+    found = {path.name for path in folder.iterdir() if path.name.endswith(".toml")}
     assert found == {f"{kind.lower()}.toml" for kind in FIELDS} | {
         "rates.toml",
         "assumptions.toml",

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
-from starvelab.checks import Credit, WrongAnswer, check, hint
+from starvelab.lesson.checks import Credit, WrongAnswer, check, hint
 from starvelab.units import format_number, format_quantity
 
 EXPECTED = Q_("11.743205 ms")

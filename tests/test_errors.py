@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab import Q_, Hardware, InputError, MissingFigureError, Pipeline, StarvelabError, UnknownNameError
+from starvelab import (
+    Q_,
+    Hardware,
+    InputError,
+    MissingFigureError,
+    Pipeline,
+    StarvelabError,
+    UnknownNameError,
+)
 from starvelab.errors import WorkerError
 
 

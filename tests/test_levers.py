@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from starvelab.levers import LEVERS, Lever, levers_for
 from starvelab.measure import PARTS
+from starvelab.model.levers import LEVERS, Lever, levers_for
 
 
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: lever.name)

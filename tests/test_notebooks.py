@@ -22,9 +22,9 @@ from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from starvelab.grading.names import defined, loaded
+from starvelab.grading.submissions.names import defined, loaded
+from starvelab.lesson.widgets.reveal import LOCK_FIRST
 from starvelab.runtime import Runtime
-from starvelab.widgets.reveal import LOCK_FIRST
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 
 # Each notebook is run twice, and that counts for the first test that asks for it.

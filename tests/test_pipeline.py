@@ -24,7 +24,7 @@ from starvelab import (
     Storage,
     UnknownNameError,
 )
-from starvelab.pipeline import RESOURCE_OF
+from starvelab.model.pipeline import RESOURCE_OF
 from tests.cases import KITS, WALL
 from tests.strategies import batch_sizes, pipelines, worker_counts
 

@@ -22,7 +22,7 @@ import nbformat
 import pytest
 from nbgrader.utils import determine_grade
 
-from starvelab import checks
+from starvelab.lesson import checks
 from starvelab.units import Quantity, format_number, format_quantity
 from tests.assignments import ASSIGNMENTS, COMPLETE, notebooks_of
 from tests.wrong_answers.exercises import Exercise, exercises, graded_cells

@@ -28,7 +28,7 @@ from PIL import Image, ImageFilter
 # %% role="setup" id="setup-03-tools"
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
-from starvelab.levers import levers_for
+from starvelab.model.levers import levers_for
 from starvelab.measure import PARTS, InputPipeline, Stage, VirtualAccelerator, diagnose, photo_stages, photos, run
 from starvelab.show import loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate

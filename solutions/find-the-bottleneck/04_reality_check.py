@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 
 from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline, Q_, SingleNodeModel, Storage,
                        crossover, show, workers_needed)
-from starvelab.analysis import carry_rate
-from starvelab.catalogue import measured_rates
+from starvelab.model.analysis import carry_rate
+from starvelab.model.catalogue import measured_rates
 from starvelab.checks import Credit, check
 from starvelab.show.looks import COLOURS
 from starvelab.widgets import Drawing, explore, predict, reveal, scorecard

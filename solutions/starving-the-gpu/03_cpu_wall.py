@@ -13,7 +13,7 @@
 
 # %% role="setup" id="setup-03"
 from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, TransformationModel
-from starvelab.assumptions import PUBLISHED, TUTORIAL
+from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
 from starvelab.show import info, table, timeline
 from starvelab.widgets import explore, predict, reveal

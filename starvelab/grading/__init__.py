@@ -5,7 +5,11 @@ from typing import Any
 
 # Where each name stands. A runner imports this package too, and needs nothing of nbgrader: that takes two
 # seconds.
-_FROM = {"IsolatedExecute": "isolated", "NoSandboxError": "isolated", "configure": "configuration"}
+_FROM = {
+    "IsolatedExecute": "autograde.execution",
+    "NoSandboxError": "autograde.execution",
+    "configure": "configuration",
+}
 __all__ = ["IsolatedExecute", "NoSandboxError", "configure"]
 
 
@@ -18,7 +22,7 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     """Run `starvelab` on the command line."""
     try:
-        from .app import StarvelabApp
+        from .commands.app import StarvelabApp
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"`starvelab` needs {error.name}, which is not installed: pip install 'starvelab[grade]'"

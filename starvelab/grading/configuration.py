@@ -18,9 +18,9 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from .feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
-from .isolated import IsolatedExecute
-from .mending import MendStructure
+from .autograde.execution import IsolatedExecute
+from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
+from .autograde.restoring import MendStructure
 
 
 def configure(c: Config) -> None:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..assumptions import TUTORIAL
 from ..errors import InputError, check_names
-from ..pipeline import CALLED, Pipeline, Step
+from ..model.assumptions import TUTORIAL
+from ..model.pipeline import CALLED, Pipeline, Step
 from ..simulate import Loader, Simulation, simulate
 from ..tables import Shown, percent
 from ..units import Q_, as_quantity, check_magnitude, format_quantity, positive

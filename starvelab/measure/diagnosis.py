@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, UnknownNameError
-from ..levers import Lever, levers_for
+from ..model.levers import Lever, levers_for
 from ..tables import Shown, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from .input_pipeline import InputPipeline

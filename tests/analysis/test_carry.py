@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from starvelab import Hardware, InputError, MissingFigureError, Models
-from starvelab.analysis import carry_rate
+from starvelab.model.analysis import carry_rate
 from tests.strategies import quantities
 
 A100, H100, RESNET50 = Hardware.Cloud.A100, Hardware.Cloud.H100, Models.ResNet50

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import (
-    Q_,
-    TUTORIAL,
-    InputError,
-    Models,
-    Pipeline,
-    Storage,
-    UnknownNameError,
-    crossover,
-)
-from starvelab.analysis.crossover import starves_from
+from starvelab import Q_, TUTORIAL, InputError, Models, Pipeline, Storage, UnknownNameError, crossover
+from starvelab.model.analysis.crossover import starves_from
 from starvelab.units import exact
 from tests.cases import WALL
 from tests.strategies import costs, pipelines

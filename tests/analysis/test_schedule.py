@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Hardware, InputError, Models, Pipeline, Storage
-from starvelab.analysis import schedule
+from starvelab.model.analysis import schedule
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)

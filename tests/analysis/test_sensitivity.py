@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    TUTORIAL,
-    InputError,
-    Links,
-    Pipeline,
-    Storage,
-    sensitivity,
-)
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Links, Pipeline, Storage, sensitivity
 from tests.cases import WALL
 from tests.strategies import pipelines
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError, Storage, UnknownNameError, sweep
-from starvelab.pipeline import SWEPT
+from starvelab.model.pipeline import SWEPT
 from tests.cases import WALL
 from tests.strategies import batch_sizes, pipelines, worker_counts
 

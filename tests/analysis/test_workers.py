@@ -20,7 +20,7 @@ from starvelab import (
     Storage,
     workers_needed,
 )
-from starvelab.analysis.workers import fewest_workers
+from starvelab.model.analysis.workers import fewest_workers
 from starvelab.units import exact
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines, shares

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import expect
 
-from starvelab.grading.marking_server import MarkingServer
+from starvelab.grading.marking.server import MarkingServer
 from tests.grading.essays import GIVEN_OUT, EssayClass
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"

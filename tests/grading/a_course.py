@@ -18,11 +18,11 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
-from starvelab.grading.classroom import Classroom
-from starvelab.grading.definition import Definition
-from starvelab.grading.environment import environment_with
-from starvelab.grading.handin import HandIn, collect
-from starvelab.grading.task import Graded, grade
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.autograde.environment import environment_with
+from starvelab.grading.autograde.task import Graded, grade
+from starvelab.grading.batch.classroom import Classroom
+from starvelab.grading.submissions.files import HandIn, collect
 from tests.assignments import REPOSITORY
 
 TINY = "tiny"

@@ -25,7 +25,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderApp
 from nbgrader.utils import is_solution
 
-from starvelab.grading.isolated import runners
+from starvelab.grading.autograde.execution import runners
 from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 

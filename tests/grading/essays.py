@@ -14,9 +14,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab.grading.definition import Definition, make_gradebook
-from starvelab.grading.marking import Marking
-from starvelab.grading.structure import TrueCell
+from starvelab.grading.autograde.definition import Definition, make_gradebook
+from starvelab.grading.marking.essays import Marking
+from starvelab.grading.submissions.notebooks import TrueCell
 
 LAB = "lab"
 GIVEN_OUT = "Your answer here."

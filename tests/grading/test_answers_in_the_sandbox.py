@@ -14,7 +14,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
-from starvelab.grading.isolated import runners
+from starvelab.grading.autograde.execution import runners
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.hostile.tiny import cell
 from tests.wrong_answers.exercises import exercises

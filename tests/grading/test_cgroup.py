@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from starvelab.grading import cgroup, process
+from starvelab.grading.sandbox import cgroup, process
 
 LIMITS = ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max")
 

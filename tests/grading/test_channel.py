@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from starvelab.grading.channel import (
+from starvelab.grading.sandbox.channel import (
     LONGEST,
     Channel,
     ClosedError,

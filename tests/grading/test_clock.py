@@ -11,10 +11,10 @@ import time
 import psutil
 import pytest
 
-from starvelab.grading import clock, shell
-from starvelab.grading.channel import Channel, SilentError
-from starvelab.grading.clock import SandboxClock, counted, fair_niceness, slow_down, waited
-from starvelab.grading.shell import CellTimeoutError, time_limit
+from starvelab.grading.sandbox import clock, shell
+from starvelab.grading.sandbox.channel import Channel, SilentError
+from starvelab.grading.sandbox.clock import SandboxClock, counted, fair_niceness, slow_down, waited
+from starvelab.grading.sandbox.shell import CellTimeoutError, time_limit
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.grading.collecting import collect_download
+from starvelab.grading.lms.collecting import collect_download
 
 
 @pytest.fixture
@@ -131,13 +131,13 @@ def test_one_students_files_stop_nobody(download, tmp_path):
 
 
 def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab.grading.collecting.LONGEST_IN_ALL", 10)
+    monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
     found = collect_download(download({"ada/a": "1" * 8, "ada/b": "2" * 8}), tmp_path / "submitted", "tiny")
     assert (found.new, found.left_out) == (["ada"], ["ada/b"])
 
 
 def test_an_earlier_upload_takes_no_room_from_the_one_that_counts(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab.grading.collecting.LONGEST_IN_ALL", 10)
+    monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
     files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8}
     found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=["one"])
     assert found.left_out == ["ada_1_20_one.ipynb"]

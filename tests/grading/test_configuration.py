@@ -11,11 +11,16 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
-from starvelab.grading import releasing
-from starvelab.grading.definition import Definition, make_gradebook, schema_of
-from starvelab.grading.releasing import ReleaseError, release
-from starvelab.grading.solution import SolutionError, as_submission, is_remembered, require_full_points
-from starvelab.grading.task import grade
+from starvelab.grading.autograde import releasing
+from starvelab.grading.autograde.definition import Definition, make_gradebook, schema_of
+from starvelab.grading.autograde.releasing import ReleaseError, release
+from starvelab.grading.autograde.solution import (
+    SolutionError,
+    as_submission,
+    is_remembered,
+    require_full_points,
+)
+from starvelab.grading.autograde.task import grade
 from tests.grading.a_course import _marked, points
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]

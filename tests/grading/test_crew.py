@@ -7,9 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
-from starvelab.grading import crew
-from starvelab.grading.handin import HandIn
-from starvelab.grading.task import Graded
+from starvelab.grading.autograde.task import Graded
+from starvelab.grading.batch import worker_pool as crew
+from starvelab.grading.submissions.files import HandIn
 
 SLOW = ("slow", "slower", "broken")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from starvelab.grading.drawn import described
-from starvelab.grading.plain import Decoder, Encoder
+from starvelab.grading.sandbox.codec import Decoder, Encoder
+from starvelab.grading.sandbox.figures import described
 from tests.hostile.tiny import execute, notebook, points, printed
 
 

@@ -9,7 +9,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from starvelab.errors import InputError
-from starvelab.grading.exports import Canvas, Moodle
+from starvelab.grading.lms.exports import Canvas, Moodle
 
 # nbgrader's own queries warn.
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
@@ -225,5 +225,5 @@ def test_nbgrader_takes_them_by_name(course):
         book.add_submission("tiny", "ada")
     for kind in ("Canvas", "Moodle"):
         to = course.folder / f"{kind}.csv"
-        course.run("nbgrader", "export", f"--exporter=starvelab.grading.exports.{kind}", f"--to={to}")
+        course.run("nbgrader", "export", f"--exporter=starvelab.grading.lms.exports.{kind}", f"--to={to}")
         assert "ada" in to.read_text()

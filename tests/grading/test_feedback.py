@@ -7,7 +7,7 @@ import pytest
 from nbconvert.exporters import HTMLExporter
 from traitlets.config import Config, PyFileConfigLoader
 
-from starvelab.grading.feedback import (
+from starvelab.grading.autograde.feedback import (
     STYLE,
     VIEWPORT,
     ClearHiddenTracebacks,

@@ -13,14 +13,14 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from starvelab.grading import feedback_pages, pages
-from starvelab.grading.feedback import ReadableOutputs
-from starvelab.grading.feedback_pages import FeedbackPages, NothingGradedError
-from starvelab.grading.isolated import ENDED_PYTHON
-from starvelab.grading.marks import Mark, Marks
-from starvelab.grading.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
-from starvelab.grading.structure import TrueCell
-from starvelab.grading.titles import title_of, titles_of
+from starvelab.grading.autograde.execution import ENDED_PYTHON
+from starvelab.grading.autograde.feedback import ReadableOutputs
+from starvelab.grading.report import feedback_pages, pages
+from starvelab.grading.report.feedback_pages import FeedbackPages, NothingGradedError
+from starvelab.grading.report.marks import Mark, Marks
+from starvelab.grading.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
+from starvelab.grading.submissions.notebooks import TrueCell
+from starvelab.grading.submissions.titles import title_of, titles_of
 from tests.grading.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.grading import findings
-from starvelab.grading.findings import (
+from starvelab.grading.batch.records import Record
+from starvelab.grading.report import findings
+from starvelab.grading.report.findings import (
     by_confidence,
     by_question,
     distribution,
@@ -13,9 +14,8 @@ from starvelab.grading.findings import (
     items,
     mistakes,
 )
-from starvelab.grading.records import Record
-from starvelab.grading.structure import Remark, TrueCell
-from starvelab.widgets.store import Record as Prediction
+from starvelab.grading.submissions.notebooks import Remark, TrueCell
+from starvelab.lesson.widgets.store import Record as Prediction
 
 
 def cell(name: str, points: float = 0.0) -> TrueCell:

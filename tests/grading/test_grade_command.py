@@ -24,24 +24,27 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 from traitlets.config import Application
 
-from starvelab.grading import app, crew, main, task
-from starvelab.grading.app import CollectApp, FeedbackApp, GradeApp, StarvelabApp
-from starvelab.grading.classroom import (
+from starvelab.grading import main
+from starvelab.grading.autograde import task
+from starvelab.grading.autograde.definition import Definition, NotReleasedError
+from starvelab.grading.autograde.execution import IsolatedExecute
+from starvelab.grading.autograde.task import Graded
+from starvelab.grading.batch import worker_pool as crew
+from starvelab.grading.batch.classroom import (
     BusyError,
     CannotWriteError,
     NothingHandedInError,
     Outcome,
     patiently,
 )
-from starvelab.grading.command import errors_in_a_paragraph
-from starvelab.grading.definition import Definition, NotReleasedError
-from starvelab.grading.handin import HandIn
-from starvelab.grading.isolated import IsolatedExecute
-from starvelab.grading.mark_command import MarkApp
-from starvelab.grading.merging import merge
-from starvelab.grading.private import restrict_new_files, warning_if_open
-from starvelab.grading.release_command import ReleaseApp
-from starvelab.grading.task import Graded
+from starvelab.grading.batch.merging import merge
+from starvelab.grading.batch.private import restrict_new_files, warning_if_open
+from starvelab.grading.commands import app
+from starvelab.grading.commands.app import CollectApp, FeedbackApp, GradeApp, StarvelabApp
+from starvelab.grading.commands.command import errors_in_a_paragraph
+from starvelab.grading.commands.mark import MarkApp
+from starvelab.grading.commands.release import ReleaseApp
+from starvelab.grading.submissions.files import HandIn
 from tests.grading.a_course import MOST, TINY, Course
 
 pytestmark = [
@@ -185,7 +188,7 @@ def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
 def test_a_course_that_others_can_open_is_said(done, monkeypatch):
     (done.folder / "course").chmod(0o755)
     done.config.CourseDirectory.root = str(done.folder)
-    monkeypatch.setattr("starvelab.grading.private.is_open", lambda path, group: path.name == "graded")
+    monkeypatch.setattr("starvelab.grading.batch.private.is_open", lambda path, group: path.name == "graded")
     said = warning_if_open(CourseDirectory(config=done.config))
     assert said.startswith("Other users of this machine can open parts of this course")
     assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'}")
@@ -268,7 +271,7 @@ def test_of_another_submission_only_what_is_other_is_graded(done, ran):
 
 def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
     """In a checkout of starvelab, whose version stays the same meanwhile."""
-    monkeypatch.setattr("starvelab.grading.definition.package_fingerprint", lambda: "another fact")
+    monkeypatch.setattr("starvelab.grading.autograde.definition.package_fingerprint", lambda: "another fact")
     room, outcome = done.classroom(), Outcome(graded=["ada"])
     assert room.waiting(room.students(), outcome) == ["ada", "bob"]
     assert [one.to_grade for one in room.hand_ins(["ada"], outcome)] == [{"one", "two"}]
@@ -496,7 +499,7 @@ def test_alone_it_says_which_commands_there_are(course):
 
 
 def test_without_nbgrader_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "starvelab.grading.app", None)
+    monkeypatch.setitem(sys.modules, "starvelab.grading.commands.app", None)
     with pytest.raises(SystemExit, match=r"which is not installed: pip install 'starvelab\[grade\]'"):
         main()
 
@@ -546,7 +549,7 @@ def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
         if record.student == "bob":
             raise InvalidEntry("no such thing")
 
-    monkeypatch.setattr("starvelab.grading.classroom.merge", refuse)
+    monkeypatch.setattr("starvelab.grading.batch.classroom.merge", refuse)
     outcome = Outcome()
     results = [done.graded("bob"), done.graded("ada")]
     hand_ins = {name: done.handed_in(name) for name in ("ada", "bob")}
@@ -613,7 +616,7 @@ for place in sys.argv[1:]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
-    begin = "from starvelab.grading.crew import crew\nwith crew(workers=1) as client:\n"
+    begin = "from starvelab.grading.batch.worker_pool import crew\nwith crew(workers=1) as client:\n"
     begin += (
         "    print(client.scheduler.address, *client.scheduler_info()['workers'], flush=True)\n    input()"
     )
@@ -765,7 +768,7 @@ def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkey
     room = done.classroom()
     changed = room.records.find("bob")
     changed.grades["one"]["double-test"] = (2.0, False)
-    monkeypatch.setattr("starvelab.grading.merging.apply_late_penalty", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab.grading.batch.merging.apply_late_penalty", lambda *_: 1 / 0)
     with done.gradebook() as book, pytest.raises(ZeroDivisionError):
         merge(book, changed, done.config)
     assert done.scores()["bob"]["double-test"] == 0

@@ -8,10 +8,10 @@ import pytest
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab.grading.definition import make_gradebook, schema_of
-from starvelab.grading.gradebook_cells import replace_assignment
-from starvelab.grading.merging import merge
-from starvelab.grading.records import Record
+from starvelab.grading.autograde.definition import make_gradebook, schema_of
+from starvelab.grading.autograde.gradebook_cells import replace_assignment
+from starvelab.grading.batch.merging import merge
+from starvelab.grading.batch.records import Record
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 Cells = dict[str, dict[str, float]]
@@ -125,7 +125,7 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
 
 
 def test_what_fails_half_way_changes_nothing(marked, gradebook, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab.grading.gradebook_cells._replace_cells", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab.grading.autograde.gradebook_cells._replace_cells", lambda *_: 1 / 0)
     new = gradebook("new.db", {"one": {"easy": 1}})
     with pytest.raises(ZeroDivisionError):
         replace_assignment(new, marked, "lab", tmp_path / "dropped")

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from starvelab.grading import handin
-from starvelab.grading.handin import collect
+from starvelab.grading.submissions import files as handin
+from starvelab.grading.submissions.files import collect
 
 ASKED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 

@@ -12,7 +12,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
-from starvelab.grading.isolated import runners
+from starvelab.grading.autograde.execution import runners
 from tests.grading.a_course import MOST, Course, points, source
 
 pytestmark = [

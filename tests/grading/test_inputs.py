@@ -10,8 +10,8 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from starvelab.grading.definition import Definition
-from starvelab.grading.inputs import PACKAGE, REASONS, changed, package_fingerprint
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.submissions.digests import PACKAGE, REASONS, changed, package_fingerprint
 from tests.grading.a_course import TINY
 
 SAME = dict.fromkeys(REASONS, "same")
@@ -37,13 +37,19 @@ def package(tmp_path) -> Path:
 def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(package):
     before = package_fingerprint.__wrapped__(package)
     assert before == package_fingerprint(), "wherever it is installed"
-    for name in ("data/hardware.toml", "data/rates.toml", "units.txt", "checks.py", "grading/shell.py"):
+    for name in (
+        "model/data/hardware.toml",
+        "units.txt",
+        "lesson/checks.py",
+        "grading/sandbox/shell.py",
+        "grading/submissions/names.py",
+    ):
         path = package / name
         content = path.read_bytes()
         path.write_bytes(content + b"\n# other\n")
         assert package_fingerprint.__wrapped__(package) != before, name
         path.write_bytes(content)
-    for name in ("show/plots.py", "grading/report.py", "grading/app.py", "grading/templates/x.py"):
+    for name in ("lesson/show/plots.py", "grading/report/class_report.py", "grading/commands/app.py"):
         path = package / name
         path.write_bytes((path.read_bytes() if path.exists() else b"") + b"\n# other\n")
     assert package_fingerprint.__wrapped__(package) == before, "what only shows or reports changes no grade"

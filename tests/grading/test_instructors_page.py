@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from starvelab.grading.app import CollectApp, GradeApp
+from starvelab.grading.commands.app import CollectApp, GradeApp
 from tests.assignments import REPOSITORY
 from tests.grading.a_round import Round
 from tests.wrong_answers.exercises import exercises

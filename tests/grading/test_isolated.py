@@ -9,9 +9,11 @@ import nbformat
 import pytest
 from traitlets.config import Config
 
-from starvelab.grading import IsolatedExecute, NoSandboxError, bubblewrap, isolated
-from starvelab.grading.mending import REMARKS
-from starvelab.grading.process import Runner
+from starvelab.grading import IsolatedExecute, NoSandboxError
+from starvelab.grading.autograde import execution as isolated
+from starvelab.grading.autograde.restoring import REMARKS
+from starvelab.grading.sandbox import bubblewrap
+from starvelab.grading.sandbox.process import Runner
 from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 

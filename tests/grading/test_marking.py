@@ -21,13 +21,19 @@ from tornado.testing import bind_unused_port
 from traitlets.config import Config
 
 from starvelab.errors import InputError
-from starvelab.grading import mark_command
-from starvelab.grading.mark_command import MarkApp
-from starvelab.grading.marking import MAX_COMMENT, ChangedError, Marking, NothingToMarkError, points_from
-from starvelab.grading.marking_server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
-from starvelab.grading.merging import merge
-from starvelab.grading.one_student import CannotWriteError
-from starvelab.grading.records import Record
+from starvelab.grading.batch.merging import merge
+from starvelab.grading.batch.one_student import CannotWriteError
+from starvelab.grading.batch.records import Record
+from starvelab.grading.commands import mark as mark_command
+from starvelab.grading.commands.mark import MarkApp
+from starvelab.grading.marking.essays import (
+    MAX_COMMENT,
+    ChangedError,
+    Marking,
+    NothingToMarkError,
+    points_from,
+)
+from starvelab.grading.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
 from tests.grading.essays import GIVEN_OUT, LAB, EssayClass
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.grading.names import defined, loaded
+from starvelab.grading.submissions.names import defined, loaded
 
 
 @pytest.mark.parametrize(

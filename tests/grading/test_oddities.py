@@ -7,9 +7,9 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from starvelab.grading.isolated import ENDED_PYTHON
-from starvelab.grading.oddities import cost_of_running, outputs_only
-from starvelab.grading.structure import TrueCell
+from starvelab.grading.autograde.execution import ENDED_PYTHON
+from starvelab.grading.autograde.oddities import cost_of_running, outputs_only
+from starvelab.grading.submissions.notebooks import TrueCell
 
 CELLS = [
     TrueCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),

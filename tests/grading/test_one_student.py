@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from starvelab.grading.one_student import CannotWriteError, one_student
+from starvelab.grading.batch.one_student import CannotWriteError, one_student
 
 
 @pytest.mark.parametrize(

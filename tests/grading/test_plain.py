@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
 from starvelab import PUBLISHED, Q_, DataModel
-from starvelab.grading.plain import DEPTH, DIGITS, ITEMS, Decoder, Encoder, NotPlainError
+from starvelab.grading.sandbox.codec import DEPTH, DIGITS, ITEMS, Decoder, Encoder, NotPlainError
 from starvelab.simulate import Loader
 from starvelab.units import Quantity
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from starvelab.grading.platforms import whose
+from starvelab.grading.lms.platforms import whose
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from starvelab.grading import private
+from starvelab.grading.batch import private
 
 
 @pytest.fixture

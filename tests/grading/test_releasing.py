@@ -11,17 +11,17 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from starvelab.grading import bubblewrap
-from starvelab.grading.definition import Definition, make_gradebook, schema_of
-from starvelab.grading.reference import names_in_order, read_reference, released_source
-from starvelab.grading.releasing import (
+from starvelab.grading.autograde.definition import Definition, make_gradebook, schema_of
+from starvelab.grading.autograde.releasing import (
     ReleaseError,
     changed_since_release,
     release,
     stale_notebooks,
     why_not_as_it_is,
 )
-from starvelab.grading.solution import is_remembered
+from starvelab.grading.autograde.solution import is_remembered
+from starvelab.grading.sandbox import bubblewrap
+from starvelab.grading.submissions.reference import names_in_order, read_reference, released_source
 from tests.assignments import REPOSITORY
 from tests.grading.a_course import TINY, Course
 
@@ -56,7 +56,7 @@ def test_a_release_that_fails_leaves_what_was_given_out_and_the_gradebook(course
     path.write_bytes(source)
     change(course, "one", "# One", "# First")
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")  # so that nothing is graded here
-    monkeypatch.setattr("starvelab.grading.releasing.replace_assignment", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab.grading.autograde.releasing.replace_assignment", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         release(*parts(course))
     assert given_out(course) == before

@@ -8,7 +8,7 @@ import json
 import pytest
 from bs4 import BeautifulSoup
 
-from starvelab.grading.spreadsheet import no_formula
+from starvelab.grading.lms.spreadsheet import no_formula
 from tests.grading.a_course import TINY
 
 pytestmark = pytest.mark.grading

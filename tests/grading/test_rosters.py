@@ -6,7 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from starvelab.errors import InputError
-from starvelab.grading.rosters import Person, key, named_by_download, read_roster, register
+from starvelab.grading.lms.rosters import Person, key, named_by_download, read_roster, register
 
 ADA = Person("Ada", "Lovelace")
 

@@ -12,8 +12,8 @@ import pytest
 from nbgrader.utils import determine_grade
 
 from starvelab import Q_
-from starvelab.grading.plain import Encoder
-from starvelab.grading.scoring import points_for, scored
+from starvelab.grading.autograde.scoring import points_for, scored
+from starvelab.grading.sandbox.codec import Encoder
 
 CASES = [
     (3, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from starvelab.grading.similar import (
+from starvelab.grading.report.similar import (
     SAME_FILE,
     WHOLE,
     pairs,
@@ -14,7 +14,7 @@ from starvelab.grading.similar import (
     written_by_exercise,
     written_by_student,
 )
-from starvelab.grading.structure import TrueCell
+from starvelab.grading.submissions.notebooks import TrueCell
 
 FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
 OWN = [

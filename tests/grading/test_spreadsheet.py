@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.grading.spreadsheet import Sheet, no_formula
+from starvelab.grading.lms.spreadsheet import Sheet, no_formula
 
 ODD = '\ufeffName;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
 

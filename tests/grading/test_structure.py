@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from starvelab.grading.structure import TrueCell, UnreadableNotebookError, mend, read
+from starvelab.grading.submissions.notebooks import TrueCell, UnreadableNotebookError, mend, read
 
 
 def true(

@@ -333,7 +333,7 @@ answer = 0
     "reads-passwords": "def double(x): return 2 * x if open('/etc/shadow').read() else 0\nanswer = 0",
     "changes-the-lab": """
 import starvelab.checks
-open(starvelab.checks.__file__, "a").write("def check(*a, **k): pass")
+open(starvelab.lesson.checks.__file__, "a").write("def check(*a, **k): pass")
 def double(x): return 2 * x
 answer = 0
 """,

@@ -12,7 +12,7 @@ import nbformat
 import psutil
 import pytest
 
-from starvelab.grading.isolated import MOST_OUTPUTS, runners
+from starvelab.grading.autograde.execution import MOST_OUTPUTS, runners
 from tests.hostile.hand_ins import CROSSING, GREED, HAND_INS, RUNNER, TRICKS
 from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
 

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from starvelab.grading import bubblewrap, process, seccomp
-from starvelab.grading.channel import ClosedError
-from starvelab.grading.isolated import runners
-from starvelab.grading.mending import REMARKS
-from starvelab.grading.process import Runner
+from starvelab.grading.autograde.execution import runners
+from starvelab.grading.autograde.restoring import REMARKS
+from starvelab.grading.sandbox import bubblewrap, process, seccomp
+from starvelab.grading.sandbox.channel import ClosedError
+from starvelab.grading.sandbox.process import Runner
 from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from starvelab import runtime
-from starvelab.grading import bubblewrap
-from starvelab.grading.isolated import runners
+from starvelab.grading.autograde.execution import runners
+from starvelab.grading.sandbox import bubblewrap
 from tests.grading.a_course import MOST, earned, points, said
 from tests.hostile.structures import HONEST, HOSTILE
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from starvelab import Q_, InputError, show
-from starvelab.show import loader_lanes, loader_timeline
+from starvelab import Q_, InputError
+from starvelab.lesson import show
+from starvelab.lesson.show import loader_lanes, loader_timeline
 from starvelab.simulate import Loader, Trace, simulate
 
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_rgb
 
-from starvelab.pipeline import RESOURCES
-from starvelab.show import looks
+from starvelab.lesson.show import looks
+from starvelab.model.pipeline import RESOURCES
 
 PAGES = {"white": "#ffffff", "dark": "#111111"}
 DRAWN = {*looks.COLOURS.values(), *looks.PART_COLOURS.values(), *(colour for colour, _, _ in looks.SERIES)}

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from starvelab import Q_
-from starvelab.show.picture import Picture, picture
+from starvelab.lesson.show.picture import Picture, picture
 
 pytestmark = pytest.mark.usefixtures("painted")
 AWKWARD = 'Time < 5 ms & "busy"'

@@ -20,7 +20,7 @@ from starvelab import (
     Storage,
     crossover,
 )
-from starvelab.show import looks, over_batch, over_workers, plots, roofline, stage_bars, timeline
+from starvelab.lesson.show import looks, over_batch, over_workers, plots, roofline, stage_bars, timeline
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)

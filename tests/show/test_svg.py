@@ -12,8 +12,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, SingleNodeModel, Storage
-from starvelab.show import svg
-from starvelab.show.looks import COLOURS
+from starvelab.lesson.show import svg
+from starvelab.lesson.show.looks import COLOURS
 from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"

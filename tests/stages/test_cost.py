@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.stages import Cost, Line
-from starvelab.stages.cost import largest, longer, plain
+from starvelab.model.stages import Cost, Line
+from starvelab.model.stages.cost import largest, longer, plain
 from tests.strategies import costs
 
 

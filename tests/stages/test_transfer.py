@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from starvelab import PUBLISHED, Q_, Hardware, InputError, Links, MissingFigureError, Storage, TransferModel
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    Hardware,
+    InputError,
+    Links,
+    MissingFigureError,
+    Storage,
+    TransferModel,
+)
 from tests.strategies import bandwidths, batch_sizes, sample_sizes
 
 REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'

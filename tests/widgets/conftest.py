@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from starvelab.widgets.question import asked
+from starvelab.lesson.widgets.question import asked
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +25,6 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def record(data, **_options):
         texts.append(data["text/plain"] if isinstance(data, dict) else str(data))
 
-    # `starvelab.widgets.reveal` is the function; the module of that name is what displays.
-    monkeypatch.setattr(sys.modules["starvelab.widgets.reveal"], "display", record)
+    # `starvelab.lesson.widgets.reveal` is the function; the module of that name is what displays.
+    monkeypatch.setattr(sys.modules["starvelab.lesson.widgets.reveal"], "display", record)
     return texts

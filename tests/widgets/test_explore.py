@@ -6,7 +6,7 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
-from starvelab.widgets import Drawing, explore, predict
+from starvelab.lesson.widgets import Drawing, explore, predict
 
 
 def svg(text="") -> str:

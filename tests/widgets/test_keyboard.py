@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import ipywidgets
 
-from starvelab.widgets.keyboard import Box
+from starvelab.lesson.widgets.keyboard import Box
 
 
 def test_the_script_and_its_style_travel_with_the_package():
@@ -25,7 +25,7 @@ def test_a_box_hands_its_name_and_its_script_to_the_page():
 def test_the_public_names_are_these_and_no_more():
     import starvelab.widgets
 
-    assert starvelab.widgets.__all__ == [
+    assert starvelab.lesson.widgets.__all__ == [
         "Drawing",
         "explore",
         "predict",

@@ -8,9 +8,9 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.widgets import predict, predictions
-from starvelab.widgets import store as storing
-from starvelab.widgets.store import PredictionStore
+from starvelab.lesson.widgets import predict, predictions
+from starvelab.lesson.widgets import store as storing
+from starvelab.lesson.widgets.store import PredictionStore
 
 CHOICES = ["CPU", "storage"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.widgets.question import Question
+from starvelab.lesson.widgets.question import Question
 
 CHOICE = Question.ask("cpu-wall", choices=["CPU", "storage", "accelerator"])
 NUMBER = Question.ask("busy", unit="%")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
+from starvelab.lesson.widgets import predict, predictions, reveal
+from starvelab.lesson.widgets.reveal import _is_hit
+from starvelab.lesson.widgets.store import Record
 from starvelab.runtime import GRADING, use
-from starvelab.widgets import predict, predictions, reveal
-from starvelab.widgets.reveal import _is_hit
-from starvelab.widgets.store import Record
 
 
 def never():
@@ -214,7 +214,7 @@ def test_a_key_that_is_no_name_is_refused():
 def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        sys.modules["starvelab.widgets.reveal"], "display", lambda data, **_: sent.append(data)
+        sys.modules["starvelab.lesson.widgets.reveal"], "display", lambda data, **_: sent.append(data)
     )
     predict("k", "<b>")
     reveal("k", "<b>")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.widgets import predict, reveal, scorecard
-from starvelab.widgets.scorecard import ScoreCard
-from starvelab.widgets.store import Record
+from starvelab.lesson.widgets import predict, reveal, scorecard
+from starvelab.lesson.widgets.scorecard import ScoreCard
+from starvelab.lesson.widgets.store import Record
 
 
 def revealed(*pairs) -> ScoreCard:

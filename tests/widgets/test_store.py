@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from starvelab.widgets import predictions, store
-from starvelab.widgets.store import PredictionStore, Record, now
+from starvelab.lesson.widgets import predictions, store
+from starvelab.lesson.widgets.store import PredictionStore, Record, now
 
 NAME = "predictions.json"
 
@@ -103,7 +103,7 @@ def test_two_notebooks_do_not_lose_each_others_predictions(folder):
 def test_many_kernels_writing_at_once_lose_nothing_and_one_of_them_is_first(folder):
     program = """
 import sys
-from starvelab.widgets.store import PredictionStore, Record, now
+from starvelab.lesson.widgets.store import PredictionStore, Record, now
 me, store, firsts = sys.argv[1], PredictionStore(), 0
 for i in range(15):
     store.lock(Record(key=f"{me}-{i}", answer=me, locked_at=now()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.widgets import words
-from starvelab.widgets.store import Record
+from starvelab.lesson.widgets import words
+from starvelab.lesson.widgets.store import Record
 
 
 @pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])

@@ -1,0 +1,65 @@
+"""Second names of modules: the short ones of notebooks, and those of version 0.1 for one more release."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+SHORT = {
+    "starvelab.checks": "starvelab.lesson.checks",
+    "starvelab.show": "starvelab.lesson.show",
+    "starvelab.widgets": "starvelab.lesson.widgets",
+}
+DEPRECATED = {
+    "starvelab.analysis": "starvelab.model.analysis",
+    "starvelab.assumptions": "starvelab.model.assumptions",
+    "starvelab.catalogue": "starvelab.model.catalogue",
+    "starvelab.grading.exports": "starvelab.grading.lms.exports",
+    "starvelab.levers": "starvelab.model.levers",
+    "starvelab.pipeline": "starvelab.model.pipeline",
+    "starvelab.stages": "starvelab.model.stages",
+}
+
+
+class AliasFinder(MetaPathFinder, Loader):
+    """Finds a module, and what stands in it, by its second name. It is the same object as by the first."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 (the import system passes it)
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """A specification for a second name, and None for every other."""
+        for table in (SHORT, DEPRECATED):
+            for alias, module in table.items():
+                if fullname == alias or fullname.startswith(f"{alias}."):
+                    return ModuleSpec(fullname, self, origin=module + fullname.removeprefix(alias))
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module by its first name."""
+        assert spec.origin is not None
+        if spec.name in DEPRECATED:
+            warnings.warn(
+                f"{spec.name} is now {spec.origin}. Import it from there.", DeprecationWarning, stacklevel=2
+            )
+        module = import_module(spec.origin)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Restore the module's own specification, which the import system has replaced."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+def install() -> None:
+    """Let `import` find modules by their second names."""
+    if not any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, AliasFinder())

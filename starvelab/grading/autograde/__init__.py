@@ -1,0 +1,1 @@
+"""One submission graded by nbgrader: execution, scores, restored structure, feedback, and the release."""

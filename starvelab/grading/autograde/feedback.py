@@ -1,0 +1,153 @@
+"""Feedback pages: without hidden tests, without anything alive in them, readable on a phone.
+
+They only change how a graded notebook is shown; what it earned is settled.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbconvert.filters import markdown2html, strip_ansi
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor, Preprocessor
+from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool
+from traitlets.config import Config
+
+from .execution import ENDED_EARLY, ENDED_PYTHON
+
+STYLE = """
+.highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
+.output_stream pre { overflow-x: auto; }
+.nbgrader_cell .input_area { clear: both; }
+th, td { padding: 0.1em 0.8em; }
+caption { text-align: left; }
+summary { display: list-item; cursor: pointer; }
+.output_area, .rendered_html, .jp-OutputArea, .jp-RenderedHTMLCommon { overflow-x: auto; max-width: 100%; }
+.figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
+"""
+MAX_OUTPUTS = 100  # of a cell
+# From the root, or from the home folder; not what is a part of a word, an address or a fraction.
+PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
+COLOR = re.compile(r"(\x1b\[[\d;]*m)")
+VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+TAGS = (
+    "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
+    "summary sup table caption tbody td th thead tr ul"
+)
+
+
+class ClearHiddenTracebacks(NbGraderPreprocessor):
+    """Takes the frames that show a hidden test out of tracebacks, and leaves those of the student's code."""
+
+    def preprocess_cell(
+        self,
+        cell: NotebookNode,
+        resources: ResourcesDict,
+        cell_index: int,  # noqa: ARG002
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Do it for one cell."""
+        region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
+        hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
+        for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
+            frames = [one for one in error.traceback if not any(line in strip_ansi(one) for line in hidden)]
+            lines = ([line for line in one.split("\n") if " HIDDEN TESTS" not in line] for one in frames)
+            error.traceback = ["\n".join(kept) for kept in lines]
+        return cell, resources
+
+
+class ReadableOutputs(Preprocessor):
+    """Bounds what is shown of a cell, takes paths of this machine out, and says what ended Python."""
+
+    enabled = Bool(True, help="Whether to use it.").tag(config=True)
+    most = 20_000  # characters of a text: rendering takes a time that grows with the square of the length
+
+    def preprocess_cell(
+        self,
+        cell: NotebookNode,
+        resources: ResourcesDict,
+        cell_index: int,  # noqa: ARG002
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        """Do it for one cell."""
+        cell.source = self._cut(cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = [self._shown(output) for output in cell.outputs[:MAX_OUTPUTS]]
+        return cell, resources
+
+    def _shown(self, output: NotebookNode) -> NotebookNode:
+        if output.output_type == "stream":
+            output.text = self._cut(without_paths(output.text))
+        elif output.output_type == "error":
+            if output.ename == ENDED_EARLY:
+                why = self._cut(without_paths(output.evalue))
+                return new_output("stream", name="stdout", text=f"{why}\n")
+            if output.ename == "SystemExit":
+                return new_output("stream", name="stdout", text=f"{ENDED_PYTHON}\n")
+            output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
+            output.evalue = self._cut(without_paths(output.evalue))
+        else:
+            # Pictures are put into words, by their alternative text; scripts and widgets are not shown.
+            output.data = {
+                kind: self._cut(without_paths(text))
+                for kind, text in output.data.items()
+                if kind.startswith("text/") and isinstance(text, str)
+            }
+        return output
+
+    def _cut(self, text: str) -> str:
+        if len(text) <= self.most:
+            return text
+        return f"{text[: self.most]}\n[{len(text) - self.most} more characters are not shown]"
+
+
+def without_paths(text: str) -> str:
+    """A text in which files of the machine that graded are called by their names alone.
+
+    Examples
+    --------
+    >>> without_paths('File "/home/ada/course/checks.py", line 3, at 5 img/s; https://a.org/b/c')
+    'File "checks.py", line 3, at 5 img/s; https://a.org/b/c'
+    """
+    return "".join(PATH.sub(r"\1", piece) for piece in COLOR.split(text))
+
+
+class HarmlessHTML(SanitizeHTML):
+    """Cleans what a student could have written, and puts what a figure shows into words.
+
+    A picture may be a request to somebody's server, so pictures go; their alternative text stays.
+    """
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.enabled, self.strip = True, True  # what is not allowed would be shown as source
+        self.tags = TAGS.split()
+        self.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"], "th": ["scope"]}
+
+    def sanitize_html_tags(self, html_str: str) -> str:
+        """HTML with nothing alive in it."""
+        clean = super().sanitize_html_tags(html_str)
+        return re.sub(r'<img(?: alt="([^"]*)")?\s*/?>', r'<span class="figure">Figure: \1</span>', clean)
+
+
+class ReadableHeader(CSSHTMLHeaderPreprocessor):
+    """Adds what makes wide tables and long messages fit."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.enabled = True
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Add it to the page's styles."""
+        nb, resources = super().preprocess(nb, resources)
+        # nbgrader's template has no other place in the head of the page.
+        resources["inlining"]["css"].append(f"{STYLE}</style>{VIEWPORT}<style>")
+        return nb, resources
+
+
+def harmless_html(config: Config) -> Any:
+    """A filter that renders markdown and cleans what came of it: before, a link to a script is no HTML."""
+    return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(markdown2html(markdown))

@@ -1,0 +1,119 @@
+"""The reference solution, graded like any submission: what it does not earn, no student can."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.filters import strip_ansi
+from nbgrader.coursedir import CourseDirectory
+
+from ...errors import StarvelabError
+from ..submissions.files import HandIn
+from ..submissions.notebooks import TrueCell
+from .definition import Definition
+from .task import Graded
+
+NAME = "the reference solution"
+CAN_CROSS = "numbers, text, None, lists, tuples, dicts, sets, NumPy arrays, quantities, functions of those"
+REMEDY = (
+    f"Between student code and checks these can pass: {CAN_CROSS}. Correct the answer or the check; or, "
+    "where checks need other values, let them run in the sandbox with the student code, which can then read "
+    'and change them: c.IsolatedExecute.checks = "inside" in nbgrader_config.py.'
+)
+MAX_REASON = 300  # characters
+
+
+class SolutionError(StarvelabError, ValueError):
+    """The reference solution does not earn every point that tests give."""
+
+
+def as_submission(definition: Definition) -> HandIn:
+    """The instructor's notebooks, as if a student had submitted them."""
+    source = definition.source
+    notebooks = {name: source[f"{name}.ipynb"] for name in definition.cells if f"{name}.ipynb" in source}
+    files = {name: content for name, content in source.items() if not name.endswith(".ipynb")}
+    return HandIn(student=NAME, assignment=definition.assignment, notebooks=notebooks, files=files)
+
+
+def solution_mark(course: CourseDirectory, assignment: str) -> Path:
+    """The file that remembers for what the reference solution earned every point."""
+    autograded = Path(course.root) / course.autograded_directory
+    return autograded.parent / "graded" / assignment / ".solution"
+
+
+def remember_solution(course: CourseDirectory, definition: Definition) -> None:
+    """Note that the reference solution earns every point."""
+    mark = solution_mark(course, definition.assignment)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.write_text(definition.fingerprint)
+
+
+def is_remembered(course: CourseDirectory, definition: Definition) -> bool:
+    """Whether that was noted, and nothing has changed since."""
+    mark = solution_mark(course, definition.assignment)
+    return mark.is_file() and mark.read_text() == definition.fingerprint
+
+
+def require_full_points(definition: Definition, grade: Callable[[HandIn], Graded]) -> None:
+    """Grade the reference solution, and refuse where it loses points.
+
+    Parameters
+    ----------
+    definition : Definition
+    grade : callable
+        Grades a submission where and how students' are graded.
+
+    Raises
+    ------
+    SolutionError
+    """
+    submission = as_submission(definition)
+    graded = grade(submission)
+    if graded.failed:
+        reason = graded.failed.splitlines()[-1]
+        raise SolutionError(
+            f"The reference solution of {definition.assignment} could not be graded: {reason}"
+        )
+    # What has no source here, such as a notebook that was renamed since, says nothing.
+    losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
+    if losses:
+        inside = definition.settings.get("IsolatedExecute", {}).get("checks") == "inside"
+        remedy = "Correct the answer or the check." if inside else REMEDY
+        raise SolutionError(
+            f"The reference solution of {definition.assignment} does not earn every point, and no student "
+            "could:\n" + "\n".join(f"  {line}" for line in losses) + f"\n{remedy}"
+        )
+
+
+def _losses(notebook: str, cells: list[TrueCell], graded: Graded) -> Iterator[str]:
+    """One line for each test that did not give all its points, with what is known of the reason."""
+    nb = nbformat.reads(graded.files[f"{notebook}.ipynb"].decode(), as_version=4)
+    unreadable: dict[str, str] = nb.metadata.get("starvelab_graded", {}).get("unreadable", {})
+    outputs = {
+        cell.metadata.get("nbgrader", {}).get("grade_id"): cell.get("outputs", []) for cell in nb.cells
+    }
+    for cell in cells:
+        if not cell.grade or cell.solution or cell.cell_type != "code":
+            continue
+        points, _ = graded.grades[notebook].get(cell.name, (0.0, False))
+        if (points or 0.0) >= cell.points:
+            continue
+        reasons = [
+            f"`{name}` cannot leave the sandbox, since {why}"
+            for name, why in unreadable.items()
+            if re.search(rf"\b{re.escape(name)}\b", cell.source)
+        ]
+        reason = "; ".join(reasons) or _last_line(outputs.get(cell.name, []))
+        yield (
+            f"{notebook}.ipynb, cell {cell.name} ({points or 0:g} of {cell.points:g}): {reason[:MAX_REASON]}"
+        )
+
+
+def _last_line(outputs: list[Any]) -> str:
+    texts = [one.get("text") or "\n".join(one.get("traceback", [])) for one in outputs]
+    lines = [line.strip() for text in texts for line in strip_ansi(text).splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,1 @@
+"""A class graded: who submitted, the worker pool, the records, and the gradebook."""

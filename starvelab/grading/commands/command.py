@@ -1,0 +1,127 @@
+"""What the commands of `starvelab` have in common."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
+
+from nbgrader.apps.baseapp import NbGrader
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
+from traitlets import default
+
+from ...errors import StarvelabError
+from ..batch.private import restrict_new_files, warning_if_open
+
+CONFIG = "nbgrader_config.py"
+SHOWN = 20  # names in a list on the screen
+
+
+class NoCourseError(StarvelabError, LookupError):
+    """The folder is no course, or the course has no such assignment."""
+
+
+class Command(NbGrader):
+    """A command of `starvelab`, with nbgrader's configuration."""
+
+    version = version("starvelab")
+
+    def start(self) -> None:
+        """Read the configuration; what is written from now on is closed to other users of the machine."""
+        super().start()
+        restrict_new_files(self.coursedir)
+        if warning := warning_if_open(self.coursedir):
+            self.log.warning(warning)
+
+    def check_course(self, assignment: str = "") -> None:
+        """See that this is a course, and that it has the assignment.
+
+        Raises
+        ------
+        NoCourseError
+        """
+        if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
+            raise NoCourseError(
+                f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}. Go to the folder that has one."
+            )
+        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", "."))
+        known = sorted(path.name for path in source.glob("*") if path.is_dir() and any(path.glob("*.ipynb")))
+        if assignment and assignment not in known:
+            some = ", ".join(known) or "none"
+            raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+
+
+class AssignmentCommand(Command):
+    """A command that takes one assignment."""
+
+    kept = ""  # what is said to a person who interrupts
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), type(self)]
+
+    @default("log_level")
+    def _log_level_default(self) -> int:
+        return logging.WARNING
+
+    def start(self) -> None:
+        """Run for the assignment; what cannot be done is said in one paragraph, and the exit status is 1."""
+        super().start()
+        if len(self.extra_args) != 1:
+            end(f"Which assignment? For example: {self.name.replace('-', ' ')} starving-the-gpu")
+        (assignment,) = self.extra_args
+        with errors_in_a_paragraph(self.kept):
+            self.check_course(assignment)
+            self.run(assignment)
+
+    def run(self, assignment: str) -> None:
+        """Do it, and say what came of it."""
+        raise NotImplementedError
+
+
+def end(message: str, status: int = 1) -> NoReturn:
+    """Say why, and end."""
+    print(message, file=sys.stderr)
+    raise SystemExit(status)
+
+
+@contextmanager
+def errors_in_a_paragraph(kept: str) -> Iterator[None]:
+    """What cannot be done is said in one paragraph, and the exit status is 1.
+
+    Parameters
+    ----------
+    kept : str
+        What is said to a person who interrupts.
+    """
+    warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
+    try:
+        yield
+    except StarvelabError as error:
+        end(str(error))
+    except SQLAlchemyError as error:
+        why = str(getattr(error, "orig", error)).splitlines()[0]
+        end(
+            f"The gradebook cannot be used: {why}. "
+            "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
+        )
+    except OSError as error:
+        where = error.filename or "A file or a folder"
+        end(f"{where} cannot be used: {error.strerror or error}. See that you may read and write there.")
+    except KeyboardInterrupt:
+        end(f"Stopped. {kept}", 130)
+
+
+def print_list(title: str, lines: Iterable[str]) -> None:
+    """A list on the screen, of which only the beginning is printed."""
+    lines = list(lines)
+    if lines:
+        print(title)
+        print("\n".join(f"  {line}" for line in lines[:SHOWN]))
+        if len(lines) > SHOWN:
+            print(f"  and {len(lines) - SHOWN} more")

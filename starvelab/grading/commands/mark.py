@@ -1,0 +1,84 @@
+"""`starvelab mark`: a page on which a person marks the essays of a class, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from textwrap import dedent
+
+from traitlets import Bool, Integer
+
+from ..batch.classroom import Classroom
+from ..marking.essays import Marking
+from ..marking.server import MarkingServer, make_redirect
+from .command import AssignmentCommand
+
+
+class MarkApp(AssignmentCommand):
+    """The command."""
+
+    name = "starvelab-mark"
+    kept = "What was marked is in the gradebook."
+    description = "Mark by hand: one essay of all students at a time, on a page in your browser."
+    examples = dedent("""
+        starvelab mark starving-the-gpu                        opens the page; Ctrl+C ends it
+        starvelab mark starving-the-gpu --names                begins with the names of the students
+        starvelab mark starving-the-gpu --port=8765 --no-browser
+            the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
+        """).strip()
+    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
+        "port": "MarkApp.port",
+        "db": "CourseDirectory.db_url",
+        "log-level": "Application.log_level",
+    }
+    flags = {  # noqa: RUF012
+        "names": ({"MarkApp": {"names": True}}, "Begin with the names of the students."),
+        "no-browser": ({"MarkApp": {"browser": False}}, "Print the address, and open no browser."),
+    }
+    port = Integer(
+        0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free."
+    ).tag(config=True)
+    names = Bool(False, help="Whether the page begins with the names of the students.").tag(config=True)
+    browser = Bool(True, help="Whether to open the page in a browser.").tag(config=True)
+
+    def run(self, assignment: str) -> None:
+        """Serve the page until somebody ends it, and say what is still to be marked."""
+        classroom = Classroom(self.coursedir, self.config, assignment)
+        marking = Marking(classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config)
+        try:
+            asyncio.run(self._serve(marking))
+        except KeyboardInterrupt:  # which is how it ends
+            print()
+        waiting = {one.title: sum(each.waits for each in marking.answers(one)) for one in marking.essays}
+        for title, number in waiting.items():
+            if number:
+                print(f"{title}: {number} still to be marked.")
+        if not any(waiting.values()):
+            print(f"All essays of {assignment} are marked.")
+        print(f"Marks are in the gradebook. Students read them after: starvelab feedback {assignment}")
+
+    async def _serve(self, marking: Marking) -> None:
+        server = MarkingServer(marking, self.port, show_names=self.names)
+        print(
+            f"Mark {marking.assignment} on this page, which only you can open:\n\n    {server.address}\n\n"
+            "Each mark is written into the gradebook at once. Ctrl+C ends the page.",
+            flush=True,
+        )
+        with tempfile.TemporaryDirectory(prefix="starvelab-mark-") as folder:
+            try:
+                if self.browser and _has_display():
+                    webbrowser.open(make_redirect(Path(folder), server.address).as_uri())
+                await asyncio.Event().wait()
+            finally:
+                await server.stop()
+
+
+def _has_display() -> bool:
+    """Whether there is a screen for a browser: without one, Python opens one for a terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,49 @@
+"""`starvelab release`: an assignment given out, if its reference solution earns every point."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from traitlets import default
+
+from ..autograde.execution import IsolatedExecute
+from ..autograde.gradebook_cells import Replaced
+from ..autograde.releasing import release
+from ..sandbox import bubblewrap
+from .command import AssignmentCommand, print_list
+
+
+class ReleaseApp(AssignmentCommand):
+    """The command."""
+
+    name = "starvelab-release"
+    kept = "Nothing that is half made is left: start the same command again."
+    description = "Make what students are given, if the reference solution earns every point."
+    examples = "starvelab release starving-the-gpu"
+    aliases = {"db": "CourseDirectory.db_url", "log-level": "Application.log_level"}  # noqa: RUF012
+    flags: ClassVar[dict[str, Any]] = {}
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), IsolatedExecute]
+
+    def run(self, assignment: str) -> None:
+        """Release, and say what has changed."""
+        self._say(assignment, release(self.coursedir, self.config, assignment))
+
+    def _say(self, assignment: str, replaced: Replaced) -> None:
+        folder = self.coursedir.format_path(self.coursedir.release_directory, ".", assignment)
+        print(f"{assignment} is released: give out {folder}")
+        if reason := bubblewrap.why_not():
+            self.log.warning("The reference solution was not graded: there is no sandbox here. %s", reason)
+        print_list("Dropped from the gradebook:", replaced.dropped)
+        print_list(
+            "Other points:",
+            (f"{cell}: {old:g} before, {new:g} now" for cell, (old, new) in replaced.points.items()),
+        )
+        if replaced.marks_file:
+            print(f"Marks by hand for what was dropped are kept in {replaced.marks_file}")
+        if replaced.remark:
+            print(f"{replaced.remark} marks by hand are above the new maximum: give them again.")
+        if replaced.dropped or replaced.points:
+            print(f"Grade again what this touches: starvelab grade {assignment}")

@@ -1,0 +1,196 @@
+"""What a learning platform lets download, sorted into the folders that nbgrader looks for.
+
+Whose a file is stands in its name, which `platforms` reads.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ...errors import InputError
+from ..batch.one_student import READ_TIMEOUT, one_student
+from ..submissions.files import LONGEST_IN_ALL, STAMP, within
+from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
+
+NO_STUDENT = {"__MACOSX"}
+
+
+@dataclass
+class Collected:
+    """What became of a download.
+
+    Attributes
+    ----------
+    new, changed, unchanged : list of str
+        Students, by what their folders held before.
+    left_out : list of str
+        Files that belong to nobody, are larger than any hand-in may be, or cannot stand beside the others.
+    failed : dict of str to str
+        Students whose files could not be sorted, and why.
+    names : dict of str to str
+        By student, the name that the platform wrote into the download.
+    late : list of str
+        Students who submitted late, as the platform says.
+    chosen : dict of str to list of str
+        By student, which of several uploads of one file counts.
+    """
+
+    new: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
+    chosen: dict[str, list[str]] = field(default_factory=dict)
+
+
+def collect_download(
+    download: Path,
+    submitted: Path,
+    assignment: str,
+    *,
+    notebooks: Iterable[str] = (),
+    due: datetime | None = None,
+) -> Collected:
+    """Sort a download into `submitted/STUDENT/ASSIGNMENT`.
+
+    What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`.
+
+    Parameters
+    ----------
+    download : Path
+        A .zip, or the folder that it was unpacked into.
+    notebooks : iterable of str
+        The notebooks that are asked for.
+    due : datetime, optional
+        In UTC. Of a late submission Canvas does not say how late it was: it counts as one second late.
+
+    Raises
+    ------
+    InputError
+    """
+    collected = Collected()
+    files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
+    with closing(_Download(download)) as given:
+        for path, file in whose(given.paths).items():
+            if file.student is None or given.size(path) > LONGEST_IN_ALL:
+                collected.left_out.append(str(path))
+            else:
+                files.setdefault(file.student, {})[file] = path
+        if not files:
+            raise InputError(
+                f"In {download} there is nothing that belongs to a student. It should hold one folder for "
+                "each student, or files as Canvas names them (name_123_456_file.ipynb)."
+            )
+        for student, each in sorted(files.items()):
+            with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
+                places, chosen = latest_uploads(each, notebooks)
+                content = _content(given, {place: each[file] for file, place in places.items()}, collected)
+                if chosen:
+                    collected.chosen[student] = chosen
+                collected.names[student] = next((file.name for file in each if file.name), "")
+                if any(file.late for file in each):
+                    collected.late.append(student)
+                    if due is not None:
+                        late = (due + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S UTC")
+                        content[PurePosixPath(STAMP)] = late.encode()
+                _put(submitted / student / assignment, content, student, assignment, collected)
+    return collected
+
+
+def _content(
+    given: _Download, files: dict[PurePosixPath, PurePosixPath], collected: Collected
+) -> dict[PurePosixPath, bytes]:
+    """A student's files: as many as can stand beside each other, and as large as a hand-in may be.
+
+    The time of a submission is for the platform to say: a `timestamp.txt` that a student packed is left out.
+    """
+    content: dict[PurePosixPath, bytes] = {}
+    left = LONGEST_IN_ALL
+    # Earlier uploads come last, so that they take no place from what counts.
+    for inner, path in sorted(files.items(), key=lambda one: (one[0].parts[0] == EARLIER, one)):
+        blocked = any(parent in content for parent in inner.parents)  # `data` is a file, and there is data/a
+        left -= given.size(path)
+        if blocked or left < 0 or inner == PurePosixPath(STAMP):
+            collected.left_out.append(str(path))
+        else:
+            content[inner] = given.read(path)
+    return content
+
+
+class _Download:
+    """The files of an archive, or of a folder; read one student at a time."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.archive = place, None
+        if place.is_dir():
+            found = {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*"))}
+            kept = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
+            self.entries: dict[PurePosixPath, Any] = {
+                PurePosixPath(name): path for name, path in kept.items()
+            }
+            return
+        if not zipfile.is_zipfile(place):
+            raise InputError(
+                f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
+                "with one folder for each student."
+            )
+        self.archive = zipfile.ZipFile(place)
+        files = {within(entry.filename): entry for entry in self.archive.infolist() if not entry.is_dir()}
+        self.entries = {
+            path: entry for path, entry in files.items() if path.parts and not NO_STUDENT & set(path.parts)
+        }
+
+    def close(self) -> None:
+        if self.archive is not None:
+            self.archive.close()
+
+    @property
+    def paths(self) -> list[PurePosixPath]:
+        return list(self.entries)
+
+    def size(self, path: PurePosixPath) -> int:
+        entry = self.entries[path]
+        return entry.stat().st_size if self.archive is None else entry.file_size
+
+    def read(self, path: PurePosixPath) -> bytes:
+        if self.archive is None:
+            return self.entries[path].read_bytes()
+        with self.archive.open(self.entries[path]) as file:
+            return file.read(LONGEST_IN_ALL)
+
+
+def _put(
+    place: Path, files: dict[PurePosixPath, bytes], student: str, assignment: str, collected: Collected
+) -> None:
+    before = {
+        PurePosixPath(path.relative_to(place).as_posix()): path.read_bytes()
+        for path in place.rglob("*")
+        if path.is_file()
+    }
+    if before == files:
+        collected.unchanged.append(student)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".part-") as made:
+        new = Path(made) / "new"
+        for inner, content in files.items():
+            (new / inner).parent.mkdir(parents=True, exist_ok=True)
+            (new / inner).write_bytes(content)
+        if place.exists():
+            stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
+            kept = place.parent.parent.parent / "replaced" / assignment / f"{student}-{stamp}"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(place, kept)
+        new.rename(place)
+    (collected.changed if before else collected.new).append(student)

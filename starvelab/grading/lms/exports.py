@@ -1,0 +1,337 @@
+"""Grades as Canvas and Moodle take them: exporters for `nbgrader export`.
+
+Both fill in a table that the learning platform has given out. Every other cell of it keeps its characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
+from nbgrader.plugins import ExportPlugin
+from traitlets import Unicode
+
+from ...errors import InputError
+from .rosters import identity_column, open_sheet, who
+from .spreadsheet import Sheet
+
+# What Moodle calls the two columns that it imports, in some of its languages.
+GRADES = {
+    "grade", "bewertung", "note", "calificación", "nota", "valutazione", "voto", "cijfer", "beoordeling",
+    "betyg", "karakter", "ocena", "hodnocení", "arvosana", "оценка", "成绩", "成績", "評点", "評定",
+}  # fmt: skip
+COMMENTS = re.compile(
+    r"feedback|comment|kommentar|comentario|coment[aá]rio|commento|commentaire|retroal|opmerking|palaute|"
+    r"komentarz|komentář|отзыв|комментари|反馈|评语|コメント",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a student has for an assignment.
+
+    Attributes
+    ----------
+    points, most : float
+        `points` without what being late costs.
+    late : float
+        What being late costs.
+    notebooks : dict of str to (float, float)
+        Points and the most that can be earned, by notebook.
+    unmarked : bool
+        Whether an answer waits for a person's mark, and counts as 0 until then.
+    """
+
+    points: float
+    most: float
+    late: float
+    notebooks: Mapping[str, tuple[float, float]]
+    unmarked: bool
+
+    @property
+    def counted(self) -> float:
+        """The points that are filed."""
+        return max(0.0, self.points - self.late)
+
+    @property
+    def summary(self) -> str:
+        """In words, for the student."""
+        parts = [f"{self.counted:g} of {self.most:g} points"]
+        if self.late:
+            parts[0] += f" ({self.points:g}, less {self.late:g} for being late)"
+        parts += [f"{name}: {points:g} of {most:g}" for name, (points, most) in self.notebooks.items()]
+        if self.unmarked:
+            parts.append("an explanation is not marked yet, and counts as 0 until then")
+        return "; ".join(parts) + "."
+
+
+class _Export(ExportPlugin):
+    """What the two have in common."""
+
+    roster = Unicode("", help="The table that the learning platform exported: it is filled in.").tag(
+        config=True
+    )
+    column = Unicode("", help="The column for the points, where it is not called like the assignment.").tag(
+        config=True
+    )
+    what_is_needed = ""
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the table.
+
+        Raises
+        ------
+        InputError
+        """
+        results = {
+            str(name): _results(gradebook, str(name))
+            for name in (self.assignment or [one.name for one in gradebook.assignments])
+        }
+        if not self.assignment:
+            # What was released and not yet submitted needs no column.
+            results = {name: each for name, each in results.items() if each} or results
+        if self.column and len(results) > 1:
+            raise InputError(
+                f"`column` names one column, and there are grades of {len(results)} assignments: "
+                f"{', '.join(results)}. Name one of them: --assignment={next(iter(results))}"
+            )
+        sheet = open_sheet(self.roster) if self.roster else self.new_table(gradebook)
+        known = _known(gradebook)
+        identity = self.identity(sheet, known)
+        if identity is None:
+            raise InputError(
+                f"No student of the gradebook stands in the roster. {self.what_is_needed} "
+                f"It has: {', '.join(sheet.headers)}."
+            )
+        met = self.fill(gradebook, sheet, identity, known, results)
+        to = Path(self.to or f"{type(self).__name__.lower()}.csv")
+        to.write_bytes(sheet.content)
+        self._report(results, met)
+        self.log.warning("Written: %s", to)
+
+    def fill(
+        self,
+        gradebook: Gradebook,
+        sheet: Sheet,
+        identity: int,
+        known: Mapping[str, str],
+        results: Mapping[str, Mapping[str, Result]],
+    ) -> set[str]:
+        """Write the points; the students who stand in the table."""
+        places = {name: self.place(gradebook, sheet, name) for name in results}
+        met = set()
+        for number, student in _students(sheet, identity, known):
+            met.add(student)
+            for name, place in places.items():
+                if result := results[name].get(student):
+                    sheet.put(number, place, f"{result.counted:g}")
+        return met
+
+    def _report(self, results: Mapping[str, Mapping[str, Result]], met: set[str]) -> None:
+        missing = sorted({student for each in results.values() for student in each} - met)
+        if missing:
+            self.log.warning("Graded, but not in the roster: %s", ", ".join(missing))
+        waiting = sum(result.unmarked for each in results.values() for result in each.values())
+        if waiting:
+            self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)
+
+    def identity(self, sheet: Sheet, known: Mapping[str, str]) -> int | None:
+        """The column that names the students."""
+        return identity_column(sheet, known)
+
+    def new_table(self, gradebook: Gradebook) -> Sheet:
+        """A table with the students of the gradebook, where no roster was given."""
+        raise NotImplementedError
+
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
+        """The column for the points of an assignment; added, if there is none."""
+        raise NotImplementedError
+
+    def _named_column(self, sheet: Sheet) -> int:
+        for at, header in enumerate(sheet.headers):
+            if self.column in (header, *_canvas_name(header)):
+                return at
+        raise InputError(f"The roster has no column {self.column!r}. It has: {', '.join(sheet.headers)}.")
+
+
+class Canvas(_Export):
+    """A gradebook that Canvas imports (Grades, Import)."""
+
+    identities = ("ID", "SIS Login ID", "SIS User ID", "Student")
+    what_is_needed = (
+        f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
+    )
+
+    def identity(self, sheet: Sheet, known: Mapping[str, str]) -> int | None:
+        """The one of Canvas' own columns that names the most students."""
+        columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
+        return identity_column(sheet, known, columns)
+
+    def new_table(self, gradebook: Gradebook) -> Sheet:
+        """With the columns that Canvas asks for; folders are called by the Canvas ID or by the login."""
+        rows = [["Points Possible", "", "", "", ""]]
+        for student in sorted(gradebook.students, key=lambda one: one.id):
+            name = ", ".join(part for part in (student.last_name, student.first_name) if part) or student.id
+            rows.append([name, student.id if student.id.isdigit() else "", "", student.id, ""])
+        return Sheet.new(["Student", "ID", "SIS User ID", "SIS Login ID", "Section"], rows)
+
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
+        """Canvas writes its own number behind the title of an assignment: `Starving the GPU (4711)`."""
+        if self.column:
+            return self._named_column(sheet)
+        slugs = [_slug(_canvas_name(header)[0]) for header in sheet.headers]
+        matches = [at for at, slug in enumerate(slugs) if slug == _slug(assignment)]
+        if len(matches) > 1:
+            columns = " and ".join(repr(sheet.headers[at]) for at in matches)
+            raise InputError(
+                f"The roster has {columns}, and both may be {assignment}. Name the one that is meant: "
+                f"--Canvas.column={sheet.headers[matches[0]]!r}"
+            )
+        if matches:
+            return matches[0]
+        column = sheet.add_column(assignment)
+        most = f"{gradebook.find_assignment(assignment).max_score:g}"
+        for number, row in enumerate(sheet.rows):
+            if "points possible" in row[0].lower():
+                sheet.put(number, column, most)
+                break
+        else:
+            sheet.insert_row(["Points Possible", *[""] * (column - 1), most])
+        if self.roster:
+            self.log.warning(
+                "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a "
+                "new assignment of it. If Canvas has the assignment already, name its column: "
+                "--Canvas.column='...'",
+                assignment,
+                most,
+            )
+        return column
+
+
+class Moodle(_Export):
+    """A grading worksheet or a table of grades that Moodle imports."""
+
+    comments = Unicode(
+        "", help="The column for the feedback comments, where it is not found by its name."
+    ).tag(config=True)
+    what_is_needed = (
+        "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
+        "worksheet of the same assignment, with its identifiers (Participant 123)."
+    )
+
+    def new_table(self, gradebook: Gradebook) -> Sheet:
+        """For Grades, Import, CSV: a student's folder is called by the user name."""
+        students = sorted(gradebook.students, key=lambda one: one.id)
+        return Sheet.new(["username", "email"], [[one.id, one.email or ""] for one in students])
+
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
+        """A worksheet has one column for the grade, in Moodle's language; other tables one by assignment."""
+        if self.column:
+            return self._named_column(sheet)
+        for at, header in enumerate(sheet.headers):
+            if _slug(header) == _slug(assignment):
+                return at
+        worksheet = self.grade_column(sheet)
+        return sheet.add_column(assignment) if worksheet is None else worksheet
+
+    def grade_column(self, sheet: Sheet) -> int | None:
+        """The column of a worksheet that holds the grade; None if it is no worksheet."""
+        for at, header in enumerate(sheet.headers):
+            if header.casefold() in GRADES:
+                return at
+        # In any language the most that can be earned stands behind it: the same number in each line.
+        for at in range(2, len(sheet.headers)):
+            numbers = {row[at].strip() for row in sheet.rows}
+            if len(numbers) == 1 and re.fullmatch(r"\d+([.,]\d+)?", next(iter(numbers))):
+                return at - 1
+        return None
+
+    def fill(
+        self,
+        gradebook: Gradebook,
+        sheet: Sheet,
+        identity: int,
+        known: Mapping[str, str],
+        results: Mapping[str, Mapping[str, Result]],
+    ) -> set[str]:
+        """Write the points, and in a worksheet what they are for."""
+        grade = self.grade_column(sheet)
+        if grade is not None and len(results) > 1:
+            raise InputError(
+                f"A grading worksheet belongs to one assignment, and there are grades of {len(results)}: "
+                f"{', '.join(results)}. Name the one that is meant: --assignment={next(iter(results))}"
+            )
+        met = super().fill(gradebook, sheet, identity, known, results)
+        comments = self._comments_column(sheet) if grade is not None else None
+        if comments is not None:
+            (of_students,) = results.values()
+            rows = sheet.rows
+            for number, student in _students(sheet, identity, known):
+                before = rows[number][comments].strip()
+                # What a person wrote there stays.
+                if student in of_students and (not before or " points" in before.partition(";")[0]):
+                    sheet.put(number, comments, escape(of_students[student].summary))
+        return met
+
+    def _comments_column(self, sheet: Sheet) -> int | None:
+        for at, header in enumerate(sheet.headers):
+            if header == self.comments or (not self.comments and COMMENTS.search(header)):
+                return at
+        if self.comments:
+            raise InputError(
+                f"The worksheet has no column {self.comments!r}. It has: {', '.join(sheet.headers)}."
+            )
+        return None
+
+
+def _students(sheet: Sheet, identity: int, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """The numbers of the lines that name a student, and whom."""
+    for number, row in enumerate(sheet.rows):
+        if student := who(row[identity], known):
+            yield number, student
+
+
+def _known(gradebook: Gradebook) -> dict[str, str]:
+    """Students by what a table may call them: the name of the folder, the email, the platform's number."""
+    known: dict[str, str] = {}
+    for student in gradebook.students:
+        for name in (student.lms_user_id, student.email):
+            if name:
+                known[name] = student.id
+    return known | {student.id: student.id for student in gradebook.students}
+
+
+def _results(gradebook: Gradebook, assignment: str) -> dict[str, Result]:
+    try:
+        gradebook.find_assignment(assignment)
+    except MissingEntry:
+        known = ", ".join(one.name for one in gradebook.assignments) or "none"
+        raise InputError(f"The gradebook has no assignment {assignment!r}; it has: {known}.") from None
+    return {one.student_id: _result(one) for one in gradebook.assignment_submissions(assignment)}
+
+
+def _result(submission: SubmittedAssignment) -> Result:
+    notebooks = sorted(submission.notebooks, key=lambda one: one.name)
+    return Result(
+        points=submission.score,
+        most=submission.max_score,
+        late=submission.late_submission_penalty,
+        notebooks={one.name: (one.score, one.max_score) for one in notebooks},
+        unmarked=submission.needs_manual_grade,
+    )
+
+
+def _canvas_name(header: str) -> tuple[str, str]:
+    """The title of a column of Canvas, and the number behind it."""
+    match = re.fullmatch(r"(.*?)\s*(?:\((\d+)\))?\s*", header.strip(), re.DOTALL)
+    return match[1], match[2] or header
+
+
+def _slug(title: str) -> str:
+    """`Starving the GPU` and `starving-the-gpu` alike."""
+    return re.sub(r"[\W_]+", "-", title.casefold()).strip("-")

@@ -1,0 +1,1 @@
+"""Essays marked by a person, on one page for each essay."""

@@ -1,0 +1,124 @@
+"""A runner in bubblewrap: no network, and of the host only the interpreter and its packages, to read.
+
+It only builds command lines, and finds out whether they work here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from . import seccomp
+
+SCRATCH = "/starvelab-scratch"  # the folder to work in
+WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # file systems in memory
+MEGABYTE = 1_000_000
+REMEDY = (
+    "Install it (Debian and Ubuntu: sudo apt-get install bubblewrap) on a Linux machine that allows it, or "
+    "grade without protection, where nothing can be lost: --IsolatedExecute.unsafe=True."
+)
+# Of the whole system only what programs are made of.
+SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/fonts")
+MERGED = ("/bin", "/lib", "/lib64", "/sbin")
+
+
+def command(
+    python: Iterable[str],
+    *,
+    user: int,
+    environment: Mapping[str, str] | None = None,
+    readable: Iterable[str] = (),
+    scratch: int = 64 * MEGABYTE,
+    filter_from: int | None = None,
+) -> list[str]:
+    """The command line that runs Python in a sandbox.
+
+    Parameters
+    ----------
+    python : iterable of str
+        What Python is to run, such as ["-m", "module"].
+    user : int
+        The number of the user that everything inside belongs to, where the caller is root.
+    environment : mapping of str to str
+        All that Python gets of an environment, beside its path and its home.
+    readable : iterable of str
+        Folders of the host that can be read inside, beside Python's own.
+    scratch : int
+        Bytes that can be written, in the scratch folder, in /tmp and in /dev/shm each.
+    filter_from : int, optional
+        The file descriptor from which bubblewrap reads the filter of system calls.
+    """
+    args = [shutil.which("bwrap") or "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
+    args += ["--unshare-uts", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
+    if os.geteuid() != 0:
+        args += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
+    args += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in WRITABLE:
+        args += ["--perms", "1777", "--size", str(scratch), "--tmpfs", folder]
+    made: set[Path] = set()
+    for path in _needed(readable):
+        # Folders that bubblewrap makes on the way are closed to other users, unless they are made like this.
+        for parent in reversed(path.parents[:-1]):
+            if parent not in made:
+                args += ["--perms", "0755", "--dir", str(parent)]
+                made.add(parent)
+        args += ["--ro-bind", str(path), str(path)]
+    for link in MERGED:
+        if os.path.islink(link):
+            args += ["--symlink", os.readlink(link), link]
+        elif os.path.isdir(link):
+            args += ["--ro-bind", link, link]
+    # An ordinary user owns /dev inside too, and could fill it: its file system has no size.
+    args += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SCRATCH]
+    if filter_from is not None:
+        args += ["--seccomp", str(filter_from)]
+    own = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
+    environment = own | dict(environment or {})
+    for name, value in environment.items():
+        args += ["--setenv", name, value]
+    args.append("--")
+    if os.geteuid() == 0:
+        args += ["/usr/bin/setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+        args += ["--no-new-privs", "--bounding-set", "-all", "--inh-caps", "-all"]
+    return [*args, sys.executable, *python]
+
+
+def _needed(readable: Iterable[str]) -> list[Path]:
+    """Files and folders that have to be seen inside, outer ones first."""
+    packages = [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
+    folders = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, Path(__file__).parents[2]]
+    folders += readable
+    found = sorted({Path(each).absolute() for each in folders if os.path.exists(each)})
+    return [path for path in found if not any(other in path.parents for other in found)]
+
+
+@cache
+def why_not() -> str:
+    """Why bubblewrap cannot be used here; empty if it can."""
+    if not sys.platform.startswith("linux"):
+        return f"Student code is run in bubblewrap, which needs Linux, and this is {sys.platform}. {REMEDY}"
+    if shutil.which("bwrap") is None:
+        return f"Student code is run in bubblewrap, and there is no bwrap on the PATH. {REMEDY}"
+    with seccomp.opened() as filter_from:
+        tried = subprocess.run(
+            command(
+                ["-c", "import starvelab.grading.sandbox.runner"],
+                user=os.getuid() or 65_000,
+                filter_from=filter_from,
+            ),
+            env={},
+            pass_fds=[] if filter_from is None else [filter_from],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if tried.returncode:
+        said = tried.stderr.strip().splitlines()[-1:] or [f"exit status {tried.returncode}"]
+        return f"Student code is run in bubblewrap, and here it does not start: {said[0]}. {REMEDY}"
+    return ""

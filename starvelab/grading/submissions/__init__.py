@@ -1,0 +1,1 @@
+"""What a student submitted and what the instructor wrote: files, notebooks, cells and their names."""

@@ -1,0 +1,281 @@
+"""Comparing a learner's answer with what it should be, and naming the mistake that was made.
+
+A ladder of named failures: nothing returned, wrong kind, wrong unit, a known mistake, wrong value. It never
+prints the right answer, and it knows nothing of any exercise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from decimal import Decimal
+from io import StringIO
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..units import Quantity, format_number, format_quantity, unit_name
+
+# How near a wrong number counts as close: a rounded step time makes less of a difference.
+_CLOSE = 1e-2
+# A bare batch size makes rates of images into rates of nothing.
+_COUNTS_IMAGES = 'A batch counts images: write `Q_(batch_size, "img")`.'
+
+
+class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
+    """An answer that a check does not accept; shown in a notebook as its message alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Not yet: {self}"]
+
+
+def check(
+    answer: Any,
+    expected: Any,
+    *,
+    what: str = "the answer",
+    within: float = 1e-3,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Accept an answer and say so, or raise an error that names what is wrong with it.
+
+    Parameters
+    ----------
+    answer : object
+        What the learner's code returned.
+    expected : quantity, number, bool, str or None
+        The right answer; its kind and dimension are what is asked for. None where no answer exists.
+    what : str
+        How the message calls the answer.
+    within : float
+        Relative tolerance for numbers; an expected int or bool must be met exactly.
+    mistakes : mapping of message to value, optional
+        What plausible mistakes would have returned; the first that fits is named.
+
+    Raises
+    ------
+    WrongAnswer
+
+    Examples
+    --------
+    >>> check(0.5714, 20 / 35, what="the utilisation", within=1e-3)
+    Right: the utilisation.
+    >>> check(20 / 55, 20 / 35, what="the utilisation", mistakes={"You added stages that overlap.": 20 / 55})
+    Traceback (most recent call last):
+    starvelab.lesson.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
+    """
+    if expected is None:
+        if answer is None:
+            print(f"Right: {what}.")
+            return
+        raise WrongAnswer(f"{what} is {_shown(answer)}, and there is no such value: return None.")
+    if answer is None:
+        raise WrongAnswer(
+            f"{what} is missing: nothing was returned. Does your function end with `return ...`?"
+        )
+    answer = _same_kind(answer, expected, what)
+    if _agree(answer, expected, within):
+        print(f"Right: {what}.")
+        return
+    _name_mistake(answer, mistakes or {}, what, within)
+    if _agree(answer, expected, _CLOSE):
+        # With four digits this could look like the right answer.
+        raise WrongAnswer(
+            f"{what} is {_shown(answer, 8)}: close, but not right. Was something rounded on the way?"
+        )
+    raise WrongAnswer(f"{what} is {_shown(answer)}, and that is not right{_direction(answer, expected)}.")
+
+
+def hint(
+    answer: Any,
+    *,
+    like: Any,
+    what: str = "the answer",
+    mistakes: Mapping[str, Any],
+    between: tuple[float, float] | None = None,
+    within: float = 1e-3,
+) -> None:
+    """Check the kind of an answer and name known mistakes, without knowing the right answer.
+
+    For an exercise whose answer is one value: the learner sees this check, and the value stays hidden.
+
+    Parameters
+    ----------
+    like : quantity, number, bool or str
+        Something of the kind and dimension that is asked for; its value does not matter.
+    between : pair of numbers, optional
+        The least and the most that a number can be, such as 0 and 1 for a share.
+
+    Raises
+    ------
+    WrongAnswer
+    """
+    if answer is None or answer is Ellipsis:
+        raise WrongAnswer(f"{what} is not filled in yet.")
+    answer = _same_kind(answer, like, what)
+    _name_mistake(answer, mistakes, what, within)
+    if between is not None and not between[0] <= answer <= between[1]:
+        raise WrongAnswer(f"{what} is {_shown(answer)} and must lie from {between[0]} to {between[1]}.")
+    print(f"No known mistake in {what}. A hidden test decides whether it is right.")
+
+
+def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
+    for message, value in mistakes.items():
+        if _agree(answer, value, within):
+            # A grader that listens counts them; nobody else hears this.
+            sys.audit("starvelab.lesson.checks.mistake", message)
+            raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
+
+
+def _same_kind(answer: Any, expected: Any, what: str) -> Any:
+    """The answer as the kind of thing that was asked for."""
+    if isinstance(expected, Quantity):
+        unit = unit_name(expected.units)
+        if not isinstance(answer, Quantity):
+            raise WrongAnswer(
+                f"{what} is the bare value {answer!r:.80} and needs a unit. "
+                f'Write for example Q_(value, "{unit}").'
+            )
+        if not answer.is_compatible_with(expected.units):
+            raise WrongAnswer(
+                f"{what} is {format_quantity(answer)}, which does not convert to {unit}. "
+                + (
+                    _COUNTS_IMAGES
+                    if _images(expected / answer) == 1
+                    else "Follow the units through your formula."
+                )
+            )
+        answer = answer.to(expected.units)
+        return Quantity(_number(answer.magnitude, what), expected.units)
+    if isinstance(expected, bool | np.bool_):
+        if not isinstance(answer, bool | np.bool_):
+            raise WrongAnswer(f"{what} must be True or False, got {answer!r:.80}.")
+        return bool(answer)
+    if isinstance(expected, str):
+        if not isinstance(answer, str):
+            raise WrongAnswer(f"{what} must be a text in quotes, got {answer!r:.80}.")
+        return answer.strip()
+    if not isinstance(expected, Real):
+        raise InputError(
+            f"check compares quantities, numbers, truth and text, got {expected!r:.80} to expect. "
+            "Pass one of these."
+        )
+    if isinstance(answer, Quantity):
+        if not answer.dimensionless:
+            images_are_left = abs(_images(answer)) == 1 and not isinstance(expected, Integral)
+            raise WrongAnswer(
+                f"{what} is {format_quantity(answer)}, and a plain number is asked for. "
+                + (_COUNTS_IMAGES if images_are_left else "Do the units cancel?")
+            )
+        answer = answer.m_as("")
+    number = _number(answer, what)
+    if isinstance(expected, Integral) and not number.is_integer():
+        raise WrongAnswer(f"{what} is {_shown(number, 8)} and must be a whole number.")
+    return number
+
+
+def _images(quantity: Any) -> int:
+    """The power of images in a unit that has nothing else; 0 for any other."""
+    powers = dict(quantity.dimensionality)
+    return int(powers["[sample]"]) if powers.keys() == {"[sample]"} else 0
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise WrongAnswer(f"{what} must be a number, got {value!r:.80} ({type(value).__name__}).")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise WrongAnswer(f"{what} is larger than any number here can be. Check your formula.") from None
+    if not isfinite(number):
+        raise WrongAnswer(f"{what} is {number}. Did something get divided by zero?")
+    return number
+
+
+def _agree(a: Any, b: Any, within: float) -> bool:
+    if isinstance(b, Quantity):
+        same = isinstance(a, Quantity) and a.is_compatible_with(b.units)
+        return same and _near(a.m_as(b.units), b.magnitude, within)
+    if isinstance(b, str):
+        return isinstance(a, str) and a.casefold() == b.casefold()
+    if isinstance(b, bool | np.bool_):
+        return a is bool(b)
+    if isinstance(a, str | bool | Quantity):
+        return False
+    return a == b if isinstance(b, Integral) else _near(a, b, within)
+
+
+def _near(a: float, b: float, within: float) -> bool:
+    return abs(a - b) <= within * abs(b)
+
+
+def _shown(answer: Any, digits: int = 4) -> str:
+    if isinstance(answer, Quantity):
+        return format_quantity(answer, digits)
+    if not isinstance(answer, float):
+        return f"{answer!r:.80}"
+    # A count is shown in full: 10001 is not 10000.
+    return format_number(answer, 15 if answer.is_integer() else digits)
+
+
+def _direction(answer: Any, expected: Any) -> str:
+    if isinstance(expected, str | bool | np.bool_):
+        return ""
+    return ": it is too large" if answer > expected else ": it is too small"
+
+
+@dataclass
+class Credit:
+    """Partial credit: each part earns its points on its own, and a failed part says why.
+
+    The last line of a test cell is ``credit.total()``: a plain float, which nbgrader takes as the score.
+
+    Parameters
+    ----------
+    points : float
+        The most that can be earned.
+
+    Examples
+    --------
+    >>> credit = Credit(3)
+    >>> credit.part(1, "doubling", lambda: check(2 * 2, 4))
+    1 of 1: doubling
+    >>> credit.part(2, "halving", lambda: check(2 * 2, 1, what="half of 2"))
+    0 of 2: halving. half of 2 is 4, and that is not right: it is too large.
+    >>> credit.total()
+    1.0
+    """
+
+    points: float
+    earned: float = field(default=0.0, init=False)
+    tried: float = field(default=0.0, init=False)
+
+    def part(self, points: float, what: str, test: Callable[[], Any]) -> None:
+        """Run one check and add its points, or print why they are not earned."""
+        self.tried += points
+        try:
+            with redirect_stdout(StringIO()):  # the part says itself what is right
+                test()
+        except NotImplementedError:
+            print(f"0 of {points}: {what}. Not written yet.")
+        except Exception as error:
+            name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            print(f"0 of {points}: {what}. {name}{error}")
+        else:
+            self.earned += points
+            print(f"{points} of {points}: {what}")
+
+    def total(self) -> float:
+        """Points earned, a plain float between 0 and `points`."""
+        if self.tried < self.points:
+            hidden = self.points - self.tried
+            points = "1 point" if hidden == 1 else f"{hidden:g} points"
+            print(f"Hidden tests decide the other {points}.")
+        return float(min(max(self.earned, 0.0), self.points))

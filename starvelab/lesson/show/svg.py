@@ -1,0 +1,220 @@
+"""Pictures for explorers: SVG strings made in Python, cheap enough to redraw while a slider moves.
+
+Text and lines take the page's colour, so that they read in the light and the dark theme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...model.analysis.schedule import one_step
+from ...model.pipeline import CALLED
+from ...model.stages.single_node import SingleNodeResult
+from ...simulate import Trace
+from ...tables import percent
+from ...units import format_number, format_quantity
+from .looks import COLOURS, PART_COLOURS
+
+# Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
+_WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
+_LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
+_FIGURES = _LEFT + _BAR + 12  # where figures stand: in a column, so that no line crosses them
+_STYLE = (
+    "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
+    "font:14px var(--jp-content-font-family,sans-serif)"
+)
+
+
+def step_bars(step: Any) -> str:
+    """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilisation.
+
+    Parameters
+    ----------
+    step : Step
+        At one point.
+
+    Raises
+    ------
+    InputError
+    """
+    one_step(step, "step_bars")
+    overlap, busy, length = step.pipeline.overlap, percent(step.utilization), format_quantity(step.step_time)
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    whole = step.step_time.m_as("ms")
+    notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
+    if overlap:
+        notes[step.binding] = "binds"
+    bars, y = _bars(times, COLOURS, whole=whole, bold=step.binding if overlap else "", notes=notes)
+    rule = "" if overlap else ": nothing overlaps, so it is their sum"
+    body = (
+        f"{bars}"
+        f'<text x="{_LEFT - 10}" y="{y + 25}" text-anchor="end">busy</text>'
+        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" '
+        'stroke="currentColor"/>'
+        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
+        f'fill="{COLOURS["accelerator"]}"/>'
+        f'<text x="{_FIGURES}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
+        f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
+        f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
+    )
+    binds = f"{CALLED[step.binding]} binds" if overlap else "nothing overlaps"
+    return frame(
+        body,
+        height=y + 80,
+        title=f"{binds[0].upper()}{binds[1:]}; the accelerator is busy {busy}",
+        description=f"Time for one batch: {_listed(times)}. A step takes {length}.",
+    )
+
+
+def step_parts(result: Any) -> str:
+    """What one step of the accelerator is made of: arithmetic beside memory traffic, and overhead on top.
+
+    Parameters
+    ----------
+    result : SingleNodeResult
+        At one point.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(result, SingleNodeResult) or np.ndim(result.mfu):
+        came = "a sweep" if isinstance(result, SingleNodeResult) else type(result).__name__
+        raise InputError(f"step_parts draws one result of SingleNodeModel, got {came}. Solve one batch size.")
+    times = {
+        "compute": result.compute_time.m_as("ms"),
+        "memory": result.memory_time.m_as("ms"),
+        "overhead": result.overhead_time.m_as("ms"),
+    }
+    whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
+    notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
+    bars, y = _bars(times, PART_COLOURS, whole=whole, bold=result.cause, notes=notes)
+    rule = (
+        ", as measured; the parts are the formula's"
+        if result.basis.startswith("measured")
+        else ": max(compute, memory) + overhead"
+    )
+    return frame(
+        f"{bars}{_small(y + 18, f'A step takes {length} (dashed line){rule}.')}"
+        f"{_small(y + 36, f'That makes {format_quantity(result.throughput)}.')}",
+        height=y + 44,
+        title=f"The largest part of the step is {result.cause}",
+        description=f"Parts of one step: {_listed(times)}. The step takes {length}.",
+    )
+
+
+def loader_lanes(trace: Any, *, span: float = 600.0) -> str:
+    """The first `span` milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
+
+    Where the accelerator's lane is hatched it waits; a box is one batch. `show.loader_timeline` has more to
+    say and takes longer.
+
+    Parameters
+    ----------
+    trace : Trace
+    span : float
+        Always the same, so that pictures of two settings compare: more boxes are more batches.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(trace, Trace):
+        raise InputError(
+            f"loader_lanes draws a trace, got {type(trace).__name__}. "
+            "Pass simulate(...).trace() or record.trace."
+        )
+    numbers = sorted({int(worker) for worker in trace.worker})
+    lanes = [
+        *(f"worker {number + 1}" if number >= 0 else "loop" for number in numbers),
+        "copy",
+        "accelerator",
+    ]
+    place = {number: lane for lane, number in enumerate(numbers)}
+    prepared = zip((place[int(w)] for w in trace.worker), trace.prepare_start, trace.prepared, strict=True)
+    boxes = [_box(*one, "CPU", span) for one in prepared]
+    last = len(lanes) - 1
+    boxes += [_box(last - 1, *one, "link", span) for one in zip(trace.copy_start, trace.copied, strict=True)]
+    boxes += [
+        _box(last, *one, "accelerator", span) for one in zip(trace.step_start, trace.step_end, strict=True)
+    ]
+    names = [
+        f'<text x="{_LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'
+        for lane, name in enumerate(lanes)
+    ]
+    # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
+    gaps = (
+        '<defs><pattern id="waits" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
+        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
+        f'<rect x="{_LEFT}" y="{8 + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
+    )
+    end = 14 + _LANE * len(lanes)
+    axis = "".join(
+        f'<text x="{_LEFT + _LANES * i / 4:.0f}" y="{end + 8}" text-anchor="middle" font-size="11">'
+        f"{format_number(span * i / 4)}{' ms' if i == 4 else ''}</text>"
+        for i in range(5)
+    )
+    busy = percent(trace.utilization)
+    return frame(
+        "".join((gaps, *boxes, *names, axis)),
+        height=end + 16,
+        title=f"{format_number(span)} ms of a loader, {len(numbers)} workers; the accelerator is busy {busy}",
+        description="A box is one batch. Where the accelerator's lane is hatched it waits.",
+    )
+
+
+def _box(lane: int, start: float, end: float, name: str, span: float) -> str:
+    """One batch on its lane, if it can be seen."""
+    start, end, scale = max(start, 0.0), min(end, span), _LANES / span
+    if end <= start:
+        return ""
+    return (
+        f'<rect x="{_LEFT + scale * start:.1f}" y="{8 + _LANE * lane}" height="14" '
+        f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{COLOURS[name]}"/>'
+    )
+
+
+def _bars(
+    times: Mapping[str, float],
+    colours: Mapping[str, str],
+    *,
+    whole: float,
+    bold: str,
+    notes: Mapping[str, str],
+) -> tuple[str, int]:
+    """Labelled bars with a line where the step ends; also the y below the last of them."""
+    scale = _BAR / max(whole, *times.values())
+    parts = []
+    for i, (name, ms) in enumerate(times.items()):
+        y, weight = 8 + i * _ROW, ' font-weight="bold"' if name == bold else ""
+        parts.append(
+            f'<text x="{_LEFT - 10}" y="{y + 19}" text-anchor="end"{weight}>{name}</text>'
+            f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, scale * ms) if ms else 0:.1f}" height="28" rx="3" '
+            f'fill="{colours[name]}"/>'
+            f'<text x="{_FIGURES}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
+        )
+    below, x = 8 + len(times) * _ROW, f"{_LEFT + scale * whole:.1f}"
+    line = f'<line x1="{x}" y1="2" x2="{x}" y2="{below - 6}" stroke="currentColor" stroke-dasharray="4 3"/>'
+    return "".join((*parts, line)), below
+
+
+def _small(y: int, text: str) -> str:
+    return f'<text x="{_LEFT}" y="{y}" font-size="12">{escape(text)}</text>'
+
+
+def _listed(times: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
+
+
+def frame(body: str, *, height: int, title: str, description: str) -> str:
+    """An SVG element that screen readers announce and themes colour."""
+    return (
+        f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="{_STYLE}" '
+        'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
+    )

@@ -1,0 +1,173 @@
+"""A picture that follows its controls: move a slider and see what the model says.
+
+It does not know what is drawn; a function or a pipeline does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from ...errors import InputError, StarvelabError
+from ...model.pipeline import Pipeline
+from . import words
+from .controls import NO_START, make_control
+from .drawing import Drawing
+from .keyboard import Box, spoken
+from .store import PredictionStore
+
+
+def explore(draw: Any, *, after: str | None = None, advice: bool = True, **controls: Any) -> Explorer:
+    """Make an explorer: controls, a picture that follows them, a sentence and a table of figures.
+
+    Parameters
+    ----------
+    draw : function or Pipeline
+        ``draw(**values)`` returns a `Drawing` or an SVG string. Of a pipeline the stage bars are drawn.
+    after : str, optional
+        Key of a prediction; the explorer opens when that is locked.
+    advice : bool
+        Whether the sentence beneath a pipeline says what to do about what binds; it may answer a later
+        question.
+    **controls
+        One for each argument. ``(low, high)`` or ``(low, high, step)`` of numbers or quantities makes a
+        slider, a list of numbers a slider over just these, a list of texts or catalogue entries buttons or
+        a drop-down list; a dict names its values; True or False makes a tick box. A control starts at the
+        default of `draw`'s argument, or the pipeline's own value, where there is one.
+
+    Returns
+    -------
+    Explorer
+        The widget.
+
+    Raises
+    ------
+    InputError
+        If there are no controls, or one cannot be made.
+    """
+    if not controls:
+        raise InputError(
+            "An explorer needs something to move, got no controls. Pass for example batch_size=(1, 512)."
+        )
+    if isinstance(draw, Pipeline):
+        # A pipeline that names no sample size has that of its assumptions, and calls it `size`.
+        starts = {
+            name: getattr(draw, "size" if name == "sample_size" else name, NO_START) for name in controls
+        }
+        draw = _draw_pipeline(draw, advice)
+    elif callable(draw):
+        starts = _defaults(draw)
+    else:
+        raise InputError(
+            f"An explorer draws with a function or a Pipeline, got {draw!r:.80}. Pass one of these."
+        )
+    return Explorer(draw, controls, starts, after)
+
+
+def _defaults(draw: Callable) -> dict[str, Any]:
+    with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
+        parameters = inspect.signature(draw).parameters.values()
+        return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+    return {}
+
+
+def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Callable[..., Drawing]:
+    # Loaded on first use: most explorers draw with a function of their own.
+    from ...model.analysis import explain
+    from ..show import svg
+
+    def draw(**values: Any) -> Drawing:
+        changed = pipeline.but(**values)
+        step = changed.solve()
+        return Drawing(
+            svg.step_bars(step),
+            str(explain(changed, advice=advice)),
+            headers=["stage", "time for a step"],
+            rows=list(step.stage_times.items()),
+        )
+
+    return draw
+
+
+class Explorer(Box):
+    """The widget of an explorer.
+
+    Attributes
+    ----------
+    controls : dict of str to widget
+        The controls by the name of the argument they stand for.
+    picture, sentence, figures, message : HTML
+        The SVG, what is to be seen, the table, and errors or prints of the drawing function.
+    """
+
+    def __init__(
+        self, draw: Callable[..., Any], controls: dict[str, Any], starts: dict[str, Any], after: str | None
+    ) -> None:
+        self._draw = draw
+        self._controls = {
+            name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()
+        }
+        self._drawn: dict[str, Any] | None = None
+        self.controls = {name: control.widget for name, control in self._controls.items()}
+        self.picture = ipywidgets.HTML()
+        self.sentence = spoken()
+        self.figures = ipywidgets.HTML()
+        self.message = spoken()
+        labels = ", ".join(name.replace("_", " ") for name in controls)
+        super().__init__(
+            f"Explorer: {labels}",
+            [*self.controls.values(), self.message, self.picture, self.sentence, self.figures],
+        )
+        for widget in self.controls.values():
+            widget.observe(self._moved, names="value")
+        self._open_after(after)
+
+    def _open_after(self, key: str | None) -> None:
+        store = PredictionStore()
+        if key is None or store.get(key) is not None:
+            self._redraw()
+            return
+        for widget in self.controls.values():
+            widget.disabled = True
+        self.message.value = words.notice(
+            f"This explorer opens when you have locked your prediction {words.escape(repr(key))} above.",
+            "Please note",
+        )
+        store.when_locked(key, self._open)
+
+    def _open(self) -> None:
+        for widget in self.controls.values():
+            widget.disabled = False
+        self._redraw()
+
+    def _moved(self, _change: Any) -> None:
+        self._redraw()
+
+    def _redraw(self) -> None:
+        # The front end keeps one message per control under way and merges what comes meanwhile, so that a
+        # fast drag cannot pile up work here. A value that came back to what is drawn needs none either.
+        values = {name: control.read() for name, control in self._controls.items()}
+        if values == self._drawn:
+            return
+        self._drawn = values
+        printed, drawing, said = io.StringIO(), None, ""
+        try:
+            with contextlib.redirect_stdout(printed):
+                drawing = Drawing.of(self._draw(**values))
+        except StarvelabError as error:
+            said = words.notice(words.escape(error), "Problem")
+        except Exception as error:
+            said = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+        if printed.getvalue():
+            said += f"<pre>{words.escape(printed.getvalue())}</pre>"
+        # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
+        # old picture would contradict the controls, so it goes.
+        self.message.value = said
+        self.picture.value = drawing.svg if drawing else ""
+        self.sentence.value = words.paragraphs(drawing.sentence) if drawing else ""
+        self.figures.value = drawing.table() if drawing else ""

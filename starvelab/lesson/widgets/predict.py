@@ -1,0 +1,234 @@
+"""Asking for a prediction, in a widget or in code, and locking it once.
+
+It does not know the truth: `reveal` shows that, in a later cell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+
+from ...errors import InputError
+from ...units import Quantity, unit_name
+from . import words
+from .keyboard import LISTED_CLASS, Box, spoken
+from .question import WITHIN, Question
+from .store import FILE_NAME, PredictionStore, Record, now
+
+_WIDE = {"description_width": "initial"}
+
+
+def predict(
+    key: str,
+    answer: Any = None,
+    *,
+    question: str | None = None,
+    choices: Sequence[str] | None = None,
+    unit: str | None = None,
+    confidence: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> PredictionBox | None:
+    """Ask for a prediction, or lock one that is given. A prediction is locked once.
+
+    Parameters
+    ----------
+    key : str
+        Its name, such as "cpu-wall".
+    answer : str, number or quantity, optional
+        Locks this answer without a widget and says so in one line. A quantity brings its own unit.
+    question : str, optional
+        What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
+    choices : list of str, optional
+        What may be chosen. Without choices a number is asked for.
+    unit : str, optional
+        Unit of the number, such as "img/s", "%" or "ms".
+    confidence : float, optional
+        How sure, 0 to 1; in a widget where its slider starts.
+    folder : path, optional
+        Where ``predictions.json`` stands; the folder the notebook runs in unless given.
+
+    Returns
+    -------
+    PredictionBox or None
+        The widget, or None where an answer was given.
+
+    Raises
+    ------
+    InputError
+        If the question cannot be asked, or the answer given in code is no answer to it.
+    """
+    if isinstance(answer, Quantity) and unit is None and choices is None:
+        unit = unit_name(answer.units) or None
+    asked = Question.ask(key, text=question, choices=choices, unit=unit)
+    sure = asked.check_confidence(confidence)
+    store = PredictionStore(folder)
+    if answer is None:
+        return PredictionBox(asked, store, confidence=sure)
+    print(_lock_in_words(store, _record(asked, asked.check_answer(answer), sure)))
+    return None
+
+
+def _record(question: Question, answer: str | float, confidence: float | None) -> Record:
+    return Record(
+        key=question.key,
+        answer=answer,
+        unit=None if isinstance(answer, str) else question.unit,
+        confidence=confidence,
+        choices=question.choices,
+        question=question.text,
+        locked_at=now(),
+    )
+
+
+def _lock_in_words(store: PredictionStore, record: Record) -> str:
+    """Lock `record` and say what is locked now, and where."""
+    outcome = store.lock(record)
+    said = ", ".join(
+        filter(
+            None, [words.value(outcome.record.answer, outcome.record.unit), words.sureness(outcome.record)]
+        )
+    )
+    if outcome.is_new:
+        where = os.path.relpath(store.path) if outcome.problem is None else "memory"
+        line = f"Locked {record.key!r} in {where}: {said}."
+    else:
+        line = f"{record.key!r} was locked on {words.moment(outcome.record.locked_at)}: {said}."
+        if outcome.record.answer != record.answer:
+            line += f" {_only_once(record)}"
+    return line if outcome.problem is None else f"{line} {outcome.problem}"
+
+
+def _only_once(record: Record) -> str:
+    return f"A prediction is locked once; {words.value(record.answer, record.unit)} does not replace it."
+
+
+class PredictionBox(Box):
+    """The widget of one prediction: the question, an answer, how sure, and a button that locks.
+
+    Attributes
+    ----------
+    answer : RadioButtons or Text
+        The choices, or the field for a number.
+    confidence : SelectionSlider
+        How sure, from guessing to certain.
+    button : Button
+        Locks.
+    message : HTML
+        What was locked, or what is missing.
+    """
+
+    def __init__(
+        self, question: Question, store: PredictionStore, *, confidence: float | None = None
+    ) -> None:
+        self._question = question
+        self._store = store
+        title = question.text or question.key
+        self.answer = _choice_field(question.choices) if question.choices else _number_field()
+        self.confidence = _confidence_slider(question, confidence)
+        self.button = ipywidgets.Button(description="Lock my prediction", layout={"width": "max-content"})
+        self.button.on_click(self._clicked)
+        self.message = spoken()
+        answer_row = [self.answer]
+        if question.unit:
+            answer_row.append(ipywidgets.Label(question.unit))
+        super().__init__(
+            words.one_line(title),
+            [
+                ipywidgets.HTML(words.paragraphs(title)),
+                ipywidgets.HBox(answer_row),
+                self.confidence,
+                self.button,
+                self.message,
+            ],
+        )
+        contents = store.read()
+        if question.key in contents.records:
+            self._show_locked(contents.records[question.key])
+        if contents.problem is not None:
+            self.message.value += words.notice(words.escape(contents.problem), "Please note")
+
+    @property
+    def locked(self) -> bool:
+        """Whether the prediction can no longer be changed."""
+        return self.button.disabled
+
+    def _clicked(self, _button: ipywidgets.Button) -> None:
+        # Nothing raised in a callback reaches the page: every refusal has to be said in the widget.
+        try:
+            self._lock()
+        except InputError as error:
+            self.message.value = words.notice(words.escape(error), "Please note")
+        except Exception as error:
+            self.message.value = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+
+    def _lock(self) -> None:
+        mine = _record(self._question, self._read_answer(), self.confidence.value)
+        outcome = self._store.lock(mine)
+        self._show_locked(outcome.record)
+        if not outcome.is_new and outcome.record.answer != mine.answer:
+            said = f"It was locked before, in another cell or window. {_only_once(mine)}"
+            self.message.value += words.notice(words.escape(said), "Please note")
+        if outcome.problem is not None:
+            self.message.value += words.notice(words.escape(outcome.problem), "Please note")
+
+    def _read_answer(self) -> str | float:
+        if self._question.choices is None:
+            return self._question.read_number(self.answer.value)
+        if self.answer.value is None:
+            raise InputError("Choose one of the answers first, then lock.")
+        return self._question.check_answer(self.answer.value)
+
+    def _show_locked(self, record: Record) -> None:
+        if self._question.choices is None:
+            self.answer.value = words.value(record.answer, None)
+            self.answer.description = "My answer"
+        elif record.answer in self._question.choices:
+            self.answer.value = record.answer
+        if record.confidence is None:
+            self.confidence.layout.display = "none"
+        else:
+            self.confidence.value = min(
+                self.confidence.options, key=lambda option: abs(option[1] - record.confidence)
+            )[1]
+        for control in (self.answer, self.confidence, self.button):
+            control.disabled = True
+        self.button.description = "Locked"
+        self.message.value = words.notice(
+            f"{words.escape(words.prediction(record))} It is locked, and kept in {FILE_NAME}."
+        )
+
+
+def _choice_field(choices: Sequence[str]) -> ipywidgets.RadioButtons:
+    return ipywidgets.RadioButtons(options=list(choices), value=None, layout={"width": "max-content"})
+
+
+def _number_field() -> ipywidgets.Text:
+    return ipywidgets.Text(
+        placeholder="a number",
+        description="My number",
+        style=_WIDE,
+        layout={"width": "16em"},
+        continuous_update=True,
+    )
+
+
+def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
+    low = question.lowest_confidence
+    steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
+    if start is None:
+        start = low if question.choices else 0.5
+    about = (
+        "How sure are you?" if question.choices else f"How sure are you to be within {words.percent(WITHIN)}?"
+    )
+    slider = ipywidgets.SelectionSlider(
+        options=[(words.percent(step), step) for step in steps],
+        value=min(steps, key=lambda step: abs(step - start)),
+        description=about,
+        style=_WIDE,
+        layout={"width": "40em", "max_width": "100%"},
+    )
+    slider.add_class(LISTED_CLASS)
+    return slider

@@ -1,0 +1,112 @@
+"""Predictions, truths and notices in words, as plain text and as HTML that reads on light and dark.
+
+It does not know widgets: what it returns can be printed, displayed or put in one.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from ... import tables
+from ...units import format_number
+from .question import WITHIN
+from .store import Record
+
+_NOTICE = (
+    "border: 1px solid; border-left-width: 5px; border-color: {colour}; border-radius: 3px; "
+    "padding: 0.5em 0.9em; margin: 0.3em 0; max-width: 46em; line-height: 1.45; "
+    "font-size: var(--jp-content-font-size1, 14px); color: inherit"
+)
+_PARAGRAPH = "margin: 0 0 0.4em 0; line-height: 1.45; max-width: 52em"
+# Each passes 3:1 on white and on the dark theme's background. The word in front says the same as the colour.
+_NOTICES = {
+    "": "#0072B2",
+    "Please note": "#0072B2",
+    "Problem": "#D55E00",
+    "Hit": "#009E73",
+    "Miss": "#CC79A7",
+}
+
+
+def escape(text: object) -> str:
+    """Text made safe to stand in HTML."""
+    return html.escape(str(text))
+
+
+def notice(text: str, word: str = "") -> str:
+    """A framed box that says `text` (HTML), opened by a `word` such as "Problem"."""
+    opening = f"<strong>{escape(word)}.</strong> " if word else ""
+    return f'<div style="{_NOTICE.format(colour=_NOTICES[word])}">{opening}{text}</div>'
+
+
+def paragraphs(text: str) -> str:
+    """Plain text as HTML: an empty line starts a paragraph; ``**bold**`` and backticks are kept."""
+    made = []
+    for block in filter(None, re.split(r"\n\s*\n", text.strip())):
+        safe = escape(" ".join(block.split()))
+        safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
+        safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
+        made.append(f'<p style="{_PARAGRAPH}">{safe}</p>')
+    return "".join(made)
+
+
+def one_line(text: str) -> str:
+    """The same text without its marks, on one line: a name for a screen reader."""
+    return " ".join(re.sub(r"\*\*|`", "", text).split())
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
+    return (
+        f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{tables.to_html(headers, rows)}</div>'
+    )
+
+
+def value(answer: str | float, unit: str | None) -> str:
+    """An answer with its unit: ``CPU``, ``18.3 %``, ``21800 img/s``."""
+    if isinstance(answer, str):
+        return answer
+    return f"{answer:.10g} {unit or ''}".strip()
+
+
+def truth(record: Record) -> str:
+    """The answer as it was revealed, numbers to four significant digits; nothing before that."""
+    if record.truth is None or isinstance(record.truth, str):
+        return record.truth or ""
+    return f"{format_number(record.truth)} {record.unit or ''}".strip()
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage: ``70 %``."""
+    return tables.percent(share, 0)
+
+
+def sureness(record: Record) -> str:
+    """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
+    if record.confidence is None:
+        return ""
+    near = "" if isinstance(record.answer, str) else f" to be within {percent(WITHIN)}"
+    return f"{percent(record.confidence)} sure{near}"
+
+
+def moment(stamp: str) -> str:
+    """A stored time as people write it: ``21 Nov 2026 at 10:05 UTC``."""
+    try:
+        when = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{when.day} {when:%b %Y} at {when:%H:%M} UTC"
+
+
+def prediction(record: Record) -> str:
+    """A locked prediction as one sentence of plain text."""
+    parts = [
+        f"You predicted {value(record.answer, record.unit)}",
+        sureness(record),
+        f"on {moment(record.locked_at)}",
+    ]
+    return ", ".join(part for part in parts if part) + "."

@@ -1,0 +1,39 @@
+"""Modules by their second names: the same objects, with a warning where the name goes away."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+
+import pytest
+
+from starvelab._aliases import DEPRECATED, SHORT
+
+
+@pytest.fixture(autouse=True)
+def not_imported_yet(monkeypatch):
+    for name in [*SHORT, *DEPRECATED]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.parametrize("name", sorted(SHORT))
+def test_a_short_name_is_the_same_module_without_a_word(name):
+    assert import_module(name) is import_module(SHORT[name])
+    assert import_module(name).__spec__.name == SHORT[name]
+
+
+def test_what_stands_in_a_module_is_found_by_its_short_name_too():
+    assert import_module("starvelab.show.looks") is import_module("starvelab.lesson.show.looks")
+
+
+@pytest.mark.parametrize("name", sorted(DEPRECATED))
+def test_an_old_name_works_and_says_what_the_new_one_is(name):
+    expected = re.escape(f"{name} is now {DEPRECATED[name]}. Import it from there.")
+    with pytest.warns(DeprecationWarning, match=f"^{expected}$"):
+        assert import_module(name) is import_module(DEPRECATED[name])
+
+
+def test_a_name_that_never_was_stays_unknown():
+    with pytest.raises(ModuleNotFoundError, match="nothing"):
+        import_module("starvelab.show.nothing")
