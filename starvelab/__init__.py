@@ -2,12 +2,13 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    grading             a class graded: student code in a sandbox, checks outside it
-    lesson | measure    what a notebook needs: checks, pictures, widgets | a real loader, and what starves it
-    model | simulate    stages on resources, solved and analyzed | a loader in time, step by step
-    tables              quantities as text and HTML
-    units | runtime     one registry with its own vocabulary | "are we grading?"
-    errors              the rule, what came, what to do
+    grading                 a class graded: student code in a sandbox, checks outside it
+    lesson | measure        checks, pictures, widgets of a notebook | a real loader, and what starves it
+    model | simulate        stages on resources, solved and analyzed | a loader in time, step by step
+    tables                  quantities as text and HTML
+    units | runtime         one registry with its own vocabulary | "are we grading?"
+    host | prediction_file  cores and the cache folder | predictions.json, read
+    errors                  the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, measure and simulate load on first use,
 grading only by its own name.

@@ -45,7 +45,6 @@ PROGRAMS = (
     *(
         f"tests/measure/test_{name}.py"
         for name in (
-            "cores",
             "datasets",
             "diagnosis",
             "gpu",
@@ -62,6 +61,7 @@ PROGRAMS = (
         for name in (
             "build",
             "documents",
+            "host",
             "import_weight",
             "launch",
             "leaks",

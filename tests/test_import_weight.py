@@ -34,6 +34,12 @@ def test_simulating_a_loader_loads_nothing_heavy():
     assert loaded_by(code) == set()
 
 
+def test_counting_cores_loads_no_images():
+    code = "from starvelab.host import usable_cores; usable_cores(); import sys; print('PIL' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 @pytest.mark.parametrize(
     ("code", "package"),
     [

@@ -1,7 +1,7 @@
 """A real input pipeline on any machine: run it, take its measure, predict it, and find what starves it."""
 
+from ..host import usable_cores
 from .calibration import Calibration, calibrate, compare, predict
-from .cores import usable_cores
 from .diagnosis import Finding, diagnose
 from .gpu import CudaAccelerator
 from .images import Samples, folder, photos

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import InputError, check_names
+from ..host import usable_cores
 from ..model.assumptions import TUTORIAL
 from ..model.pipeline import CALLED, Pipeline, Step
 from ..simulate import Loader, Simulation, simulate
 from ..tables import Shown, percent
 from ..units import Q_, as_quantity, check_magnitude, format_quantity, positive
-from .cores import usable_cores
 from .record import Record
 from .run import machine, run
 from .saved import Saved

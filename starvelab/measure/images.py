@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 from PIL import Image
 from tqdm.auto import tqdm
 
 from ..errors import InputError
+from ..host import cache_folder
 from ..units import Q_, whole
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
@@ -128,12 +128,6 @@ def folder(path: str | os.PathLike[str]) -> Samples:
             f"folder needs at least one image, and {home} has none. It looks for {', '.join(SUFFIXES)}."
         )
     return Samples(str(home), paths)
-
-
-def cache_folder() -> Path:
-    """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
-    named = os.environ.get("STARVELAB_CACHE")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("starvelab"))
 
 
 def _can_be_written(home: Path) -> bool:

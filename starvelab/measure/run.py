@@ -9,9 +9,9 @@ import platform
 import time
 from typing import Any
 
+from ..host import usable_cores
 from ..units import Q_, as_quantity, format_quantity, positive
 from .bars import time_bar
-from .cores import usable_cores
 from .quality import LoadMeter
 from .record import Record
 from .results import summarise

@@ -15,10 +15,10 @@ import numpy as np
 
 from .. import runtime
 from ..errors import InputError, UnknownNameError
+from ..host import usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
 from ..units import Q_, as_quantity, positive
-from .cores import usable_cores
 from .input_pipeline import InputPipeline
 from .preparation import PARTS
 from .record import Record

@@ -15,7 +15,7 @@ from starvelab.grading.report.findings import (
     mistakes,
 )
 from starvelab.grading.submissions.notebooks import Remark, TrueCell
-from starvelab.lesson.widgets.store import Record as Prediction
+from starvelab.prediction_file import Prediction
 
 
 def cell(name: str, points: float = 0.0) -> TrueCell:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from starvelab import InputError
 from starvelab.measure import InputPipeline, VirtualAccelerator, folder, images, photos, run
-from starvelab.measure.images import KINDS, cache_folder
+from starvelab.measure.images import KINDS
 
 from .scenes import images as squares
 
@@ -71,11 +71,6 @@ def test_two_programs_at_once_make_whole_files(cache):
     assert sorted(path.name for path in (cache / "photos-100KB-v1").iterdir()) == [
         f"{number:03d}.jpg" for number in range(6)
     ]
-
-
-def test_without_the_variable_they_go_to_the_user_s_own_cache(monkeypatch):
-    monkeypatch.delenv("STARVELAB_CACHE")
-    assert cache_folder().name == "starvelab"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import predict, predictions, reveal
 from starvelab.lesson.widgets.reveal import _is_hit
-from starvelab.lesson.widgets.store import Record
+from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, use
 
 
@@ -229,5 +229,5 @@ def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
 def test_a_number_hits_exactly_when_it_is_within_the_share(truth, share, within):
     if abs(share - within) < 1e-6:
         return
-    record = Record(key="k", answer=truth * (1 + share), locked_at="")
+    record = Prediction(key="k", answer=truth * (1 + share), locked_at="")
     assert _is_hit(record, truth, within) is (share < within)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from starvelab.lesson.widgets import predict, reveal, scorecard
 from starvelab.lesson.widgets.scorecard import ScoreCard
-from starvelab.lesson.widgets.store import Record
+from starvelab.prediction_file import Prediction
 
 
 def revealed(*pairs) -> ScoreCard:
     """A score card of (confidence, hit) pairs."""
     return ScoreCard(
         tuple(
-            Record(
+            Prediction(
                 key=f"k{i}", answer="a", locked_at="t", confidence=sure, truth="a", hit=hit, revealed_at="t"
             )
             for i, (sure, hit) in enumerate(pairs)

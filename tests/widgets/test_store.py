@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from starvelab.lesson.widgets import predictions, store
-from starvelab.lesson.widgets.store import PredictionStore, Record, now
+from starvelab.lesson.widgets.store import PredictionStore, now
+from starvelab.prediction_file import Contents, Prediction
 
 NAME = "predictions.json"
 
 
-def a_record(key="cpu-wall", answer="CPU", **fields) -> Record:
-    return Record(key=key, answer=answer, locked_at=now(), **fields)
+def a_record(key="cpu-wall", answer="CPU", **fields) -> Prediction:
+    return Prediction(key=key, answer=answer, locked_at=now(), **fields)
 
 
 def test_a_locked_prediction_is_read_back_by_another_store(folder):
@@ -40,7 +41,7 @@ def test_the_file_is_plain_json_by_key(folder):
 
 
 def test_nothing_locked_is_no_prediction_and_no_problem(folder):
-    assert PredictionStore().read() == store.Contents({}, None)
+    assert PredictionStore().read() == Contents({}, None)
     assert predictions() == {}
     assert list(folder.iterdir()) == []
 
@@ -103,11 +104,12 @@ def test_two_notebooks_do_not_lose_each_others_predictions(folder):
 def test_many_kernels_writing_at_once_lose_nothing_and_one_of_them_is_first(folder):
     program = """
 import sys
-from starvelab.lesson.widgets.store import PredictionStore, Record, now
+from starvelab.lesson.widgets.store import PredictionStore, now
+from starvelab.prediction_file import Prediction
 me, store, firsts = sys.argv[1], PredictionStore(), 0
 for i in range(15):
-    store.lock(Record(key=f"{me}-{i}", answer=me, locked_at=now()))
-    firsts += store.lock(Record(key=f"shared-{i}", answer=me, locked_at=now())).is_new
+    store.lock(Prediction(key=f"{me}-{i}", answer=me, locked_at=now()))
+    firsts += store.lock(Prediction(key=f"shared-{i}", answer=me, locked_at=now())).is_new
 print(firsts)
 """
     importing = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[2])}
@@ -235,7 +237,7 @@ def test_no_content_whatever_is_destroyed(tmp_path_factory, content):
     assert PredictionStore(folder).lock(a_record()).is_new
     kept = (folder / f"{NAME}.bad-1").read_bytes() if contents.problem else content
     assert kept == content
-    assert "cpu-wall" in PredictionStore(folder).read().records
+    assert "cpu-wall" in PredictionStore(folder).read().predictions
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from starvelab.lesson.widgets import words
-from starvelab.lesson.widgets.store import Record
+from starvelab.prediction_file import Prediction
 
 
 @pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
@@ -14,7 +14,9 @@ def test_a_notice_says_in_a_word_what_its_colour_says(word):
 
 
 def test_a_prediction_is_one_sentence():
-    record = Record(key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00")
+    record = Prediction(
+        key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00"
+    )
     assert words.prediction(record) == (
         "You predicted 18.25 %, 70 % sure to be within 25 %, on 21 Nov 2026 at 10:05 UTC."
     )

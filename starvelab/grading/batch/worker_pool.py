@@ -20,7 +20,7 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security, as
 from sqlalchemy.exc import SAWarning
 
 from ...errors import StarvelabError
-from ...measure.cores import usable_cores
+from ...host import usable_cores
 from ..autograde.definition import Definition
 from ..autograde.task import Graded, grade
 from ..sandbox import bubblewrap

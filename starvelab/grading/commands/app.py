@@ -10,7 +10,7 @@ from nbgrader.converters import Autograde
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode, default
 
-from ...measure.cores import usable_cores
+from ...host import usable_cores
 from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import why_not_as_it_is
 from ..autograde.restoring import MendStructure

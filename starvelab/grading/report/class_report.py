@@ -15,8 +15,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ...lesson.show.looks import GREY, SERIES
 from ...lesson.show.picture import Picture, picture
-from ...lesson.widgets.store import PredictionStore
-from ...lesson.widgets.store import Record as Prediction
+from ...prediction_file import Prediction, read_file
 from ...tables import percent, to_html
 from ..autograde.definition import Definition
 from ..batch.one_student import READ_TIMEOUT, one_student
@@ -139,7 +138,7 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
 
 
 def _predictions(records: Records, record: Record) -> Iterable[Prediction]:
-    return PredictionStore(records.notebooks(record.student)).read().records.values()
+    return read_file(records.notebooks(record.student)).predictions.values()
 
 
 def _given_out(definition: Definition) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import StatisticsError, correlation, fmean, median
 from typing import Any
 
-from ...lesson.widgets.store import Record as Prediction
+from ...prediction_file import Prediction
 from ..batch.records import Record
 from ..submissions.notebooks import TrueCell
 

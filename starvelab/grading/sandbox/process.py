@@ -19,8 +19,7 @@ from typing import Any
 
 import psutil
 
-from ...measure.cores import usable_cores
-from ...measure.images import cache_folder
+from ...host import cache_folder, usable_cores
 from ...runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
 from .channel import Channel, ChannelError, TooLongError

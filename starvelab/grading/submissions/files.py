@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,8 @@ from typing import IO
 
 from nbgrader.utils import parse_utc
 
+from ...prediction_file import FILE_NAME as PREDICTIONS
+from ...prediction_file import parse as parse_predictions
 from .fingerprint import fingerprint
 from .notebooks import Remark
 
@@ -33,7 +34,6 @@ MAX_HEADERS = 2_000_000  # bytes that a tape may say of its files: names and tim
 MAX_NAME = 200  # bytes of one part of a path; file systems take 255
 MAX_PATH = 1000  # bytes of a path in the folder of a submission
 DEEPEST_ARCHIVE = 2
-PREDICTIONS = "predictions.json"
 STAMP = "timestamp.txt"
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -167,15 +167,10 @@ def _is_of_another_assignment(content: bytes, cells: set[str]) -> bool:
 
 
 def _about_predictions(content: bytes) -> list[Remark]:
-    from ...lesson.widgets.store import PredictionStore  # loaded here: it brings the widgets along
-
-    with tempfile.TemporaryDirectory(prefix="starvelab-predictions-") as folder:
-        (Path(folder) / PREDICTIONS).write_bytes(content)
-        problem = PredictionStore(folder).read().problem
+    problem = parse_predictions(content).problem
     if problem is None:
         return []
-    why = problem.partition(" It is left as it is.")[0]
-    return [Remark(f"Predictions cannot be read, or not all of them: {shown(why)}", person=True)]
+    return [Remark(f"Predictions cannot be read, or not all of them: {shown(problem)}", person=True)]
 
 
 def _why_missing(name: str, reader: _Reader, found: list[_Found], known: set[str]) -> Remark:

@@ -12,11 +12,12 @@ from typing import Any
 import ipywidgets
 
 from ...errors import InputError
+from ...prediction_file import FILE_NAME, Prediction
 from ...units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import WITHIN, Question
-from .store import FILE_NAME, PredictionStore, Record, now
+from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
 
@@ -71,8 +72,8 @@ def predict(
     return None
 
 
-def _record(question: Question, answer: str | float, confidence: float | None) -> Record:
-    return Record(
+def _record(question: Question, answer: str | float, confidence: float | None) -> Prediction:
+    return Prediction(
         key=question.key,
         answer=answer,
         unit=None if isinstance(answer, str) else question.unit,
@@ -83,7 +84,7 @@ def _record(question: Question, answer: str | float, confidence: float | None) -
     )
 
 
-def _lock_in_words(store: PredictionStore, record: Record) -> str:
+def _lock_in_words(store: PredictionStore, record: Prediction) -> str:
     """Lock `record` and say what is locked now, and where."""
     outcome = store.lock(record)
     said = ", ".join(
@@ -101,7 +102,7 @@ def _lock_in_words(store: PredictionStore, record: Record) -> str:
     return line if outcome.problem is None else f"{line} {outcome.problem}"
 
 
-def _only_once(record: Record) -> str:
+def _only_once(record: Prediction) -> str:
     return f"A prediction is locked once; {words.value(record.answer, record.unit)} does not replace it."
 
 
@@ -145,8 +146,8 @@ class PredictionBox(Box):
             ],
         )
         contents = store.read()
-        if question.key in contents.records:
-            self._show_locked(contents.records[question.key])
+        if question.key in contents.predictions:
+            self._show_locked(contents.predictions[question.key])
         if contents.problem is not None:
             self.message.value += words.notice(words.escape(contents.problem), "Please note")
 
@@ -181,7 +182,7 @@ class PredictionBox(Box):
             raise InputError("Choose one of the answers first, then lock.")
         return self._question.check_answer(self.answer.value)
 
-    def _show_locked(self, record: Record) -> None:
+    def _show_locked(self, record: Prediction) -> None:
         if self._question.choices is None:
             self.answer.value = words.value(record.answer, None)
             self.answer.description = "My answer"

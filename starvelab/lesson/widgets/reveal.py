@@ -16,10 +16,11 @@ from IPython.display import display
 
 from ... import runtime
 from ...errors import InputError
+from ...prediction_file import Prediction
 from ...units import Quantity
 from . import words
 from .question import WITHIN, asked, check_key, in_unit, same_choice
-from .store import PredictionStore, Record
+from .store import PredictionStore
 
 LOCK_FIRST = "Lock your prediction above first, then run this cell again."
 NEVER_SHOWN = "Its answer was not shown before this was handed in."
@@ -57,7 +58,7 @@ def reveal(
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
     store = PredictionStore(folder)
     contents = store.read()
-    record = contents.records.get(key)
+    record = contents.predictions.get(key)
     if record is None:
         _show(" ".join(filter(None, (LOCK_FIRST, _which(key), contents.problem))), "Please note")
         return
@@ -75,7 +76,7 @@ def _which(key: str) -> str:
     return f'It is the one that asks: "{text}"' if text else ""
 
 
-def _show_truth(truth: Any, record: Record, store: PredictionStore, within: float) -> None:
+def _show_truth(truth: Any, record: Prediction, store: PredictionStore, within: float) -> None:
     try:
         plain = _comparable(truth, record)
     except InputError as error:
@@ -92,7 +93,7 @@ def _show_truth(truth: Any, record: Record, store: PredictionStore, within: floa
         _show(outcome.problem, "Please note")
 
 
-def _comparable(truth: Any, record: Record) -> str | float:
+def _comparable(truth: Any, record: Prediction) -> str | float:
     """The truth as it is stored: a text, or a number in the unit of the prediction."""
     what = f"The truth of {record.key!r}"
     # Locked in code without its question, a prediction knows neither unit nor choices. If it turns out to be
@@ -113,13 +114,13 @@ def _is_finite(number: Any) -> bool:
     return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
 
 
-def _is_hit(record: Record, truth: str | float, within: float) -> bool:
+def _is_hit(record: Prediction, truth: str | float, within: float) -> bool:
     if isinstance(record.answer, str) or isinstance(truth, str):
         return same_choice(record.answer, truth)
     return abs(record.answer - truth) <= within * abs(truth) * (1 + 1e-12)
 
 
-def _show_outcome(record: Record, *, now: str | float | None) -> None:
+def _show_outcome(record: Prediction, *, now: str | float | None) -> None:
     if record.truth is None:
         _show(f"{words.prediction(record)} {NEVER_SHOWN}", "Please note")
         return

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from textwrap import shorten
 
+from ...prediction_file import Prediction
 from ...tables import to_text
 from . import words
-from .store import PredictionStore, Record
+from .store import PredictionStore
 
 # A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
 CALIBRATED_WITHIN = 0.10
@@ -30,17 +31,17 @@ class ScoreCard:
 
     Attributes
     ----------
-    records : tuple of Record
+    records : tuple of Prediction
         Every prediction, in the order it was locked.
     problem : str or None
         In words, what could not be read.
     """
 
-    records: tuple[Record, ...]
+    records: tuple[Prediction, ...]
     problem: str | None = None
 
     @property
-    def revealed(self) -> tuple[Record, ...]:
+    def revealed(self) -> tuple[Prediction, ...]:
         """The predictions whose truth has been shown."""
         return tuple(record for record in self.records if record.revealed)
 
@@ -65,7 +66,7 @@ class ScoreCard:
         return _mean((record.confidence - bool(record.hit)) ** 2 for record in self._rated)
 
     @property
-    def _rated(self) -> list[Record]:
+    def _rated(self) -> list[Prediction]:
         return [record for record in self.revealed if record.confidence is not None]
 
     def sentences(self) -> list[str]:
@@ -154,7 +155,7 @@ def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
     """
     contents = PredictionStore(folder).read()
     return ScoreCard(
-        tuple(sorted(contents.records.values(), key=lambda record: record.locked_at)), contents.problem
+        tuple(sorted(contents.predictions.values(), key=lambda record: record.locked_at)), contents.problem
     )
 
 

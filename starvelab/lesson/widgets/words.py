@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from ... import tables
+from ...prediction_file import Prediction
 from ...units import format_number
 from .question import WITHIN
-from .store import Record
 
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {colour}; border-radius: 3px; "
@@ -73,7 +73,7 @@ def value(answer: str | float, unit: str | None) -> str:
     return f"{answer:.10g} {unit or ''}".strip()
 
 
-def truth(record: Record) -> str:
+def truth(record: Prediction) -> str:
     """The answer as it was revealed, numbers to four significant digits; nothing before that."""
     if record.truth is None or isinstance(record.truth, str):
         return record.truth or ""
@@ -85,7 +85,7 @@ def percent(share: float) -> str:
     return tables.percent(share, 0)
 
 
-def sureness(record: Record) -> str:
+def sureness(record: Prediction) -> str:
     """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
     if record.confidence is None:
         return ""
@@ -102,7 +102,7 @@ def moment(stamp: str) -> str:
     return f"{when.day} {when:%b %Y} at {when:%H:%M} UTC"
 
 
-def prediction(record: Record) -> str:
+def prediction(record: Prediction) -> str:
     """A locked prediction as one sentence of plain text."""
     parts = [
         f"You predicted {value(record.answer, record.unit)}",

@@ -1,4 +1,4 @@
-"""Cores are counted as this process may use them."""
+"""Cores are counted as this process may use them, and the cache folder is where the variable says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from starvelab.measure import usable_cores
+from starvelab.host import cache_folder, usable_cores
 
 
 def test_there_are_as_many_as_the_process_may_use():
@@ -20,7 +20,14 @@ def test_there_are_as_many_as_the_process_may_use():
 @pytest.mark.parametrize("physical", [True, False])
 def test_cores_that_were_taken_away_do_not_count(physical):
     core = min(os.sched_getaffinity(0))
-    code = f"from starvelab.measure import usable_cores; print(usable_cores(physical={physical}))"
+    code = f"from starvelab.host import usable_cores; print(usable_cores(physical={physical}))"
     command = ["taskset", "-c", str(core), sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
+
+
+def test_the_cache_folder_is_the_variable_s_or_else_the_user_s_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("STARVELAB_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("STARVELAB_CACHE")
+    assert cache_folder().name == "starvelab"

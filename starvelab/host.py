@@ -1,0 +1,29 @@
+"""The machine that this process runs on: the cores that it may use, and its cache folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def usable_cores(*, physical: bool = False) -> int:
+    """Cores that the scheduler, the affinity mask and a container's quota leave to this process.
+
+    `os.cpu_count` counts the cores of the host, also inside a container. Busy cores count too.
+
+    Parameters
+    ----------
+    physical : bool
+        Count a core with two hardware threads once, where the system tells which these are.
+    """
+    from loky import cpu_count  # loaded here: it needs processes, which a browser's Python lacks
+
+    return int(cpu_count(only_physical_cores=physical))
+
+
+def cache_folder() -> Path:
+    """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
+    import platformdirs
+
+    chosen = os.environ.get("STARVELAB_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("starvelab"))

@@ -1,0 +1,146 @@
+"""The file ``predictions.json``: it stands beside a notebook, travels with a submission, and is read here."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+FILE_NAME = "predictions.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """One locked prediction, and the truth once it has been revealed.
+
+    Attributes
+    ----------
+    key : str
+        Name of the prediction in the notebook, such as "cpu-wall".
+    answer : str or float
+        The choice, or the number in `unit`.
+    unit : str or None
+        Unit of a number.
+    confidence : float or None
+        How sure the learner was, 0 to 1.
+    choices : tuple of str or None
+        What could be chosen.
+    question : str or None
+        What was asked.
+    locked_at, revealed_at : str
+        Times as ISO 8601 in UTC.
+    truth : str, float or None
+        The answer as revealed, in `unit`.
+    hit : bool or None
+        Whether the prediction came true; None until it is revealed.
+    """
+
+    key: str
+    answer: str | float
+    locked_at: str
+    unit: str | None = None
+    confidence: float | None = None
+    choices: tuple[str, ...] | None = None
+    question: str | None = None
+    truth: str | float | None = None
+    hit: bool | None = None
+    revealed_at: str | None = None
+
+    def __post_init__(self) -> None:
+        # A file can hold anything. The types of the fields are checked here, once, for every reader.
+        wrong = [name for name, allowed in _ALLOWED.items() if not _is_one_of(getattr(self, name), allowed)]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)} is not what a prediction holds")
+        if self.choices is not None:
+            object.__setattr__(self, "choices", tuple(str(choice) for choice in self.choices))
+
+    @property
+    def revealed(self) -> bool:
+        """Whether the truth has been shown."""
+        return self.revealed_at is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """The prediction as JSON can hold it."""
+        data = asdict(self)
+        data["choices"] = None if self.choices is None else list(self.choices)
+        return data
+
+    @classmethod
+    def from_json(cls, key: str, data: Any) -> Prediction:
+        """Read one prediction; a ValueError says what is wrong with it."""
+        if not isinstance(data, dict):
+            raise ValueError("it is no table of fields")
+        known = {field.name for field in fields(cls)}
+        missing = {"answer", "locked_at"} - data.keys()
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))} is missing")
+        return cls(**{name: value for name, value in data.items() if name in known} | {"key": key})
+
+
+_TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
+
+_ALLOWED: dict[str, tuple[type, ...]] = {
+    "key": _TEXT,
+    "answer": _TEXT + _NUMBER,
+    "locked_at": _TEXT,
+    "unit": _TEXT + _NOTHING,
+    "confidence": _NUMBER + _NOTHING,
+    "choices": (tuple, list, *_NOTHING),
+    "question": _TEXT + _NOTHING,
+    "truth": _TEXT + _NUMBER + _NOTHING,
+    "hit": (bool, *_NOTHING),
+    "revealed_at": _TEXT + _NOTHING,
+}
+
+
+def _is_one_of(value: Any, allowed: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return bool in allowed  # Python counts True as an int; a prediction does not
+    return isinstance(value, allowed) and not (isinstance(value, float) and not math.isfinite(value))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The predictions that could be read, and in words what could not."""
+
+    predictions: dict[str, Prediction]
+    problem: str | None = None
+
+
+def read_file(folder: Path) -> Contents:
+    """The predictions in the file of a folder. This changes nothing, and never raises."""
+    try:
+        content = (folder / FILE_NAME).read_bytes()
+    except FileNotFoundError:
+        return Contents({})
+    except OSError as error:
+        return Contents({}, f"{FILE_NAME} must be readable, and it is not ({error.strerror or error}).")
+    return parse(content)
+
+
+def parse(content: bytes) -> Contents:
+    """The predictions in a file with this content; those that are whole, if others are not."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return Contents({}, f"{FILE_NAME} must be text in UTF-8, and it is not.")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Contents({}, f"{FILE_NAME} must be JSON, and it is not ({error}).")
+    if not isinstance(data, dict):
+        return Contents(
+            {}, f"{FILE_NAME} must hold one table of predictions, and it holds a {type(data).__name__}."
+        )
+    predictions, faults = {}, []
+    for key, entry in data.items():
+        try:
+            predictions[key] = Prediction.from_json(key, entry)
+        except ValueError as error:
+            faults.append(f"{key!r}: {error}")
+    problem = (
+        f"{FILE_NAME} must hold whole predictions, and not all are ({'; '.join(faults)})." if faults else None
+    )
+    return Contents(predictions, problem)
