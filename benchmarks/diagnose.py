@@ -19,12 +19,12 @@ from tqdm import tqdm
 
 from starvelab.measure import (
     InputPipeline,
-    Stage,
+    Transform,
     VirtualAccelerator,
     VirtualLink,
     VirtualStorage,
     diagnose,
-    photo_stages,
+    photo_transforms,
     photos,
     usable_cores,
 )
@@ -46,12 +46,12 @@ def plants() -> dict[str, tuple[str, InputPipeline]]:
     """What is planted, the part that should be named, and the pipeline."""
     fast, slow = VirtualAccelerator(step_time="5 ms"), VirtualAccelerator(step_time="100 ms")
     base = InputPipeline(samples=photos("100 KB"), batch_size=8, workers=2, accelerator=fast)
-    decode, *rest = photo_stages()
+    decode, *rest = photo_transforms()
     return {
         "a slow storage": ("read", base.but(storage=VirtualStorage(bandwidth="10 MB/s"))),
         "small files": ("read", base.but(storage=VirtualStorage(bandwidth="1 GB/s", latency="30 ms"))),
         "large images": ("decode", base.but(samples=photos("5 MB"), batch_size=2)),
-        "a dear transform": ("transform", base.but(stages=(decode, Stage("blur", blur), *rest))),
+        "a dear transform": ("transform", base.but(transforms=(decode, Transform("blur", blur), *rest))),
         "a slow link": ("copy", base.but(link=VirtualLink(bandwidth="40 MB/s"))),
         "a slow accelerator": ("compute", base.but(accelerator=slow)),
     }

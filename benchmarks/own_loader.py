@@ -20,7 +20,7 @@ from starvelab.measure import (
     VirtualAccelerator,
     calibrate,
     compare,
-    photo_stages,
+    photo_transforms,
     photos,
     predict,
     run,
@@ -37,7 +37,7 @@ def data_sets() -> dict[str, InputPipeline]:
     base = InputPipeline(samples=photos("100 KB"), accelerator=VirtualAccelerator(step_time="1 ms"))
     return {
         "100 KB": base,
-        "100 KB as uint8": base.but(stages=photo_stages(send="uint8")),
+        "100 KB as uint8": base.but(transforms=photo_transforms(send="uint8")),
         "500 KB": base.but(samples=photos("500 KB"), batch_size=16),
         "5 MB": base.but(samples=photos("5 MB"), batch_size=4),
     }

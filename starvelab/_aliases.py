@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -22,6 +22,8 @@ DEPRECATED = {
     "starvelab.grading.exports": "starvelab.grading.lms.exports",
     "starvelab.levers": "starvelab.model.levers",
     "starvelab.pipeline": "starvelab.model.pipeline",
+    "starvelab.show.looks": "starvelab.lesson.show.style",
+    "starvelab.show.picture": "starvelab.lesson.show.figure",
     "starvelab.stages": "starvelab.model.stages",
 }
 
@@ -36,7 +38,7 @@ class AliasFinder(MetaPathFinder, Loader):
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """A specification for a second name, and None for every other."""
-        for table in (SHORT, DEPRECATED):
+        for table in (DEPRECATED, SHORT):  # an old module may stand in one that has a short name
             for alias, module in table.items():
                 if fullname == alias or fullname.startswith(f"{alias}."):
                     return ModuleSpec(fullname, self, origin=module + fullname.removeprefix(alias))
@@ -57,6 +59,21 @@ class AliasFinder(MetaPathFinder, Loader):
         """Restore the module's own specification, which the import system has replaced."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
+
+
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """A `__getattr__` for a module whose old names, the keys, warn and give what the new ones name."""
+
+    def find(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        new = names[name]
+        warnings.warn(
+            f"{module}.{name} is now {module}.{new}. Use that name.", DeprecationWarning, stacklevel=2
+        )
+        return getattr(sys.modules[module], new)
+
+    return find
 
 
 def install() -> None:

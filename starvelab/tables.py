@@ -57,7 +57,7 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str 
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-class Shown:
+class TableRepr:
     """A result that shows itself as a table: a `summary`, `headers` and `rows`, and below them a `note`."""
 
     summary: str

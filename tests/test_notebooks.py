@@ -54,7 +54,7 @@ MISTAKES = {
     11: ("DALI for free", "06_your_turn", "because its DALI is free"),
     12: ("an answer that cannot be run", "06_your_turn", "A number is not a plan"),
     13: ("no copy to the device", "02_storage_check", "leaves the copy out altogether"),
-    14: ("utilisation that is not nvidia-smi's", "03_cpu_wall", "reports something weaker"),
+    14: ("utilization that is not nvidia-smi's", "03_cpu_wall", "reports something weaker"),
     15: ("nonsense that is answered", "01_compute_baseline", "a good one does not answer nonsense"),
     16: ("a goal that is not taught", "05_worker_fix", "is among its goals"),
     17: ("other answers elsewhere", "05_worker_fix", "on another version of its package"),

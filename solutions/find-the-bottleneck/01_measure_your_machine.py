@@ -28,7 +28,7 @@ from PIL import Image
 
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, Stage, VirtualAccelerator, photos, run, usable_cores
+from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run, usable_cores
 
 # %% role="setup" id="setup-12"
 from starvelab.show import info, loader_timeline, svg, table
@@ -216,7 +216,7 @@ def checksum(raw):
     return np.array([total])
 
 
-in_python = pipe.but(stages=[Stage("checksum", checksum, part="decode")])
+in_python = pipe.but(transforms=[Transform("checksum", checksum, part="decode")])
 
 # %%
 predict("gil", question="Two threads compute these checksums. How many times the rate of no worker at all do they reach?")
@@ -402,11 +402,11 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
 # one with `loss.item()` does. And find a setting in which the loop waits and the accelerator hardly ever does.
 
 # %%
-def bar(row, name, figure, share, colour):
+def bar(row, name, figure, share, color):
     y = 10 + 40 * row
     return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{figure}</text>'
             f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="28" rx="3" fill="{colour}"/>')
+            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="28" rx="3" fill="{color}"/>')
 
 # %%
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
@@ -515,8 +515,8 @@ reveal("past-cores", then=show_model)
 # 74 runs of this package's prototype, on a shared machine of two cores, had half of the predictions within 4.5 % and
 # nine in ten within 16.2 %. Further off are those where other programs took the cores, either in a run (the last column
 # says so) or while calibrating (nothing says so: run that cell again). It is mostly not the structure of the model that
-# is off: two calibrations a minute apart differ by several per cent by themselves, because other programs come and go
-# and processors change their clock. A model that is right to a few per cent tells 2x from 1x, and that is what it is
+# is off: two calibrations a minute apart differ by several percent by themselves, because other programs come and go
+# and processors change their clock. A model that is right to a few percent tells 2x from 1x, and that is what it is
 # for. It settles no argument about 3 %.
 #
 # Here is the model with *your* calibration. What would four workers do on eight cores?
@@ -593,6 +593,6 @@ credit.total()
 # - Threads help where the work leaves Python; processes help in both cases.
 # - Drop the warm-up, count a multiple of the workers, and count what lies between the marks.
 # - The loop's wait in `next()` is not the accelerator's stall.
-# - A calibrated model is good to a few per cent on a quiet machine. Say so when you use it.
+# - A calibrated model is good to a few percent on a quiet machine. Say so when you use it.
 #
 # **Next:** you know what your machine can do. [Notebook 2](02_caching_ladder.ipynb): which stage is to blame when it does not?

@@ -15,8 +15,8 @@
 # %% role="setup" id="setup-ladder"
 from starvelab import Pipeline, Q_
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, SimulatedClock, Stage, VirtualAccelerator, VirtualStorage
-from starvelab.measure import diagnose, photo_stages, photos, run
+from starvelab.measure import InputPipeline, SimulatedClock, Transform, VirtualAccelerator, VirtualStorage
+from starvelab.measure import diagnose, photo_transforms, photos, run
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, reveal
 
@@ -141,7 +141,7 @@ reveal("ladder-culprit", by_hand.culprit, then=lambda: by_hand)
 # %% [markdown]
 # ## Exercise 2.1: what a part adds (5 points)
 #
-# Ladders are usually noted as rates: so many steps a second. From the rates of two neighbouring rungs, how much does
+# Ladders are usually noted as rates: so many steps a second. From the rates of two neighboring rungs, how much does
 # the part between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower,
 # the part adds nothing that can be told from noise, and the answer is 0 ms.
 #
@@ -255,9 +255,9 @@ start = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
 def bar(row, part, cost, adds, scale):
     """One row: the name, an outline for what a part costs, a bar for what it adds, and both figures [ms]."""
     y = 8 + 34 * row
-    colour = "#009E73" if part == "compute" else "#0072B2"
+    color = "#009E73" if part == "compute" else "#0072B2"
     return (f'<text x="100" y="{y + 17}" text-anchor="end">{part}</text>'
-            f'<rect x="110" y="{y}" width="{scale * adds:.1f}" height="24" fill="{colour}"/>'
+            f'<rect x="110" y="{y}" width="{scale * adds:.1f}" height="24" fill="{color}"/>'
             f'<rect x="110" y="{y}" width="{scale * cost:.1f}" height="24" fill="none" stroke="currentColor"/>'
             f'<text x="452" y="{y + 17}">costs {cost:.1f}, adds {adds:.1f} ms</text>')
 
@@ -503,9 +503,9 @@ def ask_service(image):
     return image
 
 # %%
-usual = photo_stages()
+usual = photo_transforms()
 decode, *transforms = usual
-live = InputPipeline(samples=photos("100 KB"), stages=[decode, Stage("ask service", ask_service), *transforms],
+live = InputPipeline(samples=photos("100 KB"), transforms=[decode, Transform("ask service", ask_service), *transforms],
                      batch_size=4, workers=2, storage=VirtualStorage(bandwidth="30 MB/s"),
                      accelerator=VirtualAccelerator(step_time="6 ms"))
 found = diagnose(live, budget="8 s")
@@ -529,7 +529,7 @@ table(["lever", "why it works"], [[lever.name, lever.why] for lever in found.lev
 # time?
 
 # %%
-mended = diagnose(live.but(stages=usual), budget="6 s")
+mended = diagnose(live.but(transforms=usual), budget="6 s")
 table(["part", "with the planted stage", "without"],
       [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
 say(mended.summary)

@@ -29,7 +29,7 @@ from PIL import Image, ImageFilter
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.model.levers import levers_for
-from starvelab.measure import PARTS, InputPipeline, Stage, VirtualAccelerator, diagnose, photo_stages, photos, run
+from starvelab.measure import PARTS, InputPipeline, Transform, VirtualAccelerator, diagnose, photo_transforms, photos, run
 from starvelab.show import loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent, to_html
@@ -97,7 +97,7 @@ def nap(array):
 # %%
 def show_measured():
     pipe = InputPipeline(samples=photos("100 KB"), batch_size=8, accelerator=VirtualAccelerator(step_time="20 ms"),
-                         stages=(*photo_stages(send="uint8"), Stage("nap", nap)))
+                         transforms=(*photo_transforms(send="uint8"), Transform("nap", nap)))
     records = {name: run(pipe.but(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
     table(["measured here", "busy", "throughput"], [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
 
@@ -262,7 +262,7 @@ table(["order", "time for a sample"], [["blur, then crop", best(lambda: photo.fi
 
 # %% [markdown]
 # The two results differ by a rim as wide as the blur reaches, where pixels from outside are missing. Crop with that much margin
-# if it matters. A random colour shift would commute without any: order is free only where you know that it is.
+# if it matters. A random color shift would commute without any: order is free only where you know that it is.
 #
 # Now decode and scale down once, store the result as an array, and let each epoch map it into memory:
 
@@ -283,7 +283,7 @@ table(["a sample in each epoch", "time", "stored"], [
 
 # %% [markdown]
 # Look at both columns: the CPU's work is all but gone, and the bytes went *up*. On a storage that was nearly busy
-# this lever moves the wall there. What is random (crop, flip, colours) must stay in the epoch: prepare or cache only what comes
+# this lever moves the wall there. What is random (crop, flip, colors) must stay in the epoch: prepare or cache only what comes
 # before it.
 #
 # ## Exercise 3.2: what an order costs (5 points)
@@ -310,11 +310,11 @@ def time_in_order(stages):
     ### END SOLUTION
 
 # %% role="test" id="order-cost-test" points=5
-blur_, crop_, grey_ = (Q_("40 ms"), 1.0), (Q_("4 ms"), 0.25), (Q_("20 ms"), 1.0)
+blur_, crop_, gray_ = (Q_("40 ms"), 1.0), (Q_("4 ms"), 0.25), (Q_("20 ms"), 1.0)
 check(time_in_order([blur_, crop_]), Q_("44 ms"), what="blur, then crop", mistakes={
     "A stage works on what it is given, not on what it passes on.": Q_("41 ms"),
 })
-check(time_in_order([crop_, blur_, grey_]), Q_("19 ms"), what="crop, then blur, then grey", mistakes={
+check(time_in_order([crop_, blur_, gray_]), Q_("19 ms"), what="crop, then blur, then gray", mistakes={
     "The crop comes first here: all that follows it works on fewer pixels.": Q_("64 ms"),
     "Only the stage right behind the crop got cheaper: the pixels do not come back after it.": Q_("34 ms"),
 })
@@ -494,7 +494,7 @@ faster = (trained(8, "fp16").throughput / trained(8, "tf32").throughput).m_as(""
 reveal("mixed-precision", faster, then=show_precision)
 
 # %% [markdown]
-# The faster the GPU, the sooner it starves. A *lower* utilisation is here the sign of progress; what counts is
+# The faster the GPU, the sooner it starves. A *lower* utilization is here the sign of progress; what counts is
 # throughput. The same holds for the batch size: a larger one spreads the fixed cost of a step, and the workers are wanted sooner.
 #
 # ## The same levers, other names
@@ -591,7 +591,7 @@ check(best_lever(starved.but(workers=16), to_try), "a faster accelerator", what=
 # ## Exercise 3.5: choose the levers (6 points, read by a person)
 #
 # A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive, of which the model sees 256 x 256. Four
-# workers on a host with 16 cores decode, blur the whole image, crop at random, normalise, and send float32 in batches of 32. All
+# workers on a host with 16 cores decode, blur the whole image, crop at random, normalize, and send float32 in batches of 32. All
 # four compute all the time. This is their ladder:
 
 # %%
@@ -611,7 +611,7 @@ table(case.headers, case.rows)
 # vanishes. Then I would raise the workers from four towards the 16 cores: they compute all the time, samples are independent, and
 # there are cores left. Against decoding I would store the images decoded and tiled, or decode only what is needed; that costs more
 # bytes, so I would watch the drive. A faster drive shortens 20 of 640 ms, so not now. Mixed precision shortens a step that is
-# not what binds: throughput would stay and utilisation fall. It may pay at the end, since after these levers the step and the
+# not what binds: throughput would stay and utilization fall. It may pay at the end, since after these levers the step and the
 # copy (24 ms, sent as uint8 it would be a quarter) are next. After each lever I would climb the ladder again.
 #
 # ### BEGIN MARK SCHEME
@@ -628,6 +628,6 @@ table(case.headers, case.rows)
 # - Fast enough on average is not fast enough: a late batch holds up the ones behind it. A deeper queue, and no fixed order.
 # - Work follows pixels, copies follow bytes, opening follows files. Do less, do it once, do it beside something else.
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
-# - Compare throughput. Utilisation also rises when the accelerator gets slower.
+# - Compare throughput. Utilization also rises when the accelerator gets slower.
 #
 # **Next:** the walkthrough itself, held against measurements. [Notebook 4](04_reality_check.ipynb).

@@ -24,7 +24,7 @@ from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline
 from starvelab.model.analysis import carry_rate
 from starvelab.model.catalogue import measured_rates
 from starvelab.checks import Credit, check
-from starvelab.show.looks import COLOURS
+from starvelab.show.style import COLORS
 from starvelab.widgets import Drawing, explore, predict, reveal, scorecard
 
 # %% [markdown]
@@ -86,14 +86,14 @@ def bars(labels, values, notes, axis, said):
     """Horizontal bars, each with a note, as a picture with its words."""
     figure = Figure(figsize=(9, 0.8 + 0.4 * len(labels)), layout="constrained")
     axes = figure.add_subplot()
-    axes.barh(labels, values, color=[COLOURS["CPU"] if value >= 0 else COLOURS["storage"] for value in values])
+    axes.barh(labels, values, color=[COLORS["CPU"] if value >= 0 else COLORS["storage"] for value in values])
     for y, (value, note) in enumerate(zip(values, notes, strict=True)):
         axes.annotate(note, (max(value, 0), y), xytext=(6, 0), textcoords="offset points", va="center")
     axes.set(xlabel=axis, xlim=(1.1 * min(*values, 0), 1.35 * max(values)))
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     rows = list(zip(labels, values, notes, strict=True))
-    return show.picture.picture(figure, alt=f"Bars. {said}", caption=said, headers=["", axis, "note"], rows=rows)
+    return show.figure.render_figure(figure, alt=f"Bars. {said}", caption=said, headers=["", axis, "note"], rows=rows)
 
 # %%
 chain = [rate(list(changes)[:n]) for n in range(len(changes) + 1)]

@@ -12,7 +12,7 @@
 # - write the formula yourself,
 # - find out why this particular baseline is far too good to be true.
 #
-# Grey cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
+# Gray cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
 # Run > Run All Cells: the boxes appear again, and what you locked is still there. It stops at the first exercise without
 # an answer.
 
@@ -254,7 +254,7 @@ credit.total()
 #
 # ## What the model refuses
 #
-# One more lesson about models: a good one does not answer nonsense. The walkthrough's code gave a utilisation of 100 %
+# One more lesson about models: a good one does not answer nonsense. The walkthrough's code gave a utilization of 100 %
 # for a negative batch, 0 % for a batch that is not a number, and read `Gb` as a unit of magnetism. Each of these is an
 # error here. Try your own.
 

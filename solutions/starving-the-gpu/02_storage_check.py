@@ -50,7 +50,7 @@ supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A1
 
 
 def show_check():
-    info("Storage check", demand=demand, supply=supply.supply_bw, utilisation=f"{100 * supply.utilization:.1f} %",
+    info("Storage check", demand=demand, supply=supply.supply_bw, utilization=f"{100 * supply.utilization:.1f} %",
          stalled=supply.is_stalled)
 
 
@@ -64,7 +64,7 @@ reveal("storage-check", "The drive is too slow" if supply.is_stalled else found,
 #
 # ### What the walkthrough printed here
 #
-# Its catalogue had no figure for the drive. So it printed a supply of 0.00 GB/s, a utilisation of `inf %`, "stalled", and
+# Its catalogue had no figure for the drive. So it printed a supply of 0.00 GB/s, a utilization of `inf %`, "stalled", and
 # drew the conclusion that *storage is fine*. A missing figure is not a zero, and it is no reason for optimism either.
 # Here it is refused:
 
@@ -191,7 +191,7 @@ stage_bars(behind)
 
 # %% [markdown]
 # **What is read is not what is sent.** A JPEG is read, a tensor is copied to the GPU. An image of 224 x 224 pixels in
-# three colours is 150,528 bytes as `uint8`, twice that in half precision and four times that in single precision, whatever
+# three colors is 150,528 bytes as `uint8`, twice that in half precision and four times that in single precision, whatever
 # the size of its file. The walkthrough leaves the copy out altogether:
 
 # %%

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 3. The CPU wall
 #
-# A GPU does not eat JPEGs. Somebody has to decode each image, crop it, flip it, shift its colours and normalise it. That
+# A GPU does not eat JPEGs. Somebody has to decode each image, crop it, flip it, shift its colors and normalize it. That
 # somebody is the CPU: a handful of worker processes that prepare the next batches while the GPU trains on this one.
 # **What happens when they cannot keep up?**
 #
@@ -9,7 +9,7 @@
 #
 # - predict how busy the GPU is behind eight workers,
 # - learn the one rule of this lab: *stages on one resource add, stages on different resources overlap*,
-# - write utilisation and slowdown yourself, and explain the wall in your own words.
+# - write utilization and slowdown yourself, and explain the wall in your own words.
 
 # %% role="setup" id="setup-03"
 from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, TransformationModel
@@ -50,7 +50,7 @@ wall = TransformationModel().solve(
 # %%
 def show_wall():
     info("The CPU wall, batch 256", cpu_time=wall.transform_time, gpu_time=wall.accelerator_step_time,
-         cpu_binds=wall.is_bottleneck, gpu_utilisation=f"{100 * wall.accelerator_utilization:.1f} %",
+         cpu_binds=wall.is_bottleneck, gpu_utilization=f"{100 * wall.accelerator_utilization:.1f} %",
          slowdown=f"{wall.slowdown_factor:.2f}x")
 
 
@@ -123,7 +123,7 @@ check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_ti
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.2: utilisation (5 points)
+# ## Exercise 3.2: utilization (5 points)
 #
 # The busy share of a step, from 0 to 1, when CPU and GPU overlap.
 #
@@ -146,23 +146,23 @@ def utilization(cpu_time, gpu_time):
     ### END SOLUTION
 
 # %% role="test" id="utilization-test" points=5
-check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25, what="the utilisation at 40 and 10 ms", mistakes={
+check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25, what="the utilization at 40 and 10 ms", mistakes={
     "You added the times, but the CPU and the GPU overlap.": 0.2,
     "That is the slowdown.": 4.0,
     "That is the share the GPU waits.": 0.75,
     "That is a percentage; return a share from 0 to 1.": 25.0,
 })
-check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilisation when the GPU is the slower one", mistakes={
+check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilization when the GPU is the slower one", mistakes={
     "A GPU cannot be busy for longer than the step: the slower of the two sets the step.": 2.0,
     "The GPU is the slower one here, so it never waits.": 0.5,
 })
 ### BEGIN HIDDEN TESTS
-check(utilization(Q_("64 ms"), Q_("11.743205 ms")), 0.183488, what="the walkthrough's utilisation")
-check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilisation at 0.04 s and 10 ms", mistakes={
+check(utilization(Q_("64 ms"), Q_("11.743205 ms")), 0.183488, what="the walkthrough's utilization")
+check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilization at 0.04 s and 10 ms", mistakes={
     "Convert both times to the same unit first.": 1.0,
 })
-check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilisation of a tie")
-check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilisation at 35 and 20 ms")
+check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilization of a tie")
+check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilization at 35 and 20 ms")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -185,7 +185,7 @@ def slowdown(cpu_time, gpu_time):
 
 # %% role="test" id="slowdown-test" points=3
 check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms", mistakes={
-    "That is the utilisation.": 0.4,
+    "That is the utilization.": 0.4,
     "You added the times, but the CPU and the GPU overlap.": 3.5,
     "That is the extra time only; the whole step counts.": 1.5,
 })
@@ -204,14 +204,14 @@ check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
 # %% [markdown]
 # ## What `nvidia-smi` would say
 #
-# Utilisation in this lab is the share of a step in which the GPU works on your model. `nvidia-smi` reports something
+# Utilization in this lab is the share of a step in which the GPU works on your model. `nvidia-smi` reports something
 # weaker: the share of a sampling period in which *some* kernel was running, however small. A GPU that runs one tiny kernel
 # after another shows 100 %. So a low figure there shows that the GPU waits for something, and a high one shows nothing.
 #
 # ## How fast is a worker, really?
 #
 # 250 MB/s a worker is generous. Lotus (Bachkaniwala et al., IISWC 2024, Table II) measured a PyTorch worker on ImageNet:
-# loading 4.76 ms, random resized crop 1.11 ms, flip 0.06 ms, conversion 0.34 ms and normalisation 0.21 ms an image, which
+# loading 4.76 ms, random resized crop 1.11 ms, flip 0.06 ms, conversion 0.34 ms and normalization 0.21 ms an image, which
 # with collation comes to 145.6 images a second. In bytes:
 
 # %%
@@ -229,18 +229,18 @@ table(["one worker", "rate", "images per second"], [
 # ## Exercise 3.4: explain it (6 points, read by a person)
 #
 # A colleague sees the GPU at 18 % and the CPU at 100 %, and asks for a faster GPU. In three to five sentences: why would
-# that not help, what would happen to the utilisation, and what would you do instead? Use the rule.
+# that not help, what would happen to the utilization, and what would you do instead? Use the rule.
 
 # %% [markdown] role="essay" id="explain-wall" points=6
 # The workers take 64 ms for a batch and the GPU 11.74 ms. They are different resources, so they overlap and the slower one,
 # the CPU, sets the step. A faster GPU shortens a time that does not set the step: throughput stays where it is, and the
-# utilisation goes *down*, because the GPU waits for a larger share of the same 64 ms. I would shorten the CPU's time
+# utilization goes *down*, because the GPU waits for a larger share of the same 64 ms. I would shorten the CPU's time
 # instead: more workers as far as there are cores, less work per image (crop before the other transforms, cheaper decoding,
 # preparing offline), or moving some of it to the GPU. Then I would look for the next constraint.
 #
 # ### BEGIN MARK SCHEME
 # - 2 points: says that the CPU sets the step because CPU and GPU overlap (not: because times add).
-# - 2 points: throughput does not change, and utilisation falls.
+# - 2 points: throughput does not change, and utilization falls.
 # - 2 points: proposes something that shortens CPU time per batch, and why it works. One point if without a reason.
 # ### END MARK SCHEME
 
@@ -250,6 +250,6 @@ table(["one worker", "rate", "images per second"], [
 # - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
 # - Adding the times is right only when nothing overlaps.
 # - A tie is not a bottleneck.
-# - Utilisation here is not what `nvidia-smi` calls by that name.
+# - Utilization here is not what `nvidia-smi` calls by that name.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

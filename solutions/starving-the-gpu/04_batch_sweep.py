@@ -9,7 +9,7 @@
 #
 # - predict where they cross, then sweep the batch size,
 # - see why the walkthrough's own sweep never shows the crossing it talks about,
-# - compute the crossing exactly, and find what the utilisation tends to.
+# - compute the crossing exactly, and find what the utilization tends to.
 
 # %% role="setup" id="setup-04"
 from math import ceil, floor  # noqa: F401 (for your answers)
@@ -65,7 +65,7 @@ reveal("crossover", then=lambda: over_batch(pipe))
 
 # %% [markdown]
 # Left of the crossing the GPU binds and is never idle. But look at *what* it does there: at a batch of 22 about 90 % of its
-# step is overhead, and it delivers about 5 % of its peak. "100 % utilised" and "well used" are not
+# step is overhead, and it delivers about 5 % of its peak. "100 % utilized" and "well used" are not
 # the same thing.
 
 # %%
@@ -132,7 +132,7 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 # %% [markdown]
 # ## Exercise 4.2: where does it end? (4 points)
 #
-# To the right the curve flattens. What does the utilisation tend to when the batch grows without end, for *any* two
+# To the right the curve flattens. What does the utilization tend to when the batch grows without end, for *any* two
 # times per image?
 #
 # <details><summary>Hint</summary>
@@ -177,7 +177,7 @@ check(utilization_limit(Q_("300 us"), Q_("0.3 ms")), 1.0, what="the limit of a t
 #
 # - Preparing grows in proportion to the batch; using has a fixed start. Below the crossing the GPU binds, above it the CPU.
 # - The batch size moves the binding constraint. "Use a larger batch" helps the GPU and does nothing for a CPU wall.
-# - With eight workers the utilisation tends to 10.5 %, not to zero.
+# - With eight workers the utilization tends to 10.5 %, not to zero.
 # - Start a sweep early enough to see *both* regimes.
 #
 # **Next:** you cannot shrink the batch for ever. [Notebook 5](05_worker_fix.ipynb): add workers. How many, and what

@@ -131,7 +131,7 @@ credit.total()
 
 # %%
 with_drive = pipe.but(batch_size=512, storage=Hardware.Cloud.A100)
-over_workers({"drive not modelled": pipe.but(batch_size=512), "one NVMe drive": with_drive},
+over_workers({"drive not modeled": pipe.but(batch_size=512), "one NVMe drive": with_drive},
              workers=[1, 8, 16, 24, 28, 32, 48, 56, 64])
 
 # %% [markdown]
@@ -150,7 +150,7 @@ explore(with_drive.but(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud
 # %% [markdown]
 # ## Exercise 5.2: three resources (5 points)
 #
-# Utilisation when the drive is modelled as well. Reading, preparing and computing run on three different resources.
+# Utilization when the drive is modeled as well. Reading, preparing and computing run on three different resources.
 #
 # <details><summary>Hint</summary>
 #

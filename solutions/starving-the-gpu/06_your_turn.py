@@ -263,7 +263,7 @@ check(narrowest({"b": 5, "a": 7}), "b", what="the narrowest of two")
 # %% [markdown]
 # ### A real medical workload
 #
-# Real ones look different again. KiTS19, the kidney tumour data of the MLPerf benchmarks, has volumes of 146.6 MB on
+# Real ones look different again. KiTS19, the kidney tumor data of the MLPerf benchmarks, has volumes of 146.6 MB on
 # average. A 3D U-Net on an A100 takes 7 of them in a step of 0.636 s, and one worker needs about 184 ms to
 # prepare one (MLPerf Storage, unet3d_a100; Lotus, Table II). Here they are read from one SATA SSD.
 
@@ -487,5 +487,5 @@ scorecard()
 # - Moving work to the GPU costs GPU time: busy is not the same as training.
 # - Check every resource, every time, with your own figures.
 #
-# **What comes next in this subject:** smaller numbers (quantisation), keeping what was computed (the KV cache), and the
+# **What comes next in this subject:** smaller numbers (quantization), keeping what was computed (the KV cache), and the
 # question you can already ask: *more workers, or a faster GPU?*

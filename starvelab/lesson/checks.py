@@ -63,11 +63,11 @@ def check(
 
     Examples
     --------
-    >>> check(0.5714, 20 / 35, what="the utilisation", within=1e-3)
-    Right: the utilisation.
-    >>> check(20 / 55, 20 / 35, what="the utilisation", mistakes={"You added stages that overlap.": 20 / 55})
+    >>> check(0.5714, 20 / 35, what="the utilization", within=1e-3)
+    Right: the utilization.
+    >>> check(20 / 55, 20 / 35, what="the utilization", mistakes={"You added stages that overlap.": 20 / 55})
     Traceback (most recent call last):
-    starvelab.lesson.checks.WrongAnswer: the utilisation is 0.3636. You added stages that overlap.
+    starvelab.lesson.checks.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
     """
     if expected is None:
         if answer is None:

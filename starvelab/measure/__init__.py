@@ -1,12 +1,13 @@
 """A real input pipeline on any machine: run it, take its measure, predict it, and find what starves it."""
 
+from .._aliases import renamed
 from ..host import usable_cores
 from .calibration import Calibration, calibrate, compare, predict
 from .diagnosis import Finding, diagnose
 from .gpu import CudaAccelerator
 from .images import Samples, folder, photos
 from .input_pipeline import InputPipeline
-from .preparation import PARTS, Stage, photo_stages
+from .preparation import PARTS, Transform, photo_transforms
 from .record import Record
 from .run import run
 from .simulated import SimulatedClock
@@ -21,7 +22,7 @@ __all__ = [
     "Record",
     "Samples",
     "SimulatedClock",
-    "Stage",
+    "Transform",
     "VirtualAccelerator",
     "VirtualLink",
     "VirtualStorage",
@@ -29,9 +30,11 @@ __all__ = [
     "compare",
     "diagnose",
     "folder",
-    "photo_stages",
+    "photo_transforms",
     "photos",
     "predict",
     "run",
     "usable_cores",
 ]
+
+__getattr__ = renamed(__name__, {"Stage": "Transform", "photo_stages": "photo_transforms"})

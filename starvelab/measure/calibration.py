@@ -17,7 +17,7 @@ from ..host import usable_cores
 from ..model.assumptions import TUTORIAL
 from ..model.pipeline import CALLED, Pipeline, Step
 from ..simulate import Loader, Simulation, simulate
-from ..tables import Shown, percent
+from ..tables import TableRepr, percent
 from ..units import Q_, as_quantity, check_magnitude, format_quantity, positive
 from .record import Record
 from .run import machine, run
@@ -29,7 +29,7 @@ NO_STEP = VirtualAccelerator(step_time="1 us")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Calibration(Shown, Saved):
+class Calibration(TableRepr, Saved):
     """What one worker takes on this machine, and how several get in each other's way.
 
     Attributes
@@ -149,7 +149,7 @@ def calibrate(
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction(Shown):
+class Prediction(TableRepr):
     """What the models say about a pipeline on this machine.
 
     Attributes
@@ -208,7 +208,7 @@ def predict(calibration: Calibration, pipe: Any) -> Prediction:
     Parameters
     ----------
     calibration : Calibration
-        Of the same images, stages and loader; workers, prefetch, batch size and devices may differ.
+        Of the same images, transforms and loader; workers, prefetch, batch size and devices may differ.
     pipe : InputPipeline
 
     Raises
@@ -282,7 +282,7 @@ def _loader(calibration: Calibration, pipe: Any) -> Loader:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Shown):
+class Comparison(TableRepr):
     """A measurement beside what was predicted.
 
     Attributes

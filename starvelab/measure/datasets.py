@@ -65,7 +65,7 @@ class DatasetPipeline:
 
     loader = "torch"
     storage = None
-    stages = ()
+    transforms = ()
 
     def __post_init__(self) -> None:
         if not (hasattr(self.dataset, "__getitem__") and hasattr(self.dataset, "__len__")):

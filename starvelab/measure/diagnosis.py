@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError, UnknownNameError
 from ..model.levers import Lever, levers_for
-from ..tables import Shown, percent
+from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from .input_pipeline import InputPipeline
 from .ladder import CACHED, FEWEST_ROUNDS, Ladder, climb, part_between
@@ -31,7 +31,7 @@ TOP = CACHED.index("device batch")
 
 
 @dataclass(frozen=True, repr=False)
-class Finding(Shown):
+class Finding(TableRepr):
     """The result of `diagnose`.
 
     Attributes

@@ -1,6 +1,6 @@
 """A real GPU behind the interface of the stand-in: a ResNet-50 that trains, timed by CUDA events.
 
-It never asks the device for a value on the way: one synchronisation at the end, then the events are read.
+It never asks the device for a value on the way: one synchronization at the end, then the events are read.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Kind:
 
 
 # The grain (noise, as a share of the full range) brings each to its size: what costs bytes in a photograph is
-# what no neighbour predicts. Sizes differ by a few per cent between versions of the encoder.
+# what no neighbor predicts. Sizes differ by a few percent between versions of the encoder.
 KINDS = {
     "100 KB": Kind(500, 375, 90, 0.085, 32),
     "500 KB": Kind(1152, 864, 91, 0.082, 16),

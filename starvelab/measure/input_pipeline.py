@@ -1,4 +1,4 @@
-"""A real input pipeline: samples, stages, a loader, and the devices behind it.
+"""A real input pipeline: samples, transforms, a loader, and the devices behind it.
 
 It says what shall run; `run` and `diagnose` run it.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InputError, check_names
 from ..units import whole
 from .images import Samples, photos
-from .preparation import PARTS, Preparer, Stage, photo_stages
+from .preparation import PARTS, Preparer, Transform, photo_transforms
 from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
 
 LOADERS = ("inline", "threads", "processes", "torch")
@@ -31,7 +31,7 @@ class InputPipeline:
     ----------
     samples : Samples
         From `photos` or `folder`.
-    stages : sequence of Stage
+    transforms : sequence of Transform
         What a worker does to a sample, in this order.
     batch_size : int
     workers : int
@@ -57,7 +57,7 @@ class InputPipeline:
     """
 
     samples: Samples = field(default_factory=photos)
-    stages: Sequence[Stage] = field(default_factory=photo_stages)
+    transforms: Sequence[Transform] = field(default_factory=photo_transforms)
     batch_size: int = 32
     workers: int = 2
     loader: str = "threads"
@@ -92,7 +92,7 @@ class InputPipeline:
                 f"{self.accelerator!r:.80}. "
                 'Write for example VirtualAccelerator(step_time="30 ms").'
             )
-        object.__setattr__(self, "stages", _checked(self.stages))
+        object.__setattr__(self, "transforms", _checked(self.transforms))
 
     def but(self, **changes: Any) -> InputPipeline:
         """A copy with some fields changed."""
@@ -110,17 +110,17 @@ class InputPipeline:
 
     def preparer(self, storage: StorageClock) -> Preparer:
         """What one worker works with."""
-        return Preparer(self.samples, self.stages, self.batch_size, storage)
+        return Preparer(self.samples, self.transforms, self.batch_size, storage)
 
     @cached_property
     def _probe(self) -> np.ndarray:
-        """One prepared sample: its shape and type, and an early end if a stage fails."""
+        """One prepared sample: its shape and type, and an early end if a transform fails."""
         preparer = self.preparer(StorageClock(None, None, None))
         value = preparer.sample(0, 0, preparer.no_seconds())
         if not isinstance(value, np.ndarray):
             raise InputError(
-                f"The last stage must return a NumPy array, got {type(value).__name__} from "
-                f"{self.stages[-1].name!r}. Add a stage that converts, such as numpy.asarray."
+                f"The last transform must return a NumPy array, got {type(value).__name__} from "
+                f"{self.transforms[-1].name!r}. Add a transform that converts, such as numpy.asarray."
             )
         return value
 
@@ -152,24 +152,29 @@ def read_counts(pipe: Any) -> None:
         object.__setattr__(pipe, name, number)
 
 
-def _checked(given: Any) -> tuple[Stage, ...]:
+def _checked(given: Any) -> tuple[Transform, ...]:
     if not isinstance(given, Sequence):
-        raise InputError(f"stages must be a sequence of Stage, got {given!r:.80}. Put it into a list.")
-    stages = tuple(given)
-    for stage in stages:
-        if not isinstance(stage, Stage):
-            raise InputError(
-                f"stages must be of the class Stage, got {stage!r:.80}. Write Stage('name', function)."
-            )
-    order = [PARTS.index(stage.part) for stage in stages]
-    if not stages or order != sorted(order):
-        came = ", ".join(f"{stage.name} ({stage.part})" for stage in stages) or "none"
         raise InputError(
-            f"There must be stages, those that decode before those that transform, got {came}. "
+            f"transforms must be a sequence of Transform, got {given!r:.80}. Put it into a list."
+        )
+    transforms = tuple(given)
+    for transform in transforms:
+        if not isinstance(transform, Transform):
+            raise InputError(
+                f"transforms must be of the class Transform, got {transform!r:.80}. "
+                "Write Transform('name', function)."
+            )
+    order = [PARTS.index(transform.part) for transform in transforms]
+    if not transforms or order != sorted(order):
+        came = ", ".join(f"{transform.name} ({transform.part})" for transform in transforms) or "none"
+        raise InputError(
+            f"There must be transforms, those that decode before those that transform, got {came}. "
             "Put them in that order."
         )
-    taken = Counter(["read", "collate", *(stage.name for stage in stages)])
+    taken = Counter(["read", "collate", *(transform.name for transform in transforms)])
     for name, count in taken.items():
         if count > 1:
-            raise InputError(f"Each stage needs a name of its own, got {name!r} twice. Rename one of them.")
-    return stages
+            raise InputError(
+                f"Each transform needs a name of its own, got {name!r} twice. Rename one of them."
+            )
+    return transforms

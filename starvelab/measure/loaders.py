@@ -49,7 +49,7 @@ class Delivery:
 
 def open_loader(pipe: Any) -> Any:
     """The loader that a pipeline asks for, running."""
-    _ = pipe.batch_bytes  # prepares one sample here: a stage that fails says so before any worker starts
+    _ = pipe.batch_bytes  # prepares one sample here: a transform that fails says so before any worker starts
     if pipe.loader == "torch":
         from .torch_loader import TorchLoader
 
@@ -132,7 +132,7 @@ class PoolLoader:
         except futures.TimeoutError as error:
             raise WorkerError(
                 f"Batch {number} has not come after {PATIENCE:.0f} s, so worker {worker} hangs. "
-                "Try its stages with loader='inline' to see where."
+                "Try its transforms with loader='inline' to see where."
             ) from error
         del self.ordered[position]
         array, work = self._take(number, result)

@@ -1,6 +1,6 @@
-"""What a worker does to a sample, stage by stage, with a place to cache between any two.
+"""What a worker does to a sample, transform by transform, with a place to cache between any two.
 
-It knows the stages' functions and the clock; not who calls it, in which thread or process.
+It knows the transforms' functions and the clock; not who calls it, in which thread or process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import InputError
 
 # The parts of an input pipeline in the order in which a sample meets them, and so the rungs of its ladder.
 PARTS = ("read", "decode", "transform", "collate", "copy", "compute")
-# The parts that a worker does to single samples, which are the ones a stage can belong to.
+# The parts that a worker does to single samples, which are the ones a transform can belong to.
 SAMPLE_PARTS = PARTS[:3]
 
 # What one cached rung of one worker may hold, in samples and in bytes: sizes vary, so one would not do.
@@ -32,14 +32,14 @@ DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32)[:, None, None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Transform:
     """One thing that a worker does to a sample.
 
     Parameters
     ----------
     name : str
     function : callable
-        Takes what the stage before returned; the first takes the stored bytes.
+        Takes what the transform before returned; the first takes the stored bytes.
     part : {"decode", "transform"}
         Which rung of the caching ladder it belongs to.
     """
@@ -51,11 +51,12 @@ class Stage:
     def __post_init__(self) -> None:
         if self.part not in SAMPLE_PARTS[1:]:
             raise InputError(
-                f"The part of a stage must be decode or transform, got {self.part!r:.80}. Pass one of these."
+                f"The part of a transform must be decode or transform, got {self.part!r:.80}. "
+                "Pass one of these."
             )
         if not callable(self.function):
             raise InputError(
-                f"A stage needs a function of a sample, got {self.function!r:.80}. "
+                f"A transform needs a function of a sample, got {self.function!r:.80}. "
                 "Pass the function without calling it."
             )
 
@@ -89,7 +90,7 @@ def flip(image: Image.Image) -> Image.Image:
 
 
 def jitter(image: Image.Image) -> Image.Image:
-    """Brightness, contrast and colour moved a little."""
+    """Brightness, contrast and color moved a little."""
     for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
         image = enhance(image).enhance(random.uniform(0.6, 1.4))
     return image
@@ -100,20 +101,20 @@ def to_array(image: Image.Image) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def normalise(array: np.ndarray) -> np.ndarray:
+def normalize(array: np.ndarray) -> np.ndarray:
     """Float32 with mean 0 and deviation 1: four bytes a value."""
     return (array.astype(np.float32) / 255 - MEAN) / DEVIATION
 
 
-def photo_stages(*, side: int = 224, send: str = "float32") -> tuple[Stage, ...]:
-    """Decode, random resized crop, flip, colour jitter, array, and normalise where float32 is sent.
+def photo_transforms(*, side: int = 224, send: str = "float32") -> tuple[Transform, ...]:
+    """Decode, random resized crop, flip, color jitter, array, and normalize where float32 is sent.
 
     Parameters
     ----------
     side : int
         Pixels of the square that the model sees.
     send : {"float32", "uint8"}
-        What leaves the worker. With uint8 the accelerator normalises.
+        What leaves the worker. With uint8 the accelerator normalizes.
 
     Raises
     ------
@@ -121,19 +122,19 @@ def photo_stages(*, side: int = 224, send: str = "float32") -> tuple[Stage, ...]
     """
     if send not in ("float32", "uint8"):
         raise InputError(f"send must be float32 or uint8, got {send!r:.80}. Pass one of these.")
-    stages = (
-        Stage("decode", decode, part="decode"),
-        Stage("crop", RandomResizedCrop(side)),
-        Stage("flip", flip),
-        Stage("jitter", jitter),
-        Stage("to array", to_array),
+    transforms = (
+        Transform("decode", decode, part="decode"),
+        Transform("crop", RandomResizedCrop(side)),
+        Transform("flip", flip),
+        Transform("jitter", jitter),
+        Transform("to array", to_array),
     )
-    return (*stages, Stage("normalise", normalise)) if send == "float32" else stages
+    return (*transforms, Transform("normalize", normalize)) if send == "float32" else transforms
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker did for one batch: when, what it took from its cache, and each stage's seconds in all."""
+    """What a worker did for one batch: when, what came from its cache, and the seconds of each transform."""
 
     start: float
     end: float
@@ -143,26 +144,26 @@ class Work:
 
 @dataclass
 class Preparer:
-    """Makes batches, each stage timed; keeps a few samples of each rung that was asked for.
+    """Makes batches, each transform timed; keeps a few samples of each rung that was asked for.
 
     Parameters
     ----------
     samples : Samples
-    stages : sequence of Stage
+    transforms : sequence of Transform
     batch_size : int
     storage : callable
         Takes the bytes read, and returns when a slower storage would have delivered them.
     """
 
     samples: Any
-    stages: Sequence[Stage]
+    transforms: Sequence[Transform]
     batch_size: int
     storage: Callable[[int], None]
     _kept: dict[int, list[Any]] = field(default_factory=dict)
 
     def no_seconds(self) -> dict[str, float]:
-        """Nothing spent yet on any stage."""
-        return dict.fromkeys(("read", *(stage.name for stage in self.stages), "collate"), 0.0)
+        """Nothing spent yet on any transform."""
+        return dict.fromkeys(("read", *(transform.name for transform in self.transforms), "collate"), 0.0)
 
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Any:
         """One sample; the first `rung` parts (read, decode, transform) come from the cache."""
@@ -173,12 +174,12 @@ class Preparer:
             value = self.samples.read(index)
             self.storage(len(value))
             seconds["read"] += time.perf_counter() - before
-        for stage in self.stages:
-            if SAMPLE_PARTS.index(stage.part) < rung:
+        for transform in self.transforms:
+            if SAMPLE_PARTS.index(transform.part) < rung:
                 continue
             before = time.perf_counter()
-            value = self._apply(stage, value, index)
-            seconds[stage.name] += time.perf_counter() - before
+            value = self._apply(transform, value, index)
+            seconds[transform.name] += time.perf_counter() - before
         return value
 
     def batch(self, number: int, rung: int = 0, out: np.ndarray | None = None) -> tuple[np.ndarray, Work]:
@@ -193,19 +194,19 @@ class Preparer:
             if value.shape != out.shape[1:] or value.dtype != out.dtype:
                 raise InputError(
                     f"All samples of a batch must have one shape and type, got {value.dtype} {value.shape} "
-                    f"after {out.dtype} {out.shape[1:]}. Let the last stage bring them to one size."
+                    f"after {out.dtype} {out.shape[1:]}. Let the last transform bring them to one size."
                 )
             out[position] = value
             seconds["collate"] += time.perf_counter() - before
         return out, Work(start, time.monotonic(), rung, seconds)
 
-    def _apply(self, stage: Stage, value: Any, index: int) -> Any:
+    def _apply(self, transform: Transform, value: Any, index: int) -> Any:
         try:
-            return stage.function(value)
+            return transform.function(value)
         except Exception as error:
             where = self.samples.path(index) if hasattr(self.samples, "path") else f"sample {index}"
             raise InputError(
-                f"Stage {stage.name!r} failed on {where}: {type(error).__name__}: {error}. "
+                f"Transform {transform.name!r} failed on {where}: {type(error).__name__}: {error}. "
                 "Try the function on that sample by itself."
             ) from error
 
@@ -219,9 +220,9 @@ class Preparer:
         kept, held = [], 0
         for index in range(min(CACHED_SAMPLES, max(len(self.samples), 1))):
             value = self.samples.read(index)
-            for stage in self.stages:
-                if SAMPLE_PARTS.index(stage.part) < rung:
-                    value = self._apply(stage, value, index)
+            for transform in self.transforms:
+                if SAMPLE_PARTS.index(transform.part) < rung:
+                    value = self._apply(transform, value, index)
             kept.append(value)
             held += weight(value)
             if held > CACHED_BYTES:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..simulate import Trace
-from ..tables import Shown, percent
+from ..tables import TableRepr, percent
 from ..units import format_quantity
 from .quality import Quality
 from .saved import Saved
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Record(Shown, Saved):
+class Record(TableRepr, Saved):
     """The result of `run`.
 
     Attributes

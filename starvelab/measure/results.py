@@ -16,7 +16,7 @@ from .record import Record
 WINDOWS = 10
 
 
-def summarise(
+def summarize(
     pipe: Any,
     trace: Trace,
     waits: np.ndarray,
@@ -64,7 +64,7 @@ def settings(pipe: Any) -> dict[str, Any]:
         "loader": pipe.loader,
         "prefetch": pipe.prefetch,
         "in_order": pipe.in_order,
-        "stages": [stage.name for stage in pipe.stages],
+        "transforms": [transform.name for transform in pipe.transforms],
         "accelerator": repr(pipe.accelerator),
         "link": repr(pipe.link),
         "storage": repr(pipe.storage),

@@ -14,7 +14,7 @@ from ..units import Q_, as_quantity, format_quantity, positive
 from .bars import time_bar
 from .quality import LoadMeter
 from .record import Record
-from .results import summarise
+from .results import summarize
 from .session import Session
 from .simulated import clock_for
 
@@ -53,7 +53,7 @@ def run(pipe: Any, *, seconds: Any = "3 s", clock: Any = None, progress: bool = 
             bar.update(min(elapsed, wanted) - bar.n)
         trace = session.trace()
         load, facts = meter.foreign_load(), session.device.facts()
-    return summarise(pipe, trace, session.waits(), session.stage_seconds(), load, machine() | facts)
+    return summarize(pipe, trace, session.waits(), session.stage_seconds(), load, machine() | facts)
 
 
 def description(pipe: Any) -> str:

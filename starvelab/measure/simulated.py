@@ -22,7 +22,7 @@ from ..units import Q_, as_quantity, positive
 from .input_pipeline import InputPipeline
 from .preparation import PARTS
 from .record import Record
-from .results import summarise
+from .results import summarize
 from .stand_ins import StorageClock, VirtualAccelerator
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
@@ -96,7 +96,7 @@ class SimulatedClock:
         preparer.batch(0)
         _, work = preparer.batch(0)
         seconds: dict[str, float] = defaultdict(float)
-        part_of = {stage.name: stage.part for stage in pipe.stages}
+        part_of = {transform.name: transform.part for transform in pipe.transforms}
         for name, each in work.seconds.items():
             seconds[part_of.get(name, name)] += each / pipe.batch_size
         return cls(
@@ -158,7 +158,7 @@ class SimulatedClock:
         costs = {part: time.m_as("s") for part, time in self.costs.items()}
         course = follow(loader, found.times)
         asked = np.concatenate(([0.0], course.host_free[:-1, 0]))
-        return summarise(pipe, trace, (course.received[:, 0] - asked)[skipped:], costs, 0.0, {})
+        return summarize(pipe, trace, (course.received[:, 0] - asked)[skipped:], costs, 0.0, {})
 
     def periods(self, pipe: Any, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""

@@ -127,7 +127,7 @@ def _joined(samples: list[Any]) -> Any:
     except (RuntimeError, TypeError) as error:
         raise InputError(
             f"All samples of a batch must have one shape and type, and be arrays or tensors: {error}. "
-            "Let the last stage or transform bring them to that, or pass a collate_fn of your own."
+            "Let the last transform or transform bring them to that, or pass a collate_fn of your own."
         ) from error
 
 

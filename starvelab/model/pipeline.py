@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, check_names
-from ..tables import Shown, cell, percent
+from ..tables import TableRepr, cell, percent
 from ..units import Q_, Quantity, as_quantity, positive, whole
 from .assumptions import TUTORIAL, Assumptions, check_assumptions, check_phase, supply_rate
 from .catalogue import Entry
@@ -94,7 +94,7 @@ _OF_WORKERS = ("cpu_time", "cores", "read_wait", "handover_time")
 
 
 @dataclass(frozen=True, repr=False)
-class Step(Shown):
+class Step(TableRepr):
     """What `Pipeline.solve` found; every figure has the shape of the swept arguments.
 
     Attributes

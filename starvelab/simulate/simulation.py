@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..tables import Shown, cell, percent
+from ..tables import TableRepr, cell, percent
 from ..units import Q_, whole
 from .course import Course
 from .events import event_by_event
@@ -27,7 +27,7 @@ _TOGETHER = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simulation(Shown):
+class Simulation(TableRepr):
     """What `simulate` found.
 
     Attributes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from starvelab.measure import InputPipeline, Samples, Stage, VirtualAccelerator
+from starvelab.measure import InputPipeline, Samples, Transform, VirtualAccelerator
 
 STORED = 1000  # bytes of each
 
@@ -26,24 +26,24 @@ def tiny_samples(home: Path, count: int = 8) -> Samples:
 
 
 def images(home: Path, *sides: int) -> Path:
-    """A folder of grey squares."""
+    """A folder of gray squares."""
     home.mkdir(exist_ok=True)
     for number, side in enumerate(sides):
-        Image.new("RGB", (side, side), "grey").save(home / f"{number}.png")
+        Image.new("RGB", (side, side), "gray").save(home / f"{number}.png")
     return home
 
 
-def zeros() -> Stage:
-    """A stage that makes the same small array of anything."""
+def zeros() -> Transform:
+    """A transform that makes the same small array of anything."""
 
     def blank(raw: Any) -> np.ndarray:
         return np.zeros((3, 4, 4), np.uint8)
 
-    return Stage("blank", blank)
+    return Transform("blank", blank)
 
 
-def after(calls: int, act: Callable[[], Any]) -> Stage:
-    """A stage that does something else from its call number `calls` on, counted in each worker."""
+def after(calls: int, act: Callable[[], Any]) -> Transform:
+    """A transform that does something else from its call number `calls` on, counted in each worker."""
     seen = []
 
     def work(raw: Any) -> np.ndarray:
@@ -52,14 +52,14 @@ def after(calls: int, act: Callable[[], Any]) -> Stage:
             act()
         return np.zeros((3, 4, 4), np.uint8)
 
-    return Stage("trick", work)
+    return Transform("trick", work)
 
 
 def pipeline(home: Path, **changes: Any) -> InputPipeline:
     """Batches of four, two workers, a step of 5 ms; everything can be changed."""
     usual = {
         "samples": tiny_samples(home),
-        "stages": [zeros()],
+        "transforms": [zeros()],
         "batch_size": 4,
         "accelerator": VirtualAccelerator(step_time="5 ms"),
     }

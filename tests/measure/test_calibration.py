@@ -14,7 +14,7 @@ from starvelab.measure import (
     Calibration,
     CudaAccelerator,
     SimulatedClock,
-    Stage,
+    Transform,
     VirtualAccelerator,
     VirtualLink,
     VirtualStorage,
@@ -45,7 +45,7 @@ def test_a_worker_of_known_time_is_measured_as_such(tmp_path):
         return np.zeros((3, 4, 4), np.uint8)
 
     pipe = pipeline(
-        tmp_path, stages=[Stage("sleepy", sleepy)], accelerator=VirtualAccelerator(step_time="1 s")
+        tmp_path, transforms=[Transform("sleepy", sleepy)], accelerator=VirtualAccelerator(step_time="1 s")
     )
     found = calibrate(pipe, seconds="0.3 s", contention=0.1, progress=False)
     # A sleep is never shorter than asked; how much longer is up to the machine.

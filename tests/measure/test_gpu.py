@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from starvelab import InputError, MissingFigureError
-from starvelab.measure import CudaAccelerator, InputPipeline, diagnose, photo_stages, photos, run
+from starvelab.measure import CudaAccelerator, InputPipeline, diagnose, photo_transforms, photos, run
 
 torch = pytest.importorskip("torch")
 WITH_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
@@ -23,7 +23,7 @@ def pipe():
     return InputPipeline(
         samples=photos(count=8),
         batch_size=8,
-        stages=photo_stages(send="uint8"),
+        transforms=photo_transforms(send="uint8"),
         accelerator=CudaAccelerator(),
     )
 

@@ -143,7 +143,7 @@ def test_images_of_ones_own_run_through_the_usual_stages(tmp_path):
         accelerator=VirtualAccelerator(step_time="1 ms"),
     )
     record = run(pipe, seconds="0.1 s", progress=False)
-    assert set(record.stage_times) >= {"read", "decode", "crop", "normalise", "collate"}
+    assert set(record.stage_times) >= {"read", "decode", "crop", "normalize", "collate"}
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab import InputError, UnknownNameError
-from starvelab.measure import InputPipeline, Stage, VirtualAccelerator, photo_stages, run
+from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photo_transforms, run
 
 from .scenes import pipeline, zeros
 
@@ -26,7 +26,7 @@ def test_without_any_argument_it_prepares_photos_in_two_threads():
 
 
 def test_uint8_is_a_quarter_of_the_bytes():
-    assert InputPipeline(stages=photo_stages(send="uint8")).batch_bytes == 32 * 3 * 224 * 224
+    assert InputPipeline(transforms=photo_transforms(send="uint8")).batch_bytes == 32 * 3 * 224 * 224
 
 
 def test_a_copy_differs_in_what_was_changed_only(tmp_path):
@@ -46,7 +46,7 @@ def test_a_misspelt_field_is_told_the_one_that_was_meant(tmp_path):
     with pytest.raises(UnknownNameError) as caught:
         pipeline(tmp_path).but(worker=3)
     assert str(caught.value) == "An input pipeline has no field 'worker'. Did you mean workers?"
-    with pytest.raises(UnknownNameError, match=r"no field 'gpu'\. There is: samples, stages, batch_size"):
+    with pytest.raises(UnknownNameError, match=r"no field 'gpu'\. There is: samples, transforms, batch_size"):
         pipeline(tmp_path).but(gpu=3)
 
 
@@ -91,37 +91,40 @@ def test_an_accelerator_can_be_opened(tmp_path):
 
 
 def test_stages_are_a_sequence_of_stages(tmp_path):
-    assert refused(tmp_path, stages=abs).startswith("stages must be a sequence of Stage, got <built-in")
-    assert refused(tmp_path, stages=zeros()).endswith("Put it into a list.")
-    assert refused(tmp_path, stages=[abs]) == (
-        "stages must be of the class Stage, got <built-in function abs>. Write Stage('name', function)."
+    assert refused(tmp_path, transforms=abs).startswith(
+        "transforms must be a sequence of Transform, got <built-in"
+    )
+    assert refused(tmp_path, transforms=zeros()).endswith("Put it into a list.")
+    assert refused(tmp_path, transforms=[abs]) == (
+        "transforms must be of the class Transform, got <built-in function abs>. "
+        "Write Transform('name', function)."
     )
 
 
 def test_decoding_comes_before_transforming(tmp_path):
-    wrong = [Stage("crop", abs), Stage("decode", abs, part="decode")]
-    assert refused(tmp_path, stages=wrong) == (
-        "There must be stages, those that decode before those that transform, got crop (transform), "
+    wrong = [Transform("crop", abs), Transform("decode", abs, part="decode")]
+    assert refused(tmp_path, transforms=wrong) == (
+        "There must be transforms, those that decode before those that transform, got crop (transform), "
         "decode (decode). Put them in that order."
     )
-    assert "got none." in refused(tmp_path, stages=[])
+    assert "got none." in refused(tmp_path, transforms=[])
 
 
 @pytest.mark.parametrize("name", ["read", "collate", "mine"])
 def test_two_stages_of_one_name_could_not_be_told_apart(tmp_path, name):
-    assert refused(tmp_path, stages=[Stage("mine", abs), Stage(name, abs)]) == (
-        f"Each stage needs a name of its own, got {name!r} twice. Rename one of them."
+    assert refused(tmp_path, transforms=[Transform("mine", abs), Transform(name, abs)]) == (
+        f"Each transform needs a name of its own, got {name!r} twice. Rename one of them."
     )
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
 def test_the_last_stage_makes_an_array(tmp_path, nothing_stays, loader):
-    pipe = pipeline(tmp_path, stages=[Stage("as list", list)], loader=loader)
+    pipe = pipeline(tmp_path, transforms=[Transform("as list", list)], loader=loader)
     with pytest.raises(InputError) as caught:
         run(pipe, progress=False)
     assert str(caught.value) == (
-        "The last stage must return a NumPy array, got list from 'as list'. "
-        "Add a stage that converts, such as numpy.asarray."
+        "The last transform must return a NumPy array, got list from 'as list'. "
+        "Add a transform that converts, such as numpy.asarray."
     )
 
 

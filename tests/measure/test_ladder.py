@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.measure import Stage, VirtualAccelerator, ladder
+from starvelab.measure import Transform, VirtualAccelerator, ladder
 from starvelab.measure.ladder import CACHED, climb
 from starvelab.measure.session import Session
 
@@ -60,7 +60,7 @@ def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):
     pipe = pipeline(
         tmp_path,
         loader="inline",
-        stages=[zeros(), Stage("count", count)],
+        transforms=[zeros(), Transform("count", count)],
         accelerator=VirtualAccelerator(step_time="1 ms"),
     )
     with Session(pipe) as session:

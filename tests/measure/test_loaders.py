@@ -19,7 +19,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.errors import WorkerError
-from starvelab.measure import Stage, VirtualAccelerator, diagnose, loaders, run, torch_loader
+from starvelab.measure import Transform, VirtualAccelerator, diagnose, loaders, run, torch_loader
 from starvelab.measure.loaders import Shared, end_workers, open_loader
 from starvelab.measure.stand_ins import VirtualDevice
 
@@ -48,7 +48,7 @@ def numbered(home):
     def number(raw):
         return np.frombuffer(raw, np.uint8)
 
-    return pipe.but(stages=[Stage("number", number)])
+    return pipe.but(transforms=[Transform("number", number)])
 
 
 @pytest.mark.parametrize("loader", LOADERS)
@@ -82,7 +82,7 @@ def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
         time.sleep(0.6 if number[0] == 0 else 0)
         return number
 
-    opened = open_loader(pipe.but(loader=loader, in_order=False, stages=[Stage("number", slow_zero)]))
+    opened = open_loader(pipe.but(loader=loader, in_order=False, transforms=[Transform("number", slow_zero)]))
     try:
         came = [opened.next().number for _ in range(4)]
         while 0 not in came:
@@ -109,10 +109,10 @@ def test_a_stage_that_raises_is_named_with_its_sample(tmp_path, loader):
     def fail():
         raise KeyError("no such label")
 
-    pipe = pipeline(tmp_path, stages=[after(6, fail)], loader=loader)
+    pipe = pipeline(tmp_path, transforms=[after(6, fail)], loader=loader)
     with pytest.raises(InputError) as caught:
         run(pipe, progress=False)
-    assert "Stage 'trick' failed on" in str(caught.value)
+    assert "Transform 'trick' failed on" in str(caught.value)
     assert ".jpg: KeyError: 'no such label'. Try the function on that sample by itself." in str(caught.value)
 
 
@@ -125,7 +125,7 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
         return np.frombuffer(raw, np.uint8)
 
     with pytest.raises(InputError, match="All samples of a batch must have one shape and type"):
-        run(pipe.but(loader=loader, stages=[Stage("bytes", as_long)]), progress=False)
+        run(pipe.but(loader=loader, transforms=[Transform("bytes", as_long)]), progress=False)
 
 
 # PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
@@ -138,7 +138,7 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
 @pytest.mark.parametrize("loader", APART)
 def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
     # With a long step the loop is somewhere else when it happens.
-    pipe = pipeline(tmp_path, loader=loader, workers=1, stages=[after(22, lambda: os._exit(1))])
+    pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[after(22, lambda: os._exit(1))])
     with pytest.raises(WorkerError) as caught:
         run(pipe.but(accelerator=VirtualAccelerator(step_time=step)), progress=False)
     assert str(caught.value) == DIED[loader]
@@ -150,8 +150,8 @@ def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     monkeypatch.setattr(torch_loader, "PATIENCE", 1.0)
     monkeypatch.setattr(loaders, "LAST_BATCH", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
-    stage = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
-    pipe = pipeline(tmp_path, loader=loader, workers=1, stages=[stage])
+    transform = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
+    pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[transform])
     begun = time.monotonic()
     with pytest.raises(WorkerError) as caught:
         run(pipe, progress=False)
@@ -160,7 +160,7 @@ def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     if loader == "torch":
         assert str(caught.value) == DIED["torch"]
     else:
-        assert "so worker 0 hangs. Try its stages with loader='inline' to see where." in str(caught.value)
+        assert "so worker 0 hangs. Try its transforms with loader='inline' to see where." in str(caught.value)
 
 
 def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
@@ -171,7 +171,7 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
         def __reduce__(self):
             return time.sleep, (60,)
 
-    pipe = pipeline(tmp_path, loader="processes", workers=1, stages=[Stage("slow", SlowToArrive())])
+    pipe = pipeline(tmp_path, loader="processes", workers=1, transforms=[Transform("slow", SlowToArrive())])
     before = set(multiprocessing.active_children())
     opened = open_loader(pipe)
     (started,) = set(multiprocessing.active_children()) - before
@@ -221,7 +221,8 @@ if __name__ == "__main__":
     def blank(raw):
         Path(sys.argv[1], f"runs-{os.getpid()}").touch()
         return np.zeros(3)
-    pipe = InputPipeline(samples=samples, batch_size=2, loader=sys.argv[3], stages=[Stage("blank", blank)])
+    blanks = [Transform("blank", blank)]
+    pipe = InputPipeline(samples=samples, batch_size=2, loader=sys.argv[3], transforms=blanks)
     run(pipe, seconds="60 s", progress=False)
 """
 
@@ -257,7 +258,7 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
             return np.zeros(3)
 
     with pytest.raises(InputError) as caught:
-        open_loader(pipeline(tmp_path, loader=loader, stages=[Stage("locked", locked)]))
+        open_loader(pipeline(tmp_path, loader=loader, transforms=[Transform("locked", locked)]))
     assert str(caught.value) == (
         "Stages must be such that they can be sent to another process, and cannot pickle '_thread.lock' "
         "object. Take locks, open files and generators out of them, or loader='threads'."

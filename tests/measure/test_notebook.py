@@ -20,7 +20,9 @@ def scaled(array):
 factor = 255
 pipe = InputPipeline(
     samples=folder("own"), batch_size=2, accelerator=VirtualAccelerator(step_time="2 ms"),
-    stages=[Stage("as array", lambda raw: np.frombuffer(raw[:60], np.uint8)), Stage("scaled", scaled)],
+    transforms=[
+        Transform("as array", lambda raw: np.frombuffer(raw[:60], np.uint8)), Transform("scaled", scaled)
+    ],
 )
 """,
 ]

@@ -1,4 +1,4 @@
-"""A worker does each stage to each sample, times it, and can begin from a cache."""
+"""A worker does each transform to each sample, times it, and can begin from a cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from starvelab import InputError
-from starvelab.measure import PARTS, Stage, folder, photo_stages, photos
+from starvelab.measure import PARTS, Transform, folder, photo_transforms, photos
 from starvelab.measure.preparation import (
     CACHED_BYTES,
     CACHED_SAMPLES,
@@ -21,7 +21,7 @@ from starvelab.measure.preparation import (
     decode,
     flip,
     jitter,
-    normalise,
+    normalize,
     to_array,
     weight,
 )
@@ -29,8 +29,8 @@ from starvelab.measure.preparation import (
 from .scenes import images, pipeline, tiny_samples
 
 
-def preparer(samples, stages, batch_size=4):
-    return Preparer(samples, stages, batch_size, lambda size: None)
+def preparer(samples, transforms, batch_size=4):
+    return Preparer(samples, transforms, batch_size, lambda size: None)
 
 
 @pytest.fixture
@@ -43,46 +43,46 @@ def test_the_parts_are_the_rungs_of_the_ladder():
 
 
 def test_photo_stages_are_the_usual_ones_of_imagenet():
-    names = [stage.name for stage in photo_stages()]
-    assert names == ["decode", "crop", "flip", "jitter", "to array", "normalise"]
-    assert [stage.name for stage in photo_stages(send="uint8")] == names[:-1]
-    assert [stage.part for stage in photo_stages()] == ["decode"] + ["transform"] * 5
+    names = [transform.name for transform in photo_transforms()]
+    assert names == ["decode", "crop", "flip", "jitter", "to array", "normalize"]
+    assert [transform.name for transform in photo_transforms(send="uint8")] == names[:-1]
+    assert [transform.part for transform in photo_transforms()] == ["decode"] + ["transform"] * 5
 
 
 def test_photo_stages_send_one_of_two_types():
     with pytest.raises(InputError) as caught:
-        photo_stages(send="float16")
+        photo_transforms(send="float16")
     assert str(caught.value) == "send must be float32 or uint8, got 'float16'. Pass one of these."
 
 
 def test_a_stage_belongs_to_decoding_or_transforming():
     with pytest.raises(InputError) as caught:
-        Stage("read", decode, part="read")
+        Transform("read", decode, part="read")
     assert str(caught.value) == (
-        "The part of a stage must be decode or transform, got 'read'. Pass one of these."
+        "The part of a transform must be decode or transform, got 'read'. Pass one of these."
     )
 
 
 def test_a_stage_takes_a_function_and_not_its_result():
     with pytest.raises(InputError) as caught:
-        Stage("crop", 224)
+        Transform("crop", 224)
     assert str(caught.value) == (
-        "A stage needs a function of a sample, got 224. Pass the function without calling it."
+        "A transform needs a function of a sample, got 224. Pass the function without calling it."
     )
 
 
 def test_a_photograph_becomes_what_a_network_takes(picture):
     value = picture
-    for stage in photo_stages(side=32):
-        value = stage.function(value)
+    for transform in photo_transforms(side=32):
+        value = transform.function(value)
     assert value.shape == (3, 32, 32)
     assert value.dtype == np.float32
     assert np.abs(value).max() < 3  # 1 less the lowest mean, over the lowest deviation, is 2.6
 
 
-def test_normalising_gives_mean_colours_zero():
+def test_normalizing_gives_mean_colors_zero():
     mean = np.round(255 * MEAN * np.ones((3, 2, 2))).astype(np.uint8)
-    assert np.abs(normalise(mean)).max() < 0.5 / 255 / DEVIATION.min() + 1e-6
+    assert np.abs(normalize(mean)).max() < 0.5 / 255 / DEVIATION.min() + 1e-6
 
 
 def test_grey_and_palette_images_have_three_channels_too():
@@ -107,7 +107,7 @@ def test_an_image_is_mirrored_half_of_the_time():
     assert 150 < mirrored < 250
 
 
-def test_jitter_moves_colours_and_leaves_the_size():
+def test_jitter_moves_colors_and_leaves_the_size():
     random.seed(3)
     image = Image.new("RGB", (5, 4), (90, 120, 150))
     assert jitter(image).size == (5, 4)
@@ -132,7 +132,7 @@ def test_a_batch_can_be_written_where_it_shall_stand(tmp_path):
 
 def test_the_storage_is_told_the_bytes(tmp_path):
     told = []
-    Preparer(tiny_samples(tmp_path), pipeline(tmp_path).stages, 2, told.append).batch(0)
+    Preparer(tiny_samples(tmp_path), pipeline(tmp_path).transforms, 2, told.append).batch(0)
     assert told == [1000, 1000]
 
 
@@ -145,9 +145,9 @@ def counting(calls):
         return function
 
     return (
-        Stage("decode", note("decode", "pixels"), part="decode"),
-        Stage("crop", note("crop", np.zeros(2))),
-        Stage("scale", note("scale", np.zeros(2))),
+        Transform("decode", note("decode", "pixels"), part="decode"),
+        Transform("crop", note("crop", np.zeros(2))),
+        Transform("scale", note("scale", np.zeros(2))),
     )
 
 
@@ -168,38 +168,38 @@ def test_on_each_rung_one_part_less_is_done(tmp_path, rung, still):
 
 def test_a_cache_holds_several_samples_but_only_so_many_bytes(tmp_path):
     samples = tiny_samples(tmp_path, 40)
-    small = preparer(samples, [Stage("s", lambda raw: np.zeros(1))], batch_size=1)
+    small = preparer(samples, [Transform("s", lambda raw: np.zeros(1))], batch_size=1)
     small.batch(0, 3)
     assert len(small._kept[3]) == CACHED_SAMPLES
-    large = preparer(samples, [Stage("s", lambda raw: np.empty(int(CACHED_BYTES / 2 + 1), np.uint8))], 1)
+    large = preparer(samples, [Transform("s", lambda raw: np.empty(int(CACHED_BYTES / 2 + 1), np.uint8))], 1)
     large.batch(0, 3)
     assert len(large._kept[3]) == 2
 
 
 def test_samples_that_differ_in_shape_cannot_be_joined(tmp_path):
     samples = folder(images(tmp_path / "mixed", 8, 9))
-    stages = [Stage("decode", decode, part="decode"), Stage("to array", to_array)]
+    transforms = [Transform("decode", decode, part="decode"), Transform("to array", to_array)]
     with pytest.raises(InputError) as caught:
-        preparer(samples, stages).batch(0)
+        preparer(samples, transforms).batch(0)
     assert str(caught.value) == (
         "All samples of a batch must have one shape and type, got uint8 (3, 9, 9) after uint8 (3, 8, 8). "
-        "Let the last stage bring them to one size."
+        "Let the last transform bring them to one size."
     )
 
 
 def test_a_stage_that_fails_is_named_with_its_sample(tmp_path):
     samples = tiny_samples(tmp_path)
     with pytest.raises(InputError) as caught:
-        preparer(samples, photo_stages()).batch(0)
+        preparer(samples, photo_transforms()).batch(0)
     assert str(caught.value).startswith(
-        f"Stage 'decode' failed on {samples.path(0)}: UnidentifiedImageError: cannot identify image file"
+        f"Transform 'decode' failed on {samples.path(0)}: UnidentifiedImageError: cannot identify image file"
     )
     assert str(caught.value).endswith("Try the function on that sample by itself.")
 
 
 def test_a_stage_that_fails_while_the_cache_is_filled_is_named_too(tmp_path):
-    with pytest.raises(InputError, match="Stage 'decode' failed on"):
-        preparer(tiny_samples(tmp_path), photo_stages()).batch(0, 2)
+    with pytest.raises(InputError, match="Transform 'decode' failed on"):
+        preparer(tiny_samples(tmp_path), photo_transforms()).batch(0, 2)
 
 
 def test_the_weight_of_a_sample_is_that_of_what_it_holds():

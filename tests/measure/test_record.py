@@ -110,7 +110,7 @@ def change_a_unit(content):
 
 
 def add_a_field(content):
-    content["colour"] = "red"
+    content["color"] = "red"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, run
-from starvelab.measure.results import summarise
+from starvelab.measure.results import summarize
 from starvelab.simulate import Trace
 
 from .scenes import STORED, pipeline
@@ -107,7 +107,7 @@ def by_hand(pipe, ends, step=10.0):
         batch=range(len(ends)), worker=np.arange(len(ends)) % 2, step_start=ends - step, step_end=ends,
         batch_size=pipe.batch_size, source="measured", **same,
     )  # fmt: skip
-    return summarise(pipe, trace, np.full(len(ends), 5.0), {"read": 0.002}, 0.0, {})
+    return summarize(pipe, trace, np.full(len(ends), 5.0), {"read": 0.002}, 0.0, {})
 
 
 def test_batches_that_come_in_pairs_are_counted_in_pairs(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from starvelab import InputError
-from starvelab.measure import Stage, VirtualAccelerator
+from starvelab.measure import Transform, VirtualAccelerator
 from starvelab.measure.session import Session
 from starvelab.measure.stand_ins import VirtualDevice
 
@@ -31,7 +31,9 @@ def test_the_device_is_closed_when_the_loader_cannot_open(tmp_path):
     accelerator = Accelerator()
     with (
         pytest.raises(InputError, match="must return a NumPy array"),
-        Session(pipeline(tmp_path, stages=[Stage("none", lambda raw: None)], accelerator=accelerator)),
+        Session(
+            pipeline(tmp_path, transforms=[Transform("none", lambda raw: None)], accelerator=accelerator)
+        ),
     ):
         pass
     assert accelerator.device.closed == 1

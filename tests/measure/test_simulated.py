@@ -16,7 +16,7 @@ from starvelab.measure import (
     CudaAccelerator,
     InputPipeline,
     SimulatedClock,
-    Stage,
+    Transform,
     VirtualAccelerator,
     VirtualLink,
     VirtualStorage,
@@ -36,7 +36,7 @@ IDLE = SimulatedClock()
 
 
 def figures(pipe, clock):
-    """Time between batches [ms], utilisation, share of waiting in next()."""
+    """Time between batches [ms], utilization, share of waiting in next()."""
     record = run(pipe, clock=clock)
     return pytest.approx((record.period.m_as("ms"), record.utilization, record.host_wait), rel=1e-9, abs=1e-9)
 
@@ -247,7 +247,9 @@ def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
         time.sleep(0.01)
         return np.zeros((3, 4, 4), np.uint8)
 
-    pipe = pipeline(tmp_path, stages=[Stage("slow", slow, part="decode"), Stage("same", lambda image: image)])
+    pipe = pipeline(
+        tmp_path, transforms=[Transform("slow", slow, part="decode"), Transform("same", lambda image: image)]
+    )
     clock = SimulatedClock.of(pipe)
     assert clock.costs.keys() == {"read", "decode", "transform", "collate"}
     assert clock.costs["decode"].m_as("ms") >= 10 > clock.costs["transform"].m_as("ms")

@@ -88,7 +88,7 @@ def test_without_torch_everything_else_works(tmp_path):
     _ = pipeline(tmp_path)
     code = (
         f"import numpy as np; pipe = InputPipeline(samples=folder({str(tmp_path)!r}), batch_size=2, "
-        "stages=[Stage('blank', lambda raw: np.zeros(3))], "
+        "transforms=[Transform('blank', lambda raw: np.zeros(3))], "
         "accelerator=VirtualAccelerator(step_time='2 ms')); "
         "print(run(pipe, seconds='0.05 s', progress=False).settings['loader']); "
         "print(diagnose(pipe, clock=SimulatedClock({'decode': '5 ms'})).culprit)"
@@ -100,7 +100,7 @@ def test_without_torch_its_loader_says_what_to_install(tmp_path):
     _ = pipeline(tmp_path)
     code = (
         f"import numpy as np; run(InputPipeline(samples=folder({str(tmp_path)!r}), loader='torch', "
-        "stages=[Stage('blank', lambda raw: np.zeros(3))]), progress=False)"
+        "transforms=[Transform('blank', lambda raw: np.zeros(3))]), progress=False)"
     )
     assert (
         without_torch(code)

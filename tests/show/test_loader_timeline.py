@@ -31,13 +31,13 @@ RUNS = {
 def drawn(monkeypatch) -> list[Figure]:
     """The matplotlib figures behind the pictures."""
     figures = []
-    rendered = loader_lanes.picture
+    rendered = loader_lanes.render_figure
 
     def keep(figure, **words):
         figures.append(figure)
         return rendered(figure, **words)
 
-    monkeypatch.setattr(loader_lanes, "picture", keep)
+    monkeypatch.setattr(loader_lanes, "render_figure", keep)
     return figures
 
 
@@ -45,9 +45,9 @@ def names(axes):
     return [text.get_text() for text in axes.get_yticklabels()]
 
 
-def bars(axes, colour):
-    """Start and end of each bar of a colour."""
-    wanted = loader_lanes.COLOURS[colour].lower()
+def bars(axes, color):
+    """Start and end of each bar of a color."""
+    wanted = loader_lanes.COLORS[color].lower()
     return [
         (bar.get_x(), bar.get_x() + bar.get_width())
         for bar in axes.patches
@@ -167,8 +167,8 @@ def test_an_accelerator_that_never_waits_is_said_to_be_busy(drawn):
     assert not hatched(drawn[0].axes[-1])
 
 
-def test_every_area_is_told_apart_without_colour():
-    # Sky blue is no colour of a resource; beside the workers' blue it is told apart by its panel and outline.
+def test_every_area_is_told_apart_without_color():
+    # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
     hatches = [loader_lanes._READY.get("hatch"), loader_lanes._HELD["hatch"], loader_lanes._WAITS["hatch"]]
     assert len(set(hatches)) == 3
 

@@ -20,7 +20,7 @@ from starvelab import (
     Storage,
     crossover,
 )
-from starvelab.lesson.show import looks, over_batch, over_workers, plots, roofline, stage_bars, timeline
+from starvelab.lesson.show import over_batch, over_workers, plots, roofline, stage_bars, style, timeline
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -44,13 +44,13 @@ FIGURES = {
 def drawn(monkeypatch) -> list[Figure]:
     """The matplotlib figures behind the pictures."""
     figures = []
-    rendered = plots.picture
+    rendered = plots.render_figure
 
     def keep(figure, **words):
         figures.append(figure)
         return rendered(figure, **words)
 
-    monkeypatch.setattr(plots, "picture", keep)
+    monkeypatch.setattr(plots, "render_figure", keep)
     return figures
 
 
@@ -73,7 +73,7 @@ def test_captions_and_alt_texts_are_sentences(draw):
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_every_line_of_a_figure_is_told_apart_without_colour(draw, drawn):
+def test_every_line_of_a_figure_is_told_apart_without_color(draw, drawn):
     draw()
     for axes in drawn[0].axes:
         lines = [line for line in axes.lines if len(line.get_xdata()) > 2]  # the rest are marks
@@ -191,7 +191,7 @@ def test_a_bar_too_narrow_for_its_number_has_none(drawn):
 def test_the_crossover_is_marked_and_said(drawn):
     picture = over_batch(PIPE)
     assert picture.caption == (
-        "Time of each resource and utilisation over the batch size. Up to batch 22 the accelerator binds, "
+        "Time of each resource and utilization over the batch size. Up to batch 22 the accelerator binds, "
         "from 23 on the CPU: they cross at 22.4166."
     )
     assert "which is 100.0 % at batch 1 and 12.5 % at 1024." in picture.alt
@@ -214,7 +214,7 @@ def test_without_a_crossover_none_is_marked(drawn):
 
 def test_the_table_over_the_batch_size_is_the_tutorials():
     picture = over_batch(PIPE, batches=[32, 64, 128, 256, 512, 1024])
-    assert picture.headers == ["batch", "CPU time", "accelerator time", "utilisation", "binds"]
+    assert picture.headers == ["batch", "CPU time", "accelerator time", "utilization", "binds"]
     assert [row[3] for row in picture.rows] == ["73.2 %", "41.9 %", "26.2 %", "18.3 %", "14.4 %", "12.5 %"]
     assert {row[4] for row in picture.rows} == {"CPU"}
 
@@ -230,20 +230,20 @@ def test_a_resource_looks_the_same_however_many_there_are(drawn):
     over_batch(FULL)
     for figure in drawn:
         for line in figure.axes[0].lines:
-            if (name := line.get_label()) in looks.COLOURS:
-                assert line.get_color() == looks.COLOURS[name]
-                assert line.get_linestyle() == looks.DASHES[name]
+            if (name := line.get_label()) in style.COLORS:
+                assert line.get_color() == style.COLORS[name]
+                assert line.get_linestyle() == style.DASHES[name]
 
 
 # --- over the workers ------------------------------------------------------------------------------
 
 
 def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
-    pipelines = {"drive not modelled": AT_512, "one NVMe drive": AT_512.but(storage=Hardware.Cloud.A100)}
+    pipelines = {"drive not modeled": AT_512, "one NVMe drive": AT_512.but(storage=Hardware.Cloud.A100)}
     picture = over_workers(pipelines, workers=[1, 8, 16, 28, 32, 56, 64])
     assert picture.caption == (
-        "Utilisation over workers; a marker shows where more of them stop helping. "
-        "Drive not modelled: from 56 workers on, the accelerator sets the limit: 100.0 % busy. "
+        "Utilization over workers; a marker shows where more of them stop helping. "
+        "Drive not modeled: from 56 workers on, the accelerator sets the limit: 100.0 % busy. "
         "One NVMe drive: from 28 workers on, storage sets the limit: 50.5 % busy."
     )
     assert picture.alt.endswith(picture.caption.split(". ", 1)[1])

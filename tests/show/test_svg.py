@@ -13,7 +13,7 @@ from matplotlib.textpath import TextPath
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, SingleNodeModel, Storage
 from starvelab.lesson.show import svg
-from starvelab.lesson.show.looks import COLOURS
+from starvelab.lesson.show.style import COLORS
 from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -66,7 +66,7 @@ def test_title_and_description_are_escaped(text):
 
 
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
-def test_text_and_lines_take_the_colour_of_the_page(draw):
+def test_text_and_lines_take_the_color_of_the_page(draw):
     root = ElementTree.fromstring(draw())
     assert root.get("fill") == "currentColor"
     assert all(text.get("fill") is None for text in root.iter(f"{NAME}text"))
@@ -191,7 +191,7 @@ def test_a_loop_that_prepares_by_itself_has_a_lane_too():
 
 def test_a_faster_loader_shows_more_boxes_in_the_same_time():
     def boxes(picture):
-        return picture.count(f'fill="{COLOURS["accelerator"]}"')
+        return picture.count(f'fill="{COLORS["accelerator"]}"')
 
     assert boxes(lanes(workers=4)) > boxes(lanes(workers=1)) > 10
 

@@ -233,8 +233,8 @@ def test_a_pipeline_has_no_control_for_what_it_does_not_have():
 
 def test_a_control_may_start_at_nothing_when_the_pipeline_has_nothing():
     pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-    drives = {"one drive": Storage.NVMe_Gen4, "not modelled": None}
-    assert explore(pipe, storage=drives).controls["storage"].value == "not modelled"
+    drives = {"one drive": Storage.NVMe_Gen4, "not modeled": None}
+    assert explore(pipe, storage=drives).controls["storage"].value == "not modeled"
 
 
 def test_an_explorer_says_in_a_word_what_it_is():

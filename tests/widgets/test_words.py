@@ -1,4 +1,4 @@
-"""What is said: the same in HTML and in plain text, and never by colour alone."""
+"""What is said: the same in HTML and in plain text, and never by color alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starvelab.prediction_file import Prediction
 
 
 @pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
-def test_a_notice_says_in_a_word_what_its_colour_says(word):
+def test_a_notice_says_in_a_word_what_its_color_says(word):
     assert f"<strong>{word}.</strong> the text" in words.notice("the text", word)
 
 

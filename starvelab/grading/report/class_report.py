@@ -13,8 +13,8 @@ import nbformat
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from ...lesson.show.looks import GREY, SERIES
-from ...lesson.show.picture import Picture, picture
+from ...lesson.show.figure import StaticFigure, render_figure
+from ...lesson.show.style import GRAY, SERIES
 from ...prediction_file import Prediction, read_file
 from ...tables import percent, to_html
 from ..autograde.definition import Definition
@@ -56,7 +56,7 @@ class Section:
     title, about : str
     headers, rows
         The table.
-    drawn : Picture or None
+    drawn : StaticFigure or None
     """
 
     name: str
@@ -64,7 +64,7 @@ class Section:
     about: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    drawn: Picture | None = None
+    drawn: StaticFigure | None = None
 
     def html(self) -> str:
         """The section of the page."""
@@ -203,7 +203,7 @@ def _items(found: list[Item], students: int) -> Section:
     return Section("items", "Exercises", about, headers, rows, drawn)
 
 
-def _difficulty(found: list[Item]) -> Picture:
+def _difficulty(found: list[Item]) -> StaticFigure:
     colour, _, _ = SERIES[0]
     other, _, marker = SERIES[1]
     figure = Figure(figsize=(7.5, 1.2 + 0.26 * len(found)), layout="constrained")
@@ -218,7 +218,7 @@ def _difficulty(found: list[Item]) -> Picture:
         axes.plot(values, ys, linestyle="", marker=marker, color=other, mec="white", label="discrimination")
     axes.set_yticks(at, [one.cell for one in found])
     axes.invert_yaxis()
-    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.axvline(0, color=GRAY, linewidth=0.8)
     axes.set_xlim(min([0.0, *(value for _, value in known)]) - 0.02, 1.02)
     axes.set_xlabel("share of the points; correlation with the rest")
     axes.spines[["top", "right"]].set_visible(False)
@@ -228,7 +228,7 @@ def _difficulty(found: list[Item]) -> Picture:
         f"Hardest: {hardest.cell} ({percent(hardest.difficulty, 0)} of the points). "
         f"Easiest: {easiest.cell} ({percent(easiest.difficulty, 0)})."
     )
-    return picture(
+    return render_figure(
         figure,
         alt=f"Bar chart of the mean share of points for {len(found)} exercises. {said}",
         caption=f"Mean share of the points of each exercise, and its discrimination. {said}",
@@ -254,11 +254,11 @@ def _calibration(found: list[Predicted]) -> Section:
     return Section("calibration", "Predictions", about, headers, rows, _reliability(found) if found else None)
 
 
-def _reliability(found: list[Predicted]) -> Picture:
+def _reliability(found: list[Predicted]) -> StaticFigure:
     colour, dash, marker = SERIES[0]
     figure = Figure(figsize=(5, 4.4), layout="constrained")
     axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="as sure as right")
+    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle=":", label="as sure as right")
     sure, right = [one.sure for one in found], [one.right for one in found]
     axes.plot(sure, right, color=colour, linestyle=dash, marker=marker, label="the class")
     for one in found:
@@ -275,7 +275,7 @@ def _reliability(found: list[Predicted]) -> Picture:
         f"Of {number} predictions {percent(mean_right, 0)} came true, and their students were "
         f"{percent(mean_sure, 0)} sure on average."
     )
-    return picture(
+    return render_figure(
         figure,
         alt=f"Line of how often predictions came true over how sure students were. {said}",
         caption=f"{said} Below the dotted line the class was too sure; numbers count predictions.",
@@ -311,7 +311,7 @@ def _distribution(found: Distribution | None) -> Section:
     return Section("distribution", "Points", about, headers, rows, _histogram(found))
 
 
-def _histogram(found: Distribution) -> Picture:
+def _histogram(found: Distribution) -> StaticFigure:
     color, _, _ = SERIES[0]
     other, dash, _ = SERIES[1]
     figure = Figure(figsize=(7.5, 3), layout="constrained")
@@ -320,13 +320,13 @@ def _histogram(found: Distribution) -> Picture:
     axes.bar(lows, students, width=[high - low for low, high in zip(lows, highs, strict=True)],
              align="edge", color=color, edgecolor="white")  # fmt: skip
     axes.axvline(found.mean, color=other, linestyle=dash, label=f"mean {found.mean:.1f}")
-    axes.axvline(found.median, color=GREY, linestyle=":", label=f"median {found.median:.1f}")
+    axes.axvline(found.median, color=GRAY, linestyle=":", label=f"median {found.median:.1f}")
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set(xlim=(0, found.possible), xlabel=f"points by test, of {found.possible:g}", ylabel="students")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     said = f"Mean {found.mean:.1f}, median {found.median:.1f} of {found.possible:g} points."
-    return picture(
+    return render_figure(
         figure,
         alt=f"Histogram of the points of {sum(students)} students in {len(students)} classes. {said}",
         caption=said,

@@ -6,6 +6,7 @@ Only `plots` and `loader_lanes` load matplotlib, and only when a plot is asked f
 from importlib import import_module
 from typing import Any
 
+from ..._aliases import renamed
 from .text import info, say, table
 
 _PLOTS = ("over_batch", "over_workers", "roofline", "stage_bars", "timeline")
@@ -24,14 +25,17 @@ __all__ = [
 ]
 
 
+_renamed = renamed(__name__, {"looks": "style", "picture": "figure"})
+
+
 def __getattr__(name: str) -> Any:
     if name in _PLOTS:
         return getattr(import_module(f"{__name__}.plots"), name)
     if name == "loader_timeline":
         return import_module(f"{__name__}.loader_lanes").loader_timeline
-    if name in ("svg", "plots", "picture", "loader_lanes"):
+    if name in ("svg", "plots", "figure", "style", "loader_lanes"):
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _renamed(name)
 
 
 def __dir__() -> list[str]:

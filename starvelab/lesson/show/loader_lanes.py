@@ -17,19 +17,19 @@ from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, whole
-from .looks import COLOURS, GREY, INK
-from .picture import Picture, picture
+from .figure import StaticFigure, render_figure
+from .style import COLORS, GRAY, INK
 
 _HEIGHT = 0.72  # of a bar in its lane
 _NARROW = 0.021  # of the width: a shorter bar has no room for its number
 _GAP = 1e-6  # ms: less is rounding
-# Sky blue is what the workers' blue has made; grey outlines it, as it is too light on its own.
+# Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
 _READY = {"facecolor": "#56B4E9", "linewidth": 0.0}
-_WAITS = {"facecolor": "#ececec", "edgecolor": GREY, "hatch": "////", "linewidth": 0.0}
-_HELD = {"facecolor": "#e3f1fb", "edgecolor": COLOURS["CPU"], "hatch": "xx", "linewidth": 0.0}
+_WAITS = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
+_HELD = {"facecolor": "#e3f1fb", "edgecolor": COLORS["CPU"], "hatch": "xx", "linewidth": 0.0}
 
 
-def loader_timeline(run: Any, *, batches: int = 24) -> Picture:
+def loader_timeline(run: Any, *, batches: int = 24) -> StaticFigure:
     """Worker lanes with numbered batches, the queue's depth, and the accelerator with its waits hatched.
 
     Parameters
@@ -71,7 +71,7 @@ def loader_timeline(run: Any, *, batches: int = 24) -> Picture:
     start = "the start" if seen.prepare_start.min() >= 0 else "the start of this stretch"
     parts[-1].set_xlabel(f"time since {start} (ms), {trace.source}")
     said = _said(trace, waits, held)
-    return picture(
+    return render_figure(
         figure,
         alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{_and_queue(inline)}. {said}",
         caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {said}",
@@ -97,7 +97,7 @@ def _named(worker: int) -> str:
 
 
 def _bar(axes: Any, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
-    look = {"color": COLOURS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
+    look = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
     axes.barh(y, end - start, left=start, **look)
     start, end = max(start, 0.0), min(end, width)
     if end - start > _NARROW * width:
@@ -122,7 +122,7 @@ def _draw_queue(axes: Any, trace: Trace, end: float) -> int:
     axes.fill_between(times, in_turn, step="post", **_READY)
     if (total > in_turn).any():
         axes.fill_between(times, in_turn, total, step="post", **_HELD)
-    axes.plot(times, total, drawstyle="steps-post", color=GREY, linewidth=1.2)
+    axes.plot(times, total, drawstyle="steps-post", color=GRAY, linewidth=1.2)
     axes.set_ylim(0, max(2, total.max() + 0.5))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
     axes.set_ylabel("batches\nin queue", rotation=0, ha="right", va="center")
@@ -166,11 +166,11 @@ def _lanes(axes: Any, names: list[str]) -> None:
 
 def _legend(figure: Any, *, inline: bool, held: bool, copies: bool) -> None:
     entries = [
-        Patch(color=COLOURS["CPU"], label="preparing a batch"),
+        Patch(color=COLORS["CPU"], label="preparing a batch"),
         *([] if inline else [Patch(**_READY, label="ready for the loop")]),
         *([Patch(**_HELD, label="ready, held back by an earlier batch")] if held else []),
-        *([Patch(color=COLOURS["link"], label="copying")] if copies else []),
-        Patch(color=COLOURS["accelerator"], label="computing"),
+        *([Patch(color=COLORS["link"], label="copying")] if copies else []),
+        Patch(color=COLORS["accelerator"], label="computing"),
         Patch(**_WAITS, label="waiting"),
     ]
     figure.legend(

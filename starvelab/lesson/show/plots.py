@@ -1,6 +1,6 @@
 """The lab's static figures, in matplotlib: where time goes, and how that changes with batch and workers.
 
-Each draws what the model found and returns a `Picture` with the same data as a table; it works nothing out.
+Each function draws what the model found, and returns a `StaticFigure` with the same data as a table.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ...model.stages import SingleNodeModel
 from ...model.stages.cost import longer
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .looks import COLOURS, DASHES, GREY, HATCHES, INK, SERIES
-from .picture import Picture, picture
+from .figure import StaticFigure, render_figure
+from .style import COLORS, DASHES, GRAY, HATCHES, INK, SERIES
 
 _MOST_TICKS = 12  # batch sizes that fit below an axis
 
 
-def stage_bars(step: Any) -> Picture:
+def stage_bars(step: Any) -> StaticFigure:
     """One bar for each resource, as long as its share of work takes; the longest sets the step.
 
     Parameters
@@ -46,13 +46,13 @@ def stage_bars(step: Any) -> Picture:
     figure = Figure(figsize=(7.5, 0.9 + 0.55 * len(times)), layout="constrained")
     axes = figure.add_subplot()
     for y, (name, ms) in enumerate(times.items()):
-        axes.barh(y, ms, color=COLOURS[name], hatch=HATCHES[name], edgecolor="white", height=0.62)
+        axes.barh(y, ms, color=COLORS[name], hatch=HATCHES[name], edgecolor="white", height=0.62)
         mark = "" if name != step.binding else " (binds)" if overlap else " (the longest)"
         axes.text(ms + 0.01 * length, y, f"{format_number(ms)} ms{mark}", va="center")
     axes.set_yticks(range(len(times)), list(times))
     axes.invert_yaxis()
     axes.set_xlim(0, length * 1.25)
-    axes.axvline(length, color=GREY, linestyle="--", linewidth=1)
+    axes.axvline(length, color=GRAY, linestyle="--", linewidth=1)
     axes.set_xlabel(f"time for one batch of {step.pipeline.batch_size} (ms); dashed: the step")
     _bare(axes)
     headers = ["resource", "time for a batch", "idle share of a step"]
@@ -65,7 +65,7 @@ def stage_bars(step: Any) -> Picture:
     busy = f"the accelerator is busy {percent(step.utilization)} of it."
     said = f"{sets} {format_quantity(step.step_time)}; {busy} {step.infeasible_reason}".strip()
     each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
-    return picture(
+    return render_figure(
         figure,
         alt=f"Bar chart of the time for one batch: {each}. {said}",
         caption=f"Time each resource needs for one batch. {said}",
@@ -74,7 +74,7 @@ def stage_bars(step: Any) -> Picture:
     )
 
 
-def timeline(step: Any, *, batches: int = 5) -> Picture:
+def timeline(step: Any, *, batches: int = 5) -> StaticFigure:
     """The first batches in time, one lane for each resource; where the accelerator waits is hatched.
 
     Parameters
@@ -96,13 +96,13 @@ def timeline(step: Any, *, batches: int = 5) -> Picture:
     done = 0.0
     for job in jobs:
         y, name = lanes.index(job.resource), job.resource
-        bar = {"color": COLOURS[name], "edgecolor": "white", "height": 0.66, "linewidth": 1.5}
+        bar = {"color": COLORS[name], "edgecolor": "white", "height": 0.66, "linewidth": 1.5}
         axes.barh(y, job.end - job.start, left=job.start, **bar)
         if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
             middle = (job.start + job.end) / 2
             axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=INK[name])
         if name == "accelerator":
-            gap = {"color": "none", "edgecolor": GREY, "hatch": "////", "height": 0.66, "linewidth": 0}
+            gap = {"color": "none", "edgecolor": GRAY, "hatch": "////", "height": 0.66, "linewidth": 0}
             axes.barh(y, job.start - done, left=done, **gap)
             done = job.end
     axes.set_yticks(range(len(lanes)), lanes)
@@ -120,11 +120,11 @@ def timeline(step: Any, *, batches: int = 5) -> Picture:
     )
     caption = f"The first {batches} batches. In the long run the accelerator {said}."
     alt = f"Timeline with a lane for each of {', '.join(lanes)}. {caption}"
-    return picture(figure, alt=alt, caption=caption, headers=headers, rows=rows)
+    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
 
-def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> Picture:
-    """Time of each resource, and utilisation, over the batch size, with the crossover marked.
+def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> StaticFigure:
+    """Time of each resource, and utilization, over the batch size, with the crossover marked.
 
     Parameters
     ----------
@@ -145,45 +145,43 @@ def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> Pictur
     figure = Figure(figsize=(9.6, 3.7), layout="constrained")
     left, right = figure.subplots(1, 2)
     for name, time in step.resource_times.items():
-        left.plot(
-            dense, time.m_as("ms"), color=COLOURS[name], linestyle=DASHES[name], label=name, linewidth=2
-        )
+        left.plot(dense, time.m_as("ms"), color=COLORS[name], linestyle=DASHES[name], label=name, linewidth=2)
     left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
     left.yaxis.set_major_formatter(_NUMBERS)
     left.legend(frameon=False)
-    right.plot(dense, step.utilization, color=COLOURS["accelerator"], linewidth=2)
+    right.plot(dense, step.utilization, color=COLORS["accelerator"], linewidth=2)
     right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
     right.yaxis.set_major_formatter(_PERCENT)
     if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
         where = float(found.batch)
         for axes in (left, right):
-            axes.axvline(where, color=GREY, linestyle="--", linewidth=1)
+            axes.axvline(where, color=GRAY, linestyle="--", linewidth=1)
         note = f"crossover\nat {format_number(where, 3)}"
         right.annotate(note, (where, 0.06), xytext=(6, 0), textcoords="offset points")
-    labelled = ticks[:: -(-len(ticks) // _MOST_TICKS)]
+    labeled = ticks[:: -(-len(ticks) // _MOST_TICKS)]
     for axes in (left, right):
-        axes.set_xticks(labelled, [str(batch) for batch in labelled], rotation=45 if len(labelled) > 8 else 0)
+        axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
         axes.minorticks_off()
         _bare(axes)
     names = list(at.resource_times)
-    headers = ["batch", *(f"{name} time" for name in names), "utilisation", "binds"]
+    headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
     rows = [
         [b, *(at.resource_times[name][i] for name in names), percent(at.utilization[i]), at.binding[i]]
         for i, b in enumerate(ticks)
     ]
     first, last = (percent(at.utilization[i]) for i in (0, -1))
-    busy = f"utilisation, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
-    return picture(
+    busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
+    return render_figure(
         figure,
         alt=f"Two line charts over the batch size: the time of each resource, and {busy}. {found}",
-        caption=f"Time of each resource and utilisation over the batch size. {found}",
+        caption=f"Time of each resource and utilization over the batch size. {found}",
         headers=headers,
         rows=rows,
     )
 
 
-def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> Picture:
-    """Utilisation over the number of workers, one line for each named pipeline, with its last wall marked.
+def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> StaticFigure:
+    """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
 
     Parameters
     ----------
@@ -205,16 +203,16 @@ def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> Pic
     figure = Figure(figsize=(7.5, 3.9), layout="constrained")
     axes = figure.add_subplot()
     columns, said = {}, []
-    for (name, pipeline), (colour, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
+    for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
         overlapping(pipeline, "over_workers")
         columns[name] = pipeline.solve(workers=ticks).utilization
         step = pipeline.solve(workers=dense)
-        axes.plot(dense, step.utilization, color=colour, linestyle=dash, linewidth=2, label=name)
+        axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=name)
         wall = _wall(step)
         if wall is None:
             said.append(f"{_capital(name)}: the CPU binds up to {dense[-1]} workers.")
             continue
-        axes.plot(dense[wall], step.utilization[wall], marker=marker, color=colour, markersize=9)
+        axes.plot(dense[wall], step.utilization[wall], marker=marker, color=color, markersize=9)
         limit = CALLED[_slowest_other(step, wall)]
         share = percent(step.utilization[wall])
         said.append(f"{_capital(name)}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy.")
@@ -225,10 +223,10 @@ def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> Pic
     _bare(axes)
     rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]
     found = " ".join(said)
-    return picture(
+    return render_figure(
         figure,
-        alt=f"Line chart of utilisation over the number of workers. {found}",
-        caption=f"Utilisation over workers; a marker shows where more of them stop helping. {found}",
+        alt=f"Line chart of utilization over the number of workers. {found}",
+        caption=f"Utilization over workers; a marker shows where more of them stop helping. {found}",
         headers=["workers", *columns],
         rows=rows,
     )
@@ -252,7 +250,7 @@ def _slowest_other(step: Any, position: int) -> str:
 
 def roofline(
     *, model: Any, hardware: Any, batches: Sequence[int], assumptions: Any, precision: str = "fp16"
-) -> Picture:
+) -> StaticFigure:
     """The accelerator's roof (memory bandwidth, then peak arithmetic) and where batches of a model lie below.
 
     Parameters
@@ -279,11 +277,11 @@ def roofline(
     axes = figure.add_subplot()
     x = np.geomspace(min(1.0, intensity.min() / 2), max(intensity.max() * 3, 1e4), 200)
     roof, share = np.minimum(peak, bandwidth * x), percent(assumptions.efficiency, 0)
-    axes.plot(x, roof, color=GREY, linewidth=2, label=f"roof of the {hardware.name}")
-    axes.axhline(peak * assumptions.efficiency, color=GREY, linestyle=":", label=f"{share} of the peak")
-    colour, _, marker = SERIES[1]
+    axes.plot(x, roof, color=GRAY, linewidth=2, label=f"roof of the {hardware.name}")
+    axes.axhline(peak * assumptions.efficiency, color=GRAY, linestyle=":", label=f"{share} of the peak")
+    color, _, marker = SERIES[1]
     axes.plot(
-        intensity, reached, color=colour, marker=marker, linestyle="none", label=f"{model.name}, whole step"
+        intensity, reached, color=color, marker=marker, linestyle="none", label=f"{model.name}, whole step"
     )
     beside = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
     for batch, point in zip(batches, zip(intensity, reached, strict=True), strict=True):
@@ -305,7 +303,7 @@ def roofline(
         f"{batches[0]} and {last} at {batches[-1]}: the distance to the roof is overhead and efficiency."
     )
     alt = f"Chart on logarithmic axes. {caption}"
-    return picture(figure, alt=alt, caption=caption, headers=headers, rows=rows)
+    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
 
 _NUMBERS = FuncFormatter(lambda value, _: format_number(value))

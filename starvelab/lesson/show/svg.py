@@ -1,6 +1,6 @@
 """Pictures for explorers: SVG strings made in Python, cheap enough to redraw while a slider moves.
 
-Text and lines take the page's colour, so that they read in the light and the dark theme.
+Text and lines take the page's color, so that they read in the light and the dark theme.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...model.stages.single_node import SingleNodeResult
 from ...simulate import Trace
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .looks import COLOURS, PART_COLOURS
+from .style import COLORS, PART_COLORS
 
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 _WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
@@ -31,7 +31,7 @@ _STYLE = (
 
 
 def step_bars(step: Any) -> str:
-    """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilisation.
+    """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def step_bars(step: Any) -> str:
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     if overlap:
         notes[step.binding] = "binds"
-    bars, y = _bars(times, COLOURS, whole=whole, bold=step.binding if overlap else "", notes=notes)
+    bars, y = _bars(times, COLORS, whole=whole, bold=step.binding if overlap else "", notes=notes)
     rule = "" if overlap else ": nothing overlaps, so it is their sum"
     body = (
         f"{bars}"
@@ -57,7 +57,7 @@ def step_bars(step: Any) -> str:
         f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" '
         'stroke="currentColor"/>'
         f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
-        f'fill="{COLOURS["accelerator"]}"/>'
+        f'fill="{COLORS["accelerator"]}"/>'
         f'<text x="{_FIGURES}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
         f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
         f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
@@ -93,7 +93,7 @@ def step_parts(result: Any) -> str:
     }
     whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
-    bars, y = _bars(times, PART_COLOURS, whole=whole, bold=result.cause, notes=notes)
+    bars, y = _bars(times, PART_COLORS, whole=whole, bold=result.cause, notes=notes)
     rule = (
         ", as measured; the parts are the formula's"
         if result.basis.startswith("measured")
@@ -175,19 +175,19 @@ def _box(lane: int, start: float, end: float, name: str, span: float) -> str:
         return ""
     return (
         f'<rect x="{_LEFT + scale * start:.1f}" y="{8 + _LANE * lane}" height="14" '
-        f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{COLOURS[name]}"/>'
+        f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{COLORS[name]}"/>'
     )
 
 
 def _bars(
     times: Mapping[str, float],
-    colours: Mapping[str, str],
+    colors: Mapping[str, str],
     *,
     whole: float,
     bold: str,
     notes: Mapping[str, str],
 ) -> tuple[str, int]:
-    """Labelled bars with a line where the step ends; also the y below the last of them."""
+    """Labeled bars with a line where the step ends; also the y below the last of them."""
     scale = _BAR / max(whole, *times.values())
     parts = []
     for i, (name, ms) in enumerate(times.items()):
@@ -195,7 +195,7 @@ def _bars(
         parts.append(
             f'<text x="{_LEFT - 10}" y="{y + 19}" text-anchor="end"{weight}>{name}</text>'
             f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, scale * ms) if ms else 0:.1f}" height="28" rx="3" '
-            f'fill="{colours[name]}"/>'
+            f'fill="{colors[name]}"/>'
             f'<text x="{_FIGURES}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
         )
     below, x = 8 + len(times) * _ROW, f"{_LEFT + scale * whole:.1f}"
@@ -212,7 +212,7 @@ def _listed(times: Mapping[str, float]) -> str:
 
 
 def frame(body: str, *, height: int, title: str, description: str) -> str:
-    """An SVG element that screen readers announce and themes colour."""
+    """An SVG element that screen readers announce and themes color."""
     return (
         f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="{_STYLE}" '
         'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'

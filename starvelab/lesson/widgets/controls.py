@@ -1,4 +1,4 @@
-"""From a short description, such as ``(1, 64)`` or ``["PNG", "JPEG"]``, to a labelled control and its value.
+"""From a short description, such as ``(1, 64)`` or ``["PNG", "JPEG"]``, to a labeled control and its value.
 
 It does not know what the values are used for.
 """

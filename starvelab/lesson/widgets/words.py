@@ -17,12 +17,12 @@ from ...units import format_number
 from .question import WITHIN
 
 _NOTICE = (
-    "border: 1px solid; border-left-width: 5px; border-color: {colour}; border-radius: 3px; "
+    "border: 1px solid; border-left-width: 5px; border-color: {color}; border-radius: 3px; "
     "padding: 0.5em 0.9em; margin: 0.3em 0; max-width: 46em; line-height: 1.45; "
     "font-size: var(--jp-content-font-size1, 14px); color: inherit"
 )
 _PARAGRAPH = "margin: 0 0 0.4em 0; line-height: 1.45; max-width: 52em"
-# Each passes 3:1 on white and on the dark theme's background. The word in front says the same as the colour.
+# Each passes 3:1 on white and on the dark theme's background. The word in front says the same as the color.
 _NOTICES = {
     "": "#0072B2",
     "Please note": "#0072B2",
@@ -40,7 +40,7 @@ def escape(text: object) -> str:
 def notice(text: str, word: str = "") -> str:
     """A framed box that says `text` (HTML), opened by a `word` such as "Problem"."""
     opening = f"<strong>{escape(word)}.</strong> " if word else ""
-    return f'<div style="{_NOTICE.format(colour=_NOTICES[word])}">{opening}{text}</div>'
+    return f'<div style="{_NOTICE.format(color=_NOTICES[word])}">{opening}{text}</div>'
 
 
 def paragraphs(text: str) -> str:

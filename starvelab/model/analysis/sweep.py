@@ -16,7 +16,7 @@ from ...units import Q_, Quantity, convert, unit_name
 from ..catalogue import Entry
 from ..pipeline import SWEPT, check_fields
 
-# Shown when a table is long: enough at both ends to see where it leads.
+# TableRepr when a table is long: enough at both ends to see where it leads.
 _SHOWN = 12
 
 

@@ -12,17 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from starvelab import Q_
-from starvelab.lesson.show.picture import Picture, picture
+from starvelab.lesson.show.figure import StaticFigure, render_figure
 
 pytestmark = pytest.mark.usefixtures("painted")
 AWKWARD = 'Time < 5 ms & "busy"'
 
 
 @pytest.fixture
-def drawn() -> Picture:
+def drawn() -> StaticFigure:
     figure = Figure(figsize=(4, 2))
     figure.add_subplot().plot([1, 2], [3, 4])
-    return picture(
+    return render_figure(
         figure, alt=AWKWARD, caption=AWKWARD, headers=["batch", "step"], rows=[[32, Q_("5.856 ms")]]
     )
 

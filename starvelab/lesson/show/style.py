@@ -1,23 +1,27 @@
-"""How a resource looks wherever it is drawn: its colour, and what tells it apart without colour.
+"""How a resource looks wherever it is drawn: its color, and what tells it apart without color.
 
 It draws nothing.
 """
 
 from types import MappingProxyType
 
+from ..._aliases import renamed
+
 _ORANGE, _BLUE, _PINK, _GREEN = "#D55E00", "#0072B2", "#CC79A7", "#009E73"
 
-# Safe for colour-blind readers, and each passes 3:1 on white and on a dark page.
-COLOURS = MappingProxyType({"storage": _ORANGE, "CPU": _BLUE, "link": _PINK, "accelerator": _GREEN})
+# Safe for color-blind readers, and each passes 3:1 on white and on a dark page.
+COLORS = MappingProxyType({"storage": _ORANGE, "CPU": _BLUE, "link": _PINK, "accelerator": _GREEN})
 # Of text that stands on these: the pair with the higher contrast.
 INK = MappingProxyType({"storage": "black", "CPU": "white", "link": "black", "accelerator": "black"})
 HATCHES = MappingProxyType({"storage": "..", "CPU": "//", "link": "xx", "accelerator": ""})
 DASHES = MappingProxyType({"storage": "-.", "CPU": "--", "link": ":", "accelerator": "-"})
 
 # What a step of the accelerator is made of.
-PART_COLOURS = MappingProxyType({"compute": _GREEN, "memory": _PINK, "overhead": _ORANGE})
+PART_COLORS = MappingProxyType({"compute": _GREEN, "memory": _PINK, "overhead": _ORANGE})
 
-# For lines that are no resource: colour, dash, marker.
+# For lines that are no resource: color, dash, marker.
 SERIES = ((_BLUE, "-", "o"), (_ORANGE, "--", "s"), (_GREEN, "-.", "^"), (_PINK, ":", "D"))
 # On a white ground.
-GREY = "#595959"
+GRAY = "#595959"
+
+__getattr__ = renamed(__name__, {"COLOURS": "COLORS"})

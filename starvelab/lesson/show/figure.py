@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 from ... import runtime
+from ..._aliases import renamed
 from ...tables import to_html, to_text
 
 # On the page; matplotlib's 10 points are then as large as the text around them.
@@ -21,7 +22,7 @@ _IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
 
 
 @dataclass(frozen=True)
-class Picture:
+class StaticFigure:
     """A drawn figure.
 
     Attributes
@@ -59,14 +60,17 @@ class Picture:
         )
 
 
-def picture(
+def render_figure(
     figure: Any, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> Picture:
+) -> StaticFigure:
     """Render a matplotlib figure. Its ground is white, so that it reads the same in a dark theme."""
     width = round(_PIXELS_PER_INCH * figure.get_figwidth())
     # Drawing takes a sixth of the time of grading, and a feedback page shows the text instead.
     if runtime.current().is_grading:
-        return Picture(b"", alt, caption, headers, rows, width)
+        return StaticFigure(b"", alt, caption, headers, rows, width)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=2 * _PIXELS_PER_INCH, facecolor="white")
-    return Picture(buffer.getvalue(), alt, caption, headers, rows, width)
+    return StaticFigure(buffer.getvalue(), alt, caption, headers, rows, width)
+
+
+__getattr__ = renamed(__name__, {"Picture": "StaticFigure", "picture": "render_figure"})

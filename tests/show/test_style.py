@@ -1,20 +1,20 @@
-"""Colours: read on white and on a dark page, and never the only difference."""
+"""Colors: read on white and on a dark page, and never the only difference."""
 
 from __future__ import annotations
 
 import pytest
 from matplotlib.colors import to_rgb
 
-from starvelab.lesson.show import looks
+from starvelab.lesson.show import style
 from starvelab.model.pipeline import RESOURCES
 
 PAGES = {"white": "#ffffff", "dark": "#111111"}
-DRAWN = {*looks.COLOURS.values(), *looks.PART_COLOURS.values(), *(colour for colour, _, _ in looks.SERIES)}
+DRAWN = {*style.COLORS.values(), *style.PART_COLORS.values(), *(color for color, _, _ in style.SERIES)}
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Relative luminance, WCAG 2.2."""
-    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
     return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
 
 
@@ -28,32 +28,32 @@ def test_contrast_is_the_one_of_the_guidelines():
     assert contrast("#777777", "white") == pytest.approx(4.48, abs=0.01)
 
 
-@pytest.mark.parametrize("colour", sorted(DRAWN))
+@pytest.mark.parametrize("color", sorted(DRAWN))
 @pytest.mark.parametrize("page", PAGES)
-def test_each_colour_passes_three_to_one_on_white_and_on_dark(colour, page):
-    assert contrast(colour, PAGES[page]) >= 3
+def test_each_color_passes_three_to_one_on_white_and_on_dark(color, page):
+    assert contrast(color, PAGES[page]) >= 3
 
 
 def test_grey_lines_pass_on_white_where_alone_they_stand():
-    assert contrast(looks.GREY, "white") >= 4.5
+    assert contrast(style.GRAY, "white") >= 4.5
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_text_on_a_bar_passes_four_and_a_half_to_one(resource):
-    assert contrast(looks.INK[resource], looks.COLOURS[resource]) >= 4.5
+    assert contrast(style.INK[resource], style.COLORS[resource]) >= 4.5
 
 
-@pytest.mark.parametrize("look", ["COLOURS", "HATCHES", "DASHES"])
+@pytest.mark.parametrize("look", ["COLORS", "HATCHES", "DASHES"])
 def test_each_resource_looks_like_no_other(look):
-    looked = getattr(looks, look)
+    looked = getattr(style, look)
     assert set(looked) == set(RESOURCES)
     assert len(set(looked.values())) == len(looked)
 
 
-def test_each_further_series_differs_by_colour_dash_and_marker():
-    for kind in zip(*looks.SERIES, strict=True):
-        assert len(set(kind)) == len(looks.SERIES)
+def test_each_further_series_differs_by_color_dash_and_marker():
+    for kind in zip(*style.SERIES, strict=True):
+        assert len(set(kind)) == len(style.SERIES)
 
 
 def test_parts_of_a_step_differ():
-    assert len(set(looks.PART_COLOURS.values())) == len(looks.PART_COLOURS) == 3
+    assert len(set(style.PART_COLORS.values())) == len(style.PART_COLORS) == 3
