@@ -119,11 +119,7 @@ $(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.t
 			echo "starvelab installs into a virtual environment, and $(PYTHON) cannot make one."; \
 			echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }; \
 		"$(PYTHON)" -m venv --clear $(VENV); }
-	@echo "Installing starvelab with its extra '$*' into $(VENV). The first time takes a minute or two."
-	@# An old pip takes twice as long, and so does one that compiles what hardly anybody imports.
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt --upgrade pip
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile \
-		--constraint binder/constraints.txt --editable ".[$*]"
-	@$(RUN) -m compileall -q -j 0 -x '/(torch|sympy|networkx|tests?)/' $(VENV)/lib || true
+	@echo "Installing starvelab with its extra '$*' into $(VENV). The first time takes a minute."
+	@binder/install.sh $(VENV) "$*"
 	@echo "$(CURDIR)" > $(VENV)/checkout
 	@touch $@

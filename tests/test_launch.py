@@ -101,18 +101,62 @@ def test_make_lab_starts_jupyterlab_at_the_first_notebook(make):
 
 
 def test_make_lab_installs_nothing_when_it_is_run_again(make):
-    assert "pip install" not in make("--dry-run", "lab").stdout
+    assert "binder/install.sh" not in make("--dry-run", "lab").stdout
 
 
-def test_make_lab_installs_the_exact_versions_when_they_are_not_there(make, environment):
+def test_make_lab_installs_what_it_needs_when_it_is_not_there(make, environment):
     (environment / "lab.installed").unlink()
-    said = make("--dry-run", "lab").stdout
-    assert '--constraint binder/constraints.txt --editable ".[lab]"' in " ".join(said.split())
+    assert f'binder/install.sh {environment} "lab"' in make("--dry-run", "lab").stdout
+
+
+INSTALL = '-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[lab]'
+SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
+
+
+@pytest.fixture
+def install(repository, tmp_path):
+    """Run binder/install.sh with a Python that only writes down what it is asked to do."""
+
+    def run(uv: str) -> list[str]:
+        python = tmp_path / "bin" / "python"
+        python.parent.mkdir()
+        python.write_text(
+            f'''#!/bin/sh
+echo "$*" >> {tmp_path}/asked
+case "$*" in
+*"config list") {SETTINGS};;
+"-m uv"*) echo "$UV_INDEX $UV_FIND_LINKS $UV_INDEX_STRATEGY" >> {tmp_path}/asked; {uv};;
+esac
+''',
+            encoding="utf-8",
+        )
+        python.chmod(0o755)
+        script = repository / "binder" / "install.sh"
+        subprocess.run([script, tmp_path, "lab"], cwd=repository, check=True)
+        asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+        return [line.replace(str(python), "{python}") for line in asked]
+
+    return run
+
+
+def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install):
+    asked = install(uv="exit 0")
+    assert asked[2:4] == [INSTALL, "file:///a file:///b /c,/d unsafe-best-match"]
+    assert "-m compileall" in asked[4]
+
+
+def test_pip_installs_the_same_where_uv_cannot(install, capfd):
+    asked = install(uv="exit 1")
+    assert asked[-2] == (
+        "-m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt "
+        "--no-compile --editable .[lab]"
+    )
+    assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
 
 
 def test_make_lab_makes_its_environment_anew_in_a_checkout_that_has_moved(make, environment, repository):
     (environment / "checkout").write_text(f"{repository}\n")
-    assert "pip install" not in make("--dry-run", "lab").stdout
+    assert "binder/install.sh" not in make("--dry-run", "lab").stdout
     (environment / "checkout").write_text("/somewhere/else\n")
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
