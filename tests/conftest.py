@@ -6,13 +6,15 @@ Every test fails that leaves something behind: see tests/leaks.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
+from tests.notebook_runs import Run, run_once
 from tests.selection import (  # noqa: F401
     pytest_collection_modifyitems,
     pytest_testnodedown,
@@ -37,14 +39,26 @@ def repository() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this test run share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def run_notebook(shared_folder: Path) -> Callable[..., Run]:
+    """Run a notebook, or take what another test of this run has seen it show."""
+    return partial(run_once, folder=shared_folder / "executed")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _no_test_touches_the_course_of_an_instructor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_test_touches_the_course_of_an_instructor(
+    shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """Processes that tests start inherit this: folders of their own, and figures without a window."""
-    run = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        run = run.parent  # the run's own: its workers share what one of them has generated
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STARVELAB_COURSE", str(tmp_path_factory.mktemp("course")))
-        patch.setenv("STARVELAB_CACHE", str(run / "cache"))
+        patch.setenv("STARVELAB_CACHE", str(shared_folder / "cache"))
         patch.setenv("MPLBACKEND", "agg")
         yield

@@ -90,6 +90,8 @@ REASONS = {
 }
 # These take longest, so they begin first: otherwise one process would wait at the end for the other.
 LONGEST_FIRST: tuple[str, ...] = (
+    # While it drives widgets, the notebooks that it shows then are run for tests/test_notebooks.py.
+    "tests/browser/test_widgets_in_browser.py",
     "tests/browser",
     "tests/grading/test_round.py",
     "tests/test_notebooks.py",

@@ -11,27 +11,19 @@ What an author has to know, beside what the tests below say of each notebook:
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 
-import nbformat
 import pytest
-from jupyter_client import KernelManager
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from starvelab.grading.submissions.names import defined, loaded
 from starvelab.lesson.widgets.reveal import LOCK_FIRST
-from starvelab.runtime import Runtime
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
+from tests.notebook_runs import Run
 
 # Each notebook is run twice, and that counts for the first test that asks for it.
 pytestmark = pytest.mark.timeout(600)
 
-# The one in which pipelines run live; in the others what they would measure is computed.
-LIVE = "find-the-bottleneck/02_caching_ladder"
 FOLDERS = [path for path in (REPOSITORY / "solutions").iterdir() if path.is_dir()]
 WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-the-gpu")}
 
@@ -234,73 +226,6 @@ class Page(HTMLParser):
         self._in_title = False
 
 
-# Run between two notebooks of one kernel, which takes longest to start.
-BEGIN_ANEW = """
-import os as _os, sys as _sys
-_os.chdir({folder!r})
-_os.environ.update({environment!r})
-for _name in [name for name in _sys.modules if name.partition(".")[0] == "starvelab"]:
-    del _sys.modules[_name]
-get_ipython().reset()
-"""
-
-
-class Run:
-    """A notebook that was run to its end, and what it showed.
-
-    Parameters
-    ----------
-    source : Notebook
-    folder : Path
-        Where it runs.
-    predictions : bool
-        Whether they are locked beforehand.
-    kernel : KernelManager
-        Has run another notebook, or has not begun.
-    """
-
-    def __init__(self, source: Notebook, folder: Path, kernel: KernelManager, *, predictions: bool) -> None:
-        # A notebook that measures does so once: without predictions nothing depends on what was measured.
-        runtime = Runtime(clock="live" if predictions and str(source) == LIVE else "simulated")
-        self.source = source
-        self.notebook = nbformat.read(shutil.copy(source.solution, folder), as_version=4)
-        if predictions:
-            source.lock_predictions(folder)
-        for cell in self.notebook.cells:
-            if cell.id == "without-widgets" and not predictions:
-                # Here the instructor's answer locks every prediction, and that opens the explorers above it.
-                cell.source = "def without_widgets():\n    return {}"
-        begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment())
-        self.notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
-        client = NotebookClient(self.notebook, timeout=300, startup_timeout=300, allow_errors=True, km=kernel)
-        client.execute()
-        client.kc.stop_channels()
-        first = self.notebook.cells.pop(0)
-        assert first.outputs == []
-
-    @property
-    def code(self) -> list[NotebookNode]:
-        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
-
-    def cells_with(self, function: str) -> list[NotebookNode]:
-        return [self.notebook.cells[position] for position, _ in self.source.calls(function)]
-
-    @property
-    def outputs(self) -> Iterator[NotebookNode]:
-        return (output for cell in self.code for output in cell.outputs)
-
-    @property
-    def html(self) -> list[str]:
-        """Every piece of HTML, in outputs and in widgets."""
-        shown = [output.data["text/html"] for output in self.outputs if "text/html" in output.get("data", {})]
-        return shown + self.in_widgets
-
-    @property
-    def in_widgets(self) -> list[str]:
-        kept = self.notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
-        return [one["state"].get("value", "") for one in kept.values() if one["model_name"] == "HTMLModel"]
-
-
 def text_of(cell: NotebookNode) -> str:
     """What a cell shows where there is only text."""
     return "".join(
@@ -310,19 +235,9 @@ def text_of(cell: NotebookNode) -> str:
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=str)
-def runs(request, tmp_path_factory) -> tuple[Run, Run]:
+def runs(request, run_notebook) -> tuple[Run, Run]:
     """One notebook, run with its predictions locked beforehand, and run without any."""
-    # Without ports: while two programs look for free ones, both may find the same.
-    folder = tmp_path_factory.mktemp("kernel")
-    kernel = KernelManager(transport="ipc", ip=str(folder / "socket"))
-    try:
-        without, with_ = (
-            Run(request.param, tmp_path_factory.mktemp(request.param.name), kernel, predictions=locked)
-            for locked in (False, True)
-        )
-    finally:
-        kernel.shutdown_kernel(now=True)
-    return with_, without
+    return run_notebook(request.param, predictions=True), run_notebook(request.param, predictions=False)
 
 
 def test_it_runs_to_its_end_without_an_error(runs):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from nbformat.sign import NotebookNotary
 from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
 from starvelab.runtime import Runtime
@@ -73,10 +74,15 @@ def find_chromium() -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A running JupyterLab."""
+    """A running JupyterLab: its address, the folder that it shows, and where it keeps its own data."""
 
     url: str
     folder: Path
+    data: Path
+
+    def trust(self, path: Path) -> None:
+        """Show the outputs of a notebook that ran elsewhere as if it had run here."""
+        NotebookNotary(data_dir=str(self.data)).sign(nbformat.read(path, as_version=4))
 
 
 def _free_port() -> int:
@@ -142,7 +148,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         url = f"http://127.0.0.1:{port}"
         try:
             _wait_until_up(url, process, log)
-            yield Server(url=url, folder=folder)
+            yield Server(url=url, folder=folder, data=home / "data")
         finally:
             _stop(process)
 

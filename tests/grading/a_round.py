@@ -34,8 +34,10 @@ WALKTHROUGH = "starving-the-gpu"
 MISTAKEN = "mistaken"
 # A wrong answer that only a hidden test makes fail, in the student's own function.
 FRAGILE = "if max(speedups) < target"
-STUDENTS = {name: ["perfect", MISTAKEN] for name in ASSIGNMENTS}
-STUDENTS[WALKTHROUGH] += ["half", "honest-noise"]
+STUDENTS = {name: [MISTAKEN] for name in ASSIGNMENTS}
+STUDENTS[WALKTHROUGH] += ["perfect", "half", "honest-noise"]
+# Who has locked every prediction at home.
+PREDICTED = dict.fromkeys(ASSIGNMENTS, MISTAKEN) | {WALKTHROUGH: "perfect"}
 # Whose feedback is generated: those whose answers fail, and who left most behind.
 READERS = {name: [MISTAKEN] for name in ASSIGNMENTS}
 READERS[WALKTHROUGH] += ["honest-noise"]
@@ -232,9 +234,9 @@ class Round:
 
 def hand_everything_in(it: Round) -> None:
     """One submission of each kind."""
-    it.hand_in_the_solution("perfect", predicted=it.notebooks)
     hand_in_the_mistakes(it)
     if it.assignment == WALKTHROUGH:
+        it.hand_in_the_solution("perfect", predicted=it.notebooks)
         hand_in_half(it)
         hand_in_honest_noise(it)
 
@@ -262,7 +264,10 @@ def hand_in_the_mistakes(it: Round) -> None:
     it.hand_in(
         MISTAKEN,
         {one.test_id: answer.earns for one, answer in given.items()},
-        cells={one.answer_id: answer.source for one, answer in given.items()} | ESSAYS,
+        cells={one.answer_id: answer.source for one, answer in given.items()}
+        | dict.fromkeys(it.essays, "In the learner's own words.")
+        | ESSAYS,
+        predicted=it.notebooks if PREDICTED[it.assignment] == MISTAKEN else (),
     )
 
 
@@ -311,7 +316,7 @@ def noisy(exercise: Exercise) -> str:
 
 def mark_essays(it: Round) -> None:
     """What an instructor does in formgrader: points and a comment for each essay that waits for them."""
-    it.marks = {"perfect": {name: points for name, (_, points) in it.essays.items()}}
+    it.marks = {PREDICTED[it.assignment]: {name: points for name, (_, points) in it.essays.items()}}
     if it.assignment == WALKTHROUGH:
         it.marks["honest-noise"] = MARKS_FOR_NOISE
     with it.gradebook() as book:

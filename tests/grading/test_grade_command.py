@@ -13,11 +13,13 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
 import nbformat
+import psutil
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
@@ -597,39 +599,6 @@ def test_a_scheduler_with_tls_needs_a_certificate_here():
         pass
 
 
-INTRUDER = """
-import encodings.idna, os, socket, ssl, sys
-context = ssl.create_default_context()
-context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-os.setgroups([]); os.setgid(54321); os.setuid(54321)
-for place in sys.argv[1:]:
-    host, port = place.split(":")
-    for encrypted in (False, True):
-        try:
-            with socket.create_connection((host, int(port)), timeout=3) as end:
-                end = context.wrap_socket(end) if encrypted else end
-                print("talks" if end.recv(8) else "refused")  # Dask says first who it is
-        except OSError:
-            print("refused")
-"""
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker():
-    begin = "from starvelab.grading.batch.worker_pool import crew\nwith crew(workers=1) as client:\n"
-    begin += (
-        "    print(client.scheduler.address, *client.scheduler_info()['workers'], flush=True)\n    input()"
-    )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", begin], **pipes) as grader:
-        places = [address.removeprefix("tls://") for address in grader.stdout.readline().split()]
-        intruder = [sys.executable, "-c", INTRUDER, *places]
-        printed = subprocess.run(intruder, capture_output=True, text=True, check=True).stdout
-        grader.communicate("\n")
-    assert len(places) == 2
-    assert printed.split() == ["refused"] * 4
-
-
 def test_workers_without_a_sandbox_are_refused(monkeypatch):
     class Two:
         def run(self, question):
@@ -774,24 +743,81 @@ def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkey
     assert done.scores()["bob"]["double-test"] == 0
 
 
-def test_interrupted_it_says_that_what_was_graded_is_kept(done):
+INTRUDER = """
+import encodings.idna, os, socket, ssl, sys
+from concurrent.futures import ThreadPoolExecutor
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+def attempt(port, encrypted):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as end:
+            end = context.wrap_socket(end) if encrypted else end
+            return "talks" if end.recv(8) else "refused"  # Dask says first who it is
+    except OSError:
+        return "refused"
+with ThreadPoolExecutor(32) as pool:
+    ports = [int(port) for port in sys.argv[1:]]
+    print(*pool.map(attempt, 2 * ports, len(ports) * [False] + len(ports) * [True]))
+"""
+
+
+@dataclass
+class Interrupted:
+    """A run that Ctrl+C has ended, and what another user of the machine was told meanwhile."""
+
+    course: Course
+    status: int
+    errors: str
+    ports: int
+    answers: list[str]
+
+    @property
+    def kept(self) -> int:
+        """How many of the six submissions are graded."""
+        return len(list((self.course.folder / "course" / "graded" / TINY).glob("c*.json")))
+
+
+@pytest.fixture(scope="module")
+def interrupted(graded_course, tmp_path_factory) -> Interrupted:
+    course = graded_course.copy(tmp_path_factory.mktemp("interrupted"))
     for number in range(6):
-        done.hand_in(f"c{number}", done.solved())
+        course.hand_in(f"c{number}", course.solved())
     running = subprocess.Popen(
-        done.command("starvelab", "grade", TINY, "--workers=1"),
-        **done.surroundings(),
+        course.command("starvelab", "grade", TINY, "--workers=1"),
+        **course.surroundings(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    folder = done.folder / "course" / "graded" / TINY
-    wait_for(lambda: len(list(folder.glob("c*.json"))) >= 2)
+    grader = psutil.Process(running.pid)
+    wait_for(lambda: len(list((course.folder / "course" / "graded" / TINY).glob("c*.json"))) >= 1)
+    ports = [
+        str(connection.laddr.port)
+        for process in [grader, *grader.children()]
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    intruder = [sys.executable, "-c", INTRUDER, *ports]
+    tried = subprocess.run(intruder, capture_output=True, text=True, check=os.geteuid() == 0)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert said.splitlines()[-1] == "Stopped. What was graded is kept: the same command goes on from there."
-    kept = len(list(folder.glob("c*.json")))
+    _, errors = running.communicate(timeout=60)
+    return Interrupted(course, running.returncode, errors, len(ports), tried.stdout.split())
+
+
+def test_interrupted_it_says_that_what_was_graded_is_kept(interrupted):
+    assert interrupted.status == 130
+    message = "Stopped. What was graded is kept: the same command goes on from there."
+    assert interrupted.errors.splitlines()[-1] == message
+    kept = interrupted.kept
     assert kept < 6
-    assert f"tiny: {6 - kept} graded, {2 + kept} unchanged" in grade(done).stdout
-    assert all(scores == PERFECT for student, scores in done.scores().items() if student != "bob")
+    assert f"tiny: {6 - kept} graded, {2 + kept} unchanged" in grade(interrupted.course).stdout
+    others = {student: scores for student, scores in interrupted.course.scores().items() if student != "bob"}
+    assert all(scores == PERFECT for scores in others.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker(interrupted):
+    assert interrupted.ports >= 2
+    assert interrupted.answers == ["refused"] * 2 * interrupted.ports

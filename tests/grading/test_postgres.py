@@ -14,8 +14,10 @@ from contextlib import contextmanager
 import pytest
 from nbgrader.api import Gradebook
 
+from starvelab.grading.commands.app import FeedbackApp
+from starvelab.grading.commands.release import ReleaseApp
 from tests.grading.a_course import MOST, TINY
-from tests.grading.test_grade_command import grade
+from tests.grading.test_grade_command import grade, run_here
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(600)]
 
@@ -69,7 +71,7 @@ def running_in(folder, other):
 def test_a_class_is_graded_into_postgresql(course, server):
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"c.CourseDirectory.db_url = {server!r}\n")
-    course.run("starvelab", "release", TINY)
+    run_here(course, ReleaseApp(), TINY)
     course.hand_in("ada", course.solved())
     course.hand_in("bob", course.solved(value="answer = 1"))
     assert "tiny: 2 graded" in grade(course).stdout
@@ -82,7 +84,7 @@ def test_a_class_is_graded_into_postgresql(course, server):
     assert scores("ada") == MOST | {"why": 0}
     assert scores("bob") == MOST | {"why": 0, "value-test": 0}
     assert "tiny: 0 graded, 2 unchanged" in grade(course).stdout
-    course.run("starvelab", "feedback", TINY, "--workers=1")
+    run_here(course, FeedbackApp(), TINY, "--workers=1")
     assert (course.folder / "course" / "feedback" / "ada" / TINY / "index.html").is_file()
     course.run("nbgrader", "export", f"--to={course.folder / 'grades.csv'}")
     assert "ada" in (course.folder / "grades.csv").read_text()

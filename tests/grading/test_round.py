@@ -11,8 +11,8 @@ import re
 
 import pytest
 
-from tests.assignments import ASSIGNMENTS, COMPLETE
-from tests.grading.a_round import ESSAYS, MARKS_FOR_NOISE, MISTAKEN, STUDENTS, WALKTHROUGH
+from tests.assignments import ASSIGNMENTS
+from tests.grading.a_round import ESSAYS, MARKS_FOR_NOISE, MISTAKEN, PREDICTED, STUDENTS, WALKTHROUGH
 
 # The round counts for the first test that asks for it.
 pytestmark = [
@@ -60,7 +60,7 @@ def test_the_exported_score_is_the_sum_of_what_was_earned(finished, student):
     assert float(row["score"]) == float(row["raw_score"]) == pytest.approx(earned)
 
 
-@pytest.mark.parametrize("finished", COMPLETE, indirect=True)
+@of_the_walkthrough
 def test_the_perfect_score_is_a_hundred(finished):
     assert float(finished.exported()["perfect"]["score"]) == 100
     assert {float(row["max_score"]) for row in finished.exported().values()} == {100}
@@ -107,7 +107,8 @@ def test_points_that_a_person_gave_count(finished):
 @each_round
 def test_predictions_that_were_locked_at_home_are_those_that_were_graded(finished):
     def at(step: str) -> dict:
-        path = finished.course / step / "perfect" / finished.assignment / "predictions.json"
+        student = PREDICTED[finished.assignment]
+        path = finished.course / step / student / finished.assignment / "predictions.json"
         return json.loads(path.read_text(encoding="utf-8"))
 
     submitted, graded = at("submitted"), at("autograded")
@@ -128,7 +129,7 @@ def test_what_students_leave_beside_their_notebooks_shadows_no_module(finished):
 
 @pytest.mark.parametrize("finished", ["find-the-bottleneck"], indirect=True)
 def test_no_pipeline_runs_live_while_grading(finished):
-    for path in (finished.course / "autograded" / "perfect" / finished.assignment).glob("*.ipynb"):
+    for path in (finished.course / "autograded" / MISTAKEN / finished.assignment).glob("*.ipynb"):
         printed = path.read_text(encoding="utf-8")
         assert "STARVELAB_CLOCK" not in os.environ
         assert not re.search(r"Running .* for about|Diagnosing .*: about", printed), path.name

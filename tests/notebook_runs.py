@@ -1,0 +1,127 @@
+"""Notebooks run to their end, once for all tests that look at what they show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from filelock import FileLock
+from jupyter_client import KernelManager
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from starvelab.runtime import Runtime
+from tests.assignments import Notebook
+
+# The one in which pipelines run live; in the others what they would measure is simulated.
+LIVE = "find-the-bottleneck/02_caching_ladder"
+
+# Run between two notebooks of one kernel, which takes longest to start.
+BEGIN_ANEW = """
+import os as _os, sys as _sys
+_os.chdir({folder!r})
+_os.environ.update({environment!r})
+for _name in [name for name in _sys.modules if name.partition(".")[0] == "starvelab"]:
+    del _sys.modules[_name]
+get_ipython().reset()
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A notebook that was run to its end, and what it showed.
+
+    Attributes
+    ----------
+    source : Notebook
+        As it is authored.
+    path : Path
+        Where the executed notebook stands, with its outputs and the state of its widgets.
+    """
+
+    source: Notebook
+    path: Path
+
+    @property
+    def notebook(self) -> NotebookNode:
+        """The executed notebook."""
+        return nbformat.read(self.path, as_version=4)
+
+    @property
+    def code(self) -> list[NotebookNode]:
+        """Its code cells."""
+        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    def cells_with(self, function: str) -> list[NotebookNode]:
+        """The cells that call a function."""
+        cells = self.notebook.cells
+        return [cells[position] for position, _ in self.source.calls(function)]
+
+    @property
+    def outputs(self) -> Iterator[NotebookNode]:
+        """The outputs of all cells."""
+        return (output for cell in self.code for output in cell.outputs)
+
+    @property
+    def html(self) -> list[str]:
+        """Every piece of HTML, in outputs and in widgets."""
+        shown = [output.data["text/html"] for output in self.outputs if "text/html" in output.get("data", {})]
+        return shown + self.in_widgets
+
+    @property
+    def in_widgets(self) -> list[str]:
+        """The HTML in widgets."""
+        models = self.notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+        return [one["state"].get("value", "") for one in models.values() if one["model_name"] == "HTMLModel"]
+
+
+def run_once(source: Notebook, folder: Path, *, predictions: bool) -> Run:
+    """A notebook run with its predictions locked beforehand, or without any, by whoever asks for it first.
+
+    Parameters
+    ----------
+    source : Notebook
+        Which one.
+    folder : Path
+        Of all processes of the test run.
+    predictions : bool
+        Whether they are locked.
+    """
+    folder = folder / source.assignment / source.name
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = folder / f"predictions-{predictions}.ipynb"
+    with FileLock(f"{wanted.parent}.lock"):
+        if not wanted.exists():
+            # Without ports: while two programs look for free ones, both may find the same.
+            kernel = KernelManager(transport="ipc", ip=str(folder / "socket"))
+            try:
+                for locked in (False, True):
+                    _execute(source, folder / f"predictions-{locked}", kernel, predictions=locked)
+            finally:
+                kernel.shutdown_kernel(now=True)
+    return Run(source, wanted)
+
+
+def _execute(source: Notebook, folder: Path, kernel: KernelManager, *, predictions: bool) -> None:
+    """Run a notebook in `folder`, and write it beside that."""
+    # A notebook that measures does so once: without predictions nothing depends on what was measured.
+    runtime = Runtime(clock="live" if predictions and str(source) == LIVE else "simulated")
+    folder.mkdir()
+    notebook = nbformat.read(shutil.copy(source.solution, folder), as_version=4)
+    if predictions:
+        source.lock_predictions(folder)
+    for cell in notebook.cells:
+        if cell.id == "without-widgets" and not predictions:
+            # Here the instructor's answer locks every prediction, and that opens the explorers above it.
+            cell.source = "def without_widgets():\n    return {}"
+    begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment())
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
+    client = NotebookClient(notebook, timeout=300, startup_timeout=300, allow_errors=True, km=kernel)
+    client.execute()
+    client.kc.stop_channels()
+    first = notebook.cells.pop(0)
+    assert first.outputs == []
+    nbformat.write(notebook, folder.with_suffix(".ipynb"))
