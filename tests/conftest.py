@@ -17,6 +17,7 @@ from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_se
 from tests.notebook_runs import Run, run_once
 from tests.selection import (  # noqa: F401
     pytest_collection_modifyitems,
+    pytest_ignore_collect,
     pytest_testnodedown,
     pytest_unconfigure,
     pytest_xdist_make_scheduler,

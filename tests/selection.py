@@ -113,6 +113,7 @@ LONGEST_FIRST: tuple[str, ...] = (
 TOGETHER = ("tests/browser",)
 
 _left_out = pytest.StashKey[Counter]()
+_files_left_out = pytest.StashKey[set]()
 
 
 def _file(item: pytest.Item) -> str:
@@ -142,6 +143,10 @@ def _rank(file: str) -> int:
     return next(found, len(LONGEST_FIRST))
 
 
+def _words() -> set[str]:
+    return set(os.environ.get("STARVELAB_TESTS_WITHOUT", "").replace(",", " ").split())
+
+
 def without() -> set[str]:
     """What is left out.
 
@@ -150,12 +155,23 @@ def without() -> set[str]:
     pytest.UsageError
         If the variable names what cannot be left out.
     """
-    words = set(os.environ.get("STARVELAB_TESTS_WITHOUT", "").replace(",", " ").split())
+    words = _words()
     if unknown := words - REASONS.keys():
         raise pytest.UsageError(
             f"STARVELAB_TESTS_WITHOUT takes {', '.join(REASONS)}, got {', '.join(sorted(unknown))}."
         )
     return words
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `make check`, files are not even imported: in each process that would take seconds."""
+    if "programs" not in _words() or not collection_path.is_relative_to(REPOSITORY):
+        return None
+    file = collection_path.relative_to(REPOSITORY).as_posix()
+    if not any(_is_below(file, path) for path in PROGRAMS):
+        return None
+    config.stash.setdefault(_files_left_out, set()).add(file)
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -171,6 +187,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[_left_out] = counts
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = dict(counts)
+        config.workeroutput["files_left_out"] = sorted(config.stash.get(_files_left_out, set()))
 
 
 class _ByFile(LoadScopeScheduling):
@@ -190,13 +207,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Every process has counted the same tests: take over what one of them says."""
-    if told := getattr(node, "workeroutput", {}).get("left_out"):
-        node.config.stash[_left_out] = Counter(told)
+    output = getattr(node, "workeroutput", {})
+    if counts := output.get("left_out"):
+        node.config.stash[_left_out] = Counter(counts)
+    if files := output.get("files_left_out"):
+        node.config.stash[_files_left_out] = set(files)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say at the very end what was left out."""
     if hasattr(config, "workerinput"):
         return
+    files = len(config.stash.get(_files_left_out, set()))
     for word, count in sorted(config.stash.get(_left_out, Counter()).items()):
-        print(f"Left out: {count} tests that {REASONS[word]}, since STARVELAB_TESTS_WITHOUT names {word}.")
+        also = f" and {files} whole files of them" if word == "programs" and files else ""
+        because = f"since STARVELAB_TESTS_WITHOUT names {word}"
+        print(f"Left out: {count} tests{also} that {REASONS[word]}, {because}.")

@@ -106,8 +106,8 @@ def test_a_wrong_name_is_corrected():
     with pytest.raises(UnknownNameError) as caught:
         SLOW.but(worker=3)
     assert str(caught.value) == "A loader has no field 'worker'. Did you mean workers?"
-    with pytest.raises(UnknownNameError, match=r"'color'[.] There is: step_time, prepare_time, batch_size, "):
-        SLOW.but(color="red")
+    with pytest.raises(UnknownNameError, match=r"'paint'[.] There is: step_time, prepare_time, batch_size, "):
+        SLOW.but(paint="red")
 
 
 def test_it_shows_what_was_given():
