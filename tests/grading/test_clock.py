@@ -14,6 +14,7 @@ import pytest
 from starvelab.grading.sandbox import clock, shell
 from starvelab.grading.sandbox.channel import Channel, SilentError
 from starvelab.grading.sandbox.clock import SandboxClock, counted, fair_niceness, slow_down, waited
+from starvelab.grading.sandbox.process import _runs
 from starvelab.grading.sandbox.shell import CellTimeoutError, time_limit
 
 
@@ -66,22 +67,42 @@ def test_processes_that_wait_for_one_another_wait_for_nobody_else(kernel):
     assert (watch(), watch.starved) == (pytest.approx(18.5), True)
 
 
-def test_threads_count_as_busy_one_by_one_and_are_slowed_down():
-    code = "import hashlib, threading\ndef work():\n    while True: hashlib.sha256(bytes(10**7))\n"
-    code += "for _ in range(4): threading.Thread(target=work).start()"
+WORK = """
+import ctypes, hashlib, platform, threading
+def work():
+    while True: hashlib.sha256(bytes(10**7))
+for _ in range(4): threading.Thread(target=work).start()
+"""
+# The system call `exit` ends the first thread alone; then the process looks as if it had ended.
+END_FIRST_THREAD = "ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)"
+
+
+@pytest.mark.parametrize("last", ["", END_FIRST_THREAD], ids=["all", "without the first"])
+def test_threads_count_as_busy_one_by_one_and_are_slowed_down(monkeypatch, last):
     watch = SandboxClock()
-    with psutil.Popen([sys.executable, "-c", code]) as process:
+    with psutil.Popen([sys.executable, "-c", WORK + last]) as process:
         try:
             given_up = time.monotonic() + 20
-            while watch.busy < 4 and time.monotonic() < given_up:
+            while time.monotonic() < given_up:
                 time.sleep(0.05)
                 watch.look([process.pid])
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                if watch.busy >= 4 and ended == bool(last):
+                    break
             assert watch.busy >= 4
+            assert ended == bool(last)
+            assert _runs(process)
+            # At the highest niceness, which the tests themselves may have, nothing would be seen to change.
+            slowed = {}
+            monkeypatch.setattr(os, "getpriority", lambda *_: 0)
+            monkeypatch.setattr(
+                os, "setpriority", lambda _, thread, niceness: slowed.update({thread: niceness})
+            )
             slow_down([process.pid], 10)
-            slow = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
-            assert {os.getpriority(os.PRIO_PROCESS, one.id) for one in process.threads()} == {slow}
+            assert slowed == {one.id: 10 for one in process.threads()}
         finally:
             process.kill()
+    assert not _runs(process)
 
 
 def test_the_kernel_says_how_long_a_process_waited():

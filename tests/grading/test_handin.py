@@ -124,6 +124,48 @@ def test_files_are_found_from_the_folder_of_the_notebooks(given):
     assert handed.files == {"data/x.csv": b"1", "readme.txt": b"2"}
 
 
+def test_of_two_files_in_one_place_that_beside_the_notebooks_counts(given):
+    handed = given(
+        **{
+            "work/01_one.ipynb": nb("a"),
+            "work/predictions.json": '{"a": {"answer": 1}}',
+            "predictions.json": "{}",
+            "work/data/x.csv": "below",
+            "work/x.csv": "beside",
+            "same.csv": "same",
+            "work/same.csv": "same",
+        }
+    )
+    assert handed.files == {
+        "predictions.json": b'{"a": {"answer": 1}}',
+        "data/x.csv": b"below",
+        "x.csv": b"beside",
+        "same.csv": b"same",
+    }
+    said = (
+        "`predictions.json` was there more than once: `work/predictions.json` counts, and `predictions.json`"
+    )
+    assert [one for one in told(handed) if "more than once" in one] == [f"{said} does not."]
+    assert handed.remarks["01_one"][0].person
+
+
+def test_of_two_files_in_one_place_that_which_was_not_packed_counts(given):
+    packed = tape(*[tarfile.TarInfo("x.csv")])
+    handed = given(**{"01_one.ipynb": nb("a"), "all.tar": packed, "all/x.csv": "1"})
+    assert handed.files == {"all/x.csv": b"1"}
+
+
+def test_of_many_copies_ten_are_named(given):
+    names = ["a.csv"] * 30 + [f"b{number}.csv" for number in range(15)] * 2
+    entries = [tarfile.TarInfo(name) for name in names]
+    for number, one in enumerate(entries):
+        one.size = number
+    handed = given(**{"01_one.ipynb": nb("a"), "a.tar": tape(*entries, body=b"x" * len(entries))})
+    assert len(told(handed)) == 10
+    (of_thirty,) = (one for one in told(handed) if one.startswith("`a/a.csv` was there"))
+    assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
+
+
 @pytest.mark.parametrize(
     "name", ["predictions.json", "predictions (1).json", "deep/down/predictions.json", "old predictions.json"]
 )

@@ -144,12 +144,14 @@ def test_a_helper_of_a_check_is_not_the_students_to_define(tmp_path):
         assert sum(points(graded(tmp_path / folder, written, cells)).values()) == 0
 
 
-def test_tests_in_another_order_find_what_those_before_them_define(tmp_path):
+def test_tests_in_another_order_find_what_stands_before_them_and_nothing_else(tmp_path):
+    """The first one, which runs once more at its own place, begins with an empty list again."""
+    set_up = code("set-up", "from starvelab.checks import check\nseen = []")
     tests = [
-        scored_cell("first", "seen = [double(1)]\ncheck(seen[0], 2)"),
-        scored_cell("second", "seen.append(double(2))\ncheck(len(seen), 2)"),
+        scored_cell("first", "seen.append(double(1))\ncheck(sum(seen), 2)"),
+        scored_cell("second", "seen.append(double(2))\ncheck(sum(seen), 6)"),
     ]
-    written = [IMPORTS, answer("double", "def double(x): return 2 * x"), *tests]
+    written = [set_up, answer("double", "def double(x): return 2 * x"), *tests]
     for folder, cells in (("as-given", written), ("swapped", [*written[1::-1], tests[1], tests[0]])):
         assert points(graded(tmp_path / folder, written, cells)) == {"first": 1, "second": 1}
 

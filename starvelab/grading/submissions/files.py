@@ -34,6 +34,7 @@ MAX_HEADERS = 2_000_000  # bytes that a tape may say of its files: names and tim
 MAX_NAME = 200  # bytes of one part of a path; file systems take 255
 MAX_PATH = 1000  # bytes of a path in the folder of a submission
 DEEPEST_ARCHIVE = 2
+MAX_SAID = 10  # files that a remark names, and remarks on files that were there more than once
 STAMP = "timestamp.txt"
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -123,9 +124,7 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
         if chosen.path.name != f"{name}.ipynb":
             remarks.append(Remark(f"It was called `{shown(chosen.path.name)}`."))
         if others := [one for one in others if one.content != chosen.content]:
-            also = ", ".join(f"`{shown(str(one.path))}`" for one in others)
-            text = f"It was there more than once: `{shown(str(chosen.path))}` counts, and {also} does not."
-            remarks.append(Remark(text, person=True))
+            remarks.append(_there_more_than_once("It", chosen, others))
         if _is_of_another_assignment(chosen.content, asked[name]):
             text = "holds no cell of this notebook: it may be of another assignment."
             remarks.append(Remark(f"`{shown(chosen.path.name)}` {text}", person=True))
@@ -137,7 +136,8 @@ def collect(folder: Path, student: str, assignment: str, asked: Mapping[str, set
             handed.refused[name] = Remark(text, person=True)
             continue
         handed.notebooks[name] = chosen.content
-    handed.files = _beside(found, [each[0] for each in by_notebook.values() if each])
+    handed.files, more = _beside(found, [each[0] for each in by_notebook.values() if each])
+    general += more
     if PREDICTIONS in handed.files:
         general += _about_predictions(handed.files[PREDICTIONS])
     if STAMP in handed.files:
@@ -403,24 +403,39 @@ def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
     return best if best is not None and shares[best] > 0.5 else None
 
 
-def _beside(found: list[_Found], notebooks: list[_Found]) -> dict[str, bytes]:
-    """The other files, by their path from the folder that the notebooks are in."""
+def _beside(found: list[_Found], notebooks: list[_Found]) -> tuple[dict[str, bytes], list[Remark]]:
+    """The other files, by their path from the folder that the notebooks are in.
+
+    Of two that belong in one place, that counts which lies in the notebooks' folder, since the notebooks were
+    run beside it. A file in a folder below keeps its place there.
+    """
     parents = [one.path.parent for one in notebooks]
     base = max(parents, key=parents.count, default=PurePosixPath())
-    files = {}
-    # What was packed less deep comes last, and wins.
-    for one in sorted(found, key=lambda one: (-one.depth, -len(one.path.parts), str(one.path))):
+    places: dict[str, list[_Found]] = {}
+    for one in sorted(found, key=lambda one: (not one.path.is_relative_to(base), one.depth, str(one.path))):
         if ".ipynb" in one.path.name.lower() or one in notebooks:
             continue
         path = one.path.relative_to(base) if one.path.is_relative_to(base) else one.path
         if one.path.name == STAMP and (one.depth or len(one.path.parts) > 1):
             continue  # when it was handed in is said by whoever collected it
-        files[_storable(path)] = one.content
+        places.setdefault(_storable(path), []).append(one)
+    files, remarks = {}, []
+    for name, (first, *others) in places.items():
+        files[name] = first.content
+        if others := [one for one in others if one.content != first.content]:
+            remarks.append(_there_more_than_once(f"`{shown(name)}`", first, others))
     if PREDICTIONS not in files:
         alike = [name for name in files if re.search(r"predictions\b.*\.json", name)]
         if alike:
             files[PREDICTIONS] = files.pop(min(alike, key=len))
-    return files
+    return files, remarks[:MAX_SAID]
+
+
+def _there_more_than_once(what: str, chosen: _Found, others: list[_Found]) -> Remark:
+    also = ", ".join(f"`{shown(str(one.path))}`" for one in others[:MAX_SAID])
+    more = f" and {len(others) - MAX_SAID} more" if others[MAX_SAID:] else ""
+    counts = f"`{shown(str(chosen.path))}` counts, and {also}{more} does not"
+    return Remark(f"{what} was there more than once: {counts}.", person=True)
 
 
 def _storable(path: PurePosixPath) -> str:
