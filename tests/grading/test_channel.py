@@ -77,7 +77,9 @@ def test_what_is_too_long_is_never_sent(ends):
         ends[0].send({"text": "x" * LONGEST}, 1)
 
 
-@pytest.mark.parametrize("body", [b"\xff", b"{", b"[1]", b"3", b"[" * 100_000, b"1" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"\xff", b"{", b"[1]", b"3", b"[" * 100_000, b'{"a": ' + b"1" * 1001 + b"}"]
+)
 def test_what_is_no_message_is_refused(ends, body):
     def write():
         data = struct.pack(">I", len(body)) + body
@@ -92,6 +94,11 @@ def test_what_is_no_message_is_refused(ends, body):
     with pytest.raises(UnreadableError, match="What came is no message"):
         ends[0].receive(5)
     writer.join()
+
+
+def test_a_message_holds_whole_numbers_of_many_digits(ends):
+    ends[0].send({"value": -(10**400)}, 1)
+    assert ends[1].receive(1) == {"value": -(10**400)}
 
 
 def test_a_message_is_json_with_its_length_before_it(ends):

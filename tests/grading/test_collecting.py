@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.grading.lms.collecting import collect_download
+from starvelab.grading.lms.collecting import TOO_LARGE, collect_download
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_pat
         "notes.txt": "n",
     }
     found = collect_download(download(files), tmp_path / "submitted", "tiny")
-    assert (found.new, found.changed, found.unchanged, found.left_out) == (["1", "3"], [], [], ["notes.txt"])
+    assert (found.new, found.changed, found.unchanged) == (["1", "3"], [], [])
+    assert found.left_out == {"notes.txt": "its name does not say whose it is"}
     assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"a", "3/tiny/one.ipynb": b"b"}
     again = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (again.new, again.changed, again.unchanged) == ([], [], ["1", "3"])
@@ -121,7 +122,10 @@ def test_one_students_files_stop_nobody(download, tmp_path):
     assert found.new == ["ada", "cem", "dee"]
     assert list(found.failed) == ["bob"]
     assert found.failed["bob"].startswith("The files could not be sorted: OSError: [Errno 36] File name too")
-    assert found.left_out == ["ada/data/a.csv", "cem/timestamp.txt"]
+    assert found.left_out == {
+        "ada/data/a.csv": "a file has the name of its folder",
+        "cem/timestamp.txt": "only the platform says when something was submitted",
+    }
     assert sorted_files(tmp_path / "submitted") == {
         "ada/tiny/data": b"a file",
         "cem/tiny/one.ipynb": b"c",
@@ -133,14 +137,14 @@ def test_one_students_files_stop_nobody(download, tmp_path):
 def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
     monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
     found = collect_download(download({"ada/a": "1" * 8, "ada/b": "2" * 8}), tmp_path / "submitted", "tiny")
-    assert (found.new, found.left_out) == (["ada"], ["ada/b"])
+    assert (found.new, found.left_out) == (["ada"], {"ada/b": TOO_LARGE})
 
 
 def test_an_earlier_upload_takes_no_room_from_the_one_that_counts(download, tmp_path, monkeypatch):
     monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
     files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8}
     found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=["one"])
-    assert found.left_out == ["ada_1_20_one.ipynb"]
+    assert found.left_out == {"ada_1_20_one.ipynb": TOO_LARGE}
     assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"2" * 8}
 
 
@@ -172,7 +176,7 @@ def test_the_command_says_what_it_did(course, download):
     printed = course.run("starvelab", "collect", "tiny", str(download(files)), f"--roster={roster}").stdout
     assert printed.startswith("tiny: 2 new, 0 changed, 0 unchanged, in ")
     for line in (
-        "Left out, since no student could be told from the name, or too large:\n  notes.txt",
+        "Left out:\n  notes.txt: its name does not say whose it is",
         "the latest upload counts (to choose another, put it in its place):\n"
         "  3: one-1.ipynb counts, and one.ipynb does not",
         "1 came late, says Canvas, and not how late: they count as one second late, by the due date",

@@ -367,6 +367,18 @@ def test_why_there_is_no_sandbox_is_said_with_the_remedy(monkeypatch, platform, 
     )
 
 
+def test_a_sandbox_runs_the_package_that_grades_and_says_what_it_does_not_find(tmp_path, monkeypatch):
+    """Such as another clone than the one that is installed; here one that needs a package nobody has."""
+    runner = tmp_path / "starvelab" / "grading" / "sandbox" / "runner.py"
+    runner.parent.mkdir(parents=True)
+    runner.write_text("import nowhere_to_be_found")
+    monkeypatch.setattr(bubblewrap, "PACKAGE", tmp_path / "starvelab")
+    assert bubblewrap.why_not.__wrapped__() == (
+        "In the sandbox Python cannot load the grader: ModuleNotFoundError: No module named "
+        f"'nowhere_to_be_found'. {bubblewrap.PACKAGES_MISSING}"
+    )
+
+
 def test_an_ordinary_user_gets_a_namespace_of_its_own(monkeypatch):
     monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: 1000)
     line = " ".join(bubblewrap.command(["-c", ""], user=5))

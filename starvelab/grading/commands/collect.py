@@ -69,10 +69,7 @@ class CollectApp(Command):
     ) -> None:
         counts = f"{len(collected.new)} new, {len(collected.changed)} changed"
         print(f"{assignment}: {counts}, {len(collected.unchanged)} unchanged, in {submitted}.")
-        print_list(
-            "Left out, since no student could be told from the name, or too large:",
-            map(shown, collected.left_out),
-        )
+        print_list("Left out:", (f"{shown(path)}: {why}" for path, why in collected.left_out.items()))
         print_list("Not sorted:", (f"{shown(student)}: {why}" for student, why in collected.failed.items()))
         print_list(
             "Uploaded more than once; the latest upload counts (to choose another, put it in its place):",

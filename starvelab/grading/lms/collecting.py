@@ -22,6 +22,7 @@ from ..submissions.files import LONGEST_IN_ALL, STAMP, within
 from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
 
 NO_STUDENT = {"__MACOSX"}
+TOO_LARGE = f"a submission may have {LONGEST_IN_ALL / 1e6:g} MB"
 
 
 @dataclass
@@ -32,8 +33,8 @@ class Collected:
     ----------
     new, changed, unchanged : list of str
         Students, by what their folders held before.
-    left_out : list of str
-        Files that belong to nobody, are larger than any hand-in may be, or cannot stand beside the others.
+    left_out : dict of str to str
+        Files that were not taken, and why.
     failed : dict of str to str
         Students whose files could not be sorted, and why.
     names : dict of str to str
@@ -47,7 +48,7 @@ class Collected:
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
@@ -83,8 +84,10 @@ def collect_download(
     files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
     with closing(_Download(download)) as given:
         for path, file in whose(given.paths).items():
-            if file.student is None or given.size(path) > LONGEST_IN_ALL:
-                collected.left_out.append(str(path))
+            if file.student is None:
+                collected.left_out[str(path)] = "its name does not say whose it is"
+            elif given.size(path) > LONGEST_IN_ALL:
+                collected.left_out[str(path)] = TOO_LARGE
             else:
                 files.setdefault(file.student, {})[file] = path
         if not files:
@@ -119,10 +122,13 @@ def _content(
     left = LONGEST_IN_ALL
     # Earlier uploads come last, so that they take no place from what counts.
     for inner, path in sorted(files.items(), key=lambda one: (one[0].parts[0] == EARLIER, one)):
-        blocked = any(parent in content for parent in inner.parents)  # `data` is a file, and there is data/a
         left -= given.size(path)
-        if blocked or left < 0 or inner == PurePosixPath(STAMP):
-            collected.left_out.append(str(path))
+        if inner == PurePosixPath(STAMP):
+            collected.left_out[str(path)] = "only the platform says when something was submitted"
+        elif left < 0:
+            collected.left_out[str(path)] = TOO_LARGE
+        elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
+            collected.left_out[str(path)] = "a file has the name of its folder"
         else:
             content[inner] = given.read(path)
     return content

@@ -19,9 +19,14 @@ from . import seccomp
 SCRATCH = "/starvelab-scratch"  # the folder to work in
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # file systems in memory
 MEGABYTE = 1_000_000
+PACKAGE = Path(__file__).parents[2]  # starvelab as it runs here, which need not be the one that is installed
 REMEDY = (
     "Install it (Debian and Ubuntu: sudo apt-get install bubblewrap) on a Linux machine that allows it, or "
     "grade without protection, where nothing can be lost: --IsolatedExecute.unsafe=True."
+)
+PACKAGES_MISSING = (
+    "It finds only what is installed into the environment of the Python that grades: install there what is "
+    f"missing ({sys.executable} -m pip install ...), and not into another folder of packages."
 )
 # Of the whole system only what programs are made of.
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/fonts")
@@ -79,6 +84,8 @@ def command(
     if filter_from is not None:
         args += ["--seccomp", str(filter_from)]
     own = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
+    if not _is_packages(PACKAGE.parent):
+        own["PYTHONPATH"] = str(PACKAGE.parent)
     environment = own | dict(environment or {})
     for name, value in environment.items():
         args += ["--setenv", name, value]
@@ -91,11 +98,16 @@ def command(
 
 def _needed(readable: Iterable[str]) -> list[Path]:
     """Files and folders that have to be seen inside, outer ones first."""
-    packages = [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
-    folders = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, Path(__file__).parents[2]]
+    packages = [each for each in sys.path if _is_packages(Path(each))]
+    folders = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, PACKAGE]
     folders += readable
     found = sorted({Path(each).absolute() for each in folders if os.path.exists(each)})
     return [path for path in found if not any(other in path.parents for other in found)]
+
+
+def _is_packages(folder: Path) -> bool:
+    """Whether Python finds what is installed there, inside as outside."""
+    return folder.name in ("site-packages", "dist-packages")
 
 
 @cache
@@ -119,6 +131,8 @@ def why_not() -> str:
             check=False,
         )
     if tried.returncode:
-        said = tried.stderr.strip().splitlines()[-1:] or [f"exit status {tried.returncode}"]
-        return f"Student code is run in bubblewrap, and here it does not start: {said[0]}. {REMEDY}"
+        said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
+        if said[0].startswith("Traceback"):  # bubblewrap works
+            return f"In the sandbox Python cannot load the grader: {said[-1]}. {PACKAGES_MISSING}"
+        return f"Student code is run in bubblewrap, and here it does not start: {said[-1]}. {REMEDY}"
     return ""

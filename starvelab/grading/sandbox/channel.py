@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import StarvelabError
 
 LONGEST = 8_000_000  # bytes of a message
+MAX_DIGITS = 1000  # of a whole number in a message; what crosses as a value has fewer
 HEAD = struct.Struct(">I")
 
 
@@ -87,7 +88,7 @@ class Channel:
         if length > LONGEST:
             raise UnreadableError(f"A message has at most {LONGEST} bytes, and this one announces {length}.")
         try:
-            message = json.loads(self._read(length, deadline))
+            message = json.loads(self._read(length, deadline), parse_int=_short_int)
         # Nesting as deep as Python's own stack is no message either, nor is a number of a million digits.
         except (ValueError, RecursionError) as error:
             raise UnreadableError(f"What came is no message: {type(error).__name__}.") from error
@@ -123,3 +124,10 @@ class Channel:
         """Give both ends back."""
         for end in (self.source, self.sink):
             os.close(end)
+
+
+def _short_int(digits: str) -> int:
+    """A whole number of a message. Thousands of the longest that Python reads would take seconds."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number of more than {MAX_DIGITS} digits")
+    return int(digits)
