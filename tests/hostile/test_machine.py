@@ -6,8 +6,11 @@ Each attack sets the answer that is asked for only once it has succeeded.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
+import operator
 import os
+import struct
 import threading
 from contextlib import contextmanager
 
@@ -161,6 +164,35 @@ print(json.dumps(found))
 """
 
 
+def filtered(call: str, first: int) -> int:
+    """What the filter returns for a call with this first argument: 0 where the kernel may answer it."""
+    lib = pytest.importorskip("pyseccomp")
+    data = struct.pack(
+        "<IIQ6Q", lib.resolve_syscall(lib.Arch.NATIVE, call), lib.system_arch(), 0, first, *[0] * 5
+    )
+    steps = list(struct.iter_unpack("<HBBI", seccomp.program()))
+    compare = {0x15: operator.eq, 0x25: operator.gt, 0x35: operator.ge, 0x45: operator.and_}
+    at = value = 0
+    while True:
+        code, then, otherwise, number = steps[at]
+        at += 1
+        if code == 0x20:  # load
+            (value,) = struct.unpack_from("<I", data, number)
+        elif code == 0x54:
+            value &= number
+        elif code == 0x06:  # return
+            return number & 0xFFFF if number != lib.ALLOW else 0
+        else:
+            at += then if compare[code](value, number) else otherwise
+
+
+def test_only_ordinary_sockets_may_be_opened():
+    """Asked of the filter itself: a kernel that knows no such sockets answers as the filter does."""
+    answers = {kind: filtered("socket", kind) for kind in range(1, 60)}
+    assert {kind for kind, answer in answers.items() if not answer} == {1, 2, 10, 16}
+    assert set(answers.values()) == {0, errno.EAFNOSUPPORT}
+
+
 def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
     source = INSIDE.replace("PLACES", str(bubblewrap.WRITABLE)).replace("LIMITS", str(list(process.LIMITS)))
     found = json.loads(printed(execute(notebook(source), tmp_path), "answer"))
@@ -174,12 +206,16 @@ def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
 def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):
     monkeypatch.setattr(process, "MAX_PROCESSES", 5)
     monkeypatch.setattr(process, "WATCH", 0.05)
+    slowed = []
+    monkeypatch.setattr(process, "slow_down", lambda *processes: slowed.append(processes))
     runner = Runner(sandboxed=False, imports=[])
     source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
     with process.scratch(False) as folder:
         runner.open(folder, {})
         with pytest.raises(ClosedError):
             runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
+    assert runner.clock.looked > runner.clock.begun, "until then its time was counted by what it used"
+    assert slowed, "and it was slowed down by how much it worked"
 
 
 def test_predictions_that_a_students_side_forges_are_no_larger_than_a_file_may_be(tmp_path):
