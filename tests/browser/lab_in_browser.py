@@ -46,6 +46,9 @@ LAB_SETTINGS = REPOSITORY / "binder" / "jupyter"
 
 _windows = itertools.count()
 
+# What stands where a widget should be that the page could not draw.
+BROKEN_WIDGET = "Error displaying widget"
+
 START_SECONDS = 90
 ACTION_SECONDS = 60
 # Chromium paints no texture beyond 16384 pixels; longer notebooks are photographed in parts.
@@ -266,10 +269,6 @@ class OpenNotebook:
             for output in cell["outputs"]
             if output["output_type"] == "error"
         ]
-
-    def broken_widgets(self) -> int:
-        """How many widgets the page could not draw."""
-        return self.page.get_by_text("Error displaying widget").count()
 
     def cell(self, index: int) -> Locator:
         """The cell at `index`, counted from 0."""

@@ -233,16 +233,16 @@ def test_ctrl_c_in_a_terminal_ends_workers_and_program(tmp_path, nothing_stays, 
     _ = pipeline(tmp_path)  # its files are the samples
     command = [sys.executable, str(tmp_path / "program.py"), str(nothing_stays), str(tmp_path), loader]
     # A group of its own, as a terminal has it: an interrupt reaches every process in it.
-    program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        # The program itself and two workers.
-        while len(list(nothing_stays.glob("runs-*"))) < 3 and program.poll() is None:
-            time.sleep(0.05)
-        workers = psutil.Process(program.pid).children(recursive=True)
-        os.killpg(program.pid, signal.SIGINT)
-        _, said = program.communicate(timeout=30)
-    finally:
-        program.kill()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+        try:
+            # The program itself and two workers.
+            while len(list(nothing_stays.glob("runs-*"))) < 3 and program.poll() is None:
+                time.sleep(0.05)
+            workers = psutil.Process(program.pid).children(recursive=True)
+            os.killpg(program.pid, signal.SIGINT)
+            _, said = program.communicate(timeout=120)
+        finally:
+            program.kill()
     assert len(workers) >= 2
     assert program.returncode != 0
     assert said.rstrip().endswith("KeyboardInterrupt")
