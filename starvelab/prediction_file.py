@@ -35,6 +35,8 @@ class Prediction:
         The answer as revealed, in `unit`.
     hit : bool or None
         Whether the prediction came true; None until it is revealed.
+    measured : float or None
+        What was measured, in `unit`, where the prediction met this and not `truth`, which a model says.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Prediction:
     truth: str | float | None = None
     hit: bool | None = None
     revealed_at: str | None = None
+    measured: float | None = None
 
     def __post_init__(self) -> None:
         # A file can hold anything. The types of the fields are checked here, once, for every reader.
@@ -92,6 +95,7 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
     "truth": _TEXT + _NUMBER + _NOTHING,
     "hit": (bool, *_NOTHING),
     "revealed_at": _TEXT + _NOTHING,
+    "measured": _NUMBER + _NOTHING,
 }
 
 

@@ -43,6 +43,7 @@ def test_a_choice_is_locked_by_the_button(folder):
 def test_a_number_is_locked_by_the_button():
     box = a_number()
     box.answer.value = "18.3"
+    box.confidence.value = 0.5
     box.button.click()
     assert "You predicted 18.3 %, 50 % sure to be within 25 %, on " in box.message.value
     assert predictions()["busy"]["answer"] == 18.3
@@ -161,17 +162,27 @@ def test_in_code_a_bad_prediction_raises_and_locks_nothing(arguments, said):
 def test_confidence_runs_from_guessing_to_certain(choices, lowest):
     slider = predict("k", choices=choices).confidence
     labels = [label for label, _ in slider.options]
-    assert (labels[0], labels[-1]) == (lowest, "100 %")
-    assert slider.value == pytest.approx(1 / len(choices))
+    assert (labels[1], labels[-1]) == (lowest, "100 %")
     assert slider.description == "How sure are you?"
 
 
 def test_confidence_in_a_number_runs_from_none_to_certain():
     slider = a_number(confidence=0.8).confidence
     labels = [label for label, _ in slider.options]
-    assert (labels[0], labels[-1]) == ("0 %", "100 %")
+    assert (labels[1], labels[-1]) == ("0 %", "100 %")
     assert slider.value == 0.8
     assert slider.description == "How sure are you to be within 25 %?"
+
+
+@pytest.mark.parametrize("box", [a_choice, a_number])
+def test_a_slider_that_was_not_moved_states_no_confidence(box):
+    made = box()
+    assert made.confidence.options[made.confidence.index][0] == "not said yet"
+    made.answer.value = "CPU" if box is a_choice else "18"
+    made.button.click()
+    [record] = predictions().values()
+    assert record["confidence"] is None
+    assert " sure" not in made.message.value
 
 
 def test_a_corrupt_file_is_explained_in_the_widget_and_set_aside_by_the_lock(folder):

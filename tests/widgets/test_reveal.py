@@ -73,18 +73,18 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
         (20, "Hit", ""),
         (25, "Hit", ""),
         (15, "Hit", ""),
-        (25.2, "Miss", " You were 26 % above it."),
-        (12, "Miss", " You were 40 % below it."),
-        (-20, "Miss", " You were 200 % below it."),
-        (60, "Miss", " That is 3 times as much."),
-        (8, "Miss", " The answer is 2.5 times as much."),
+        (25.2, "Miss", " Your number is 5.2 percentage points above the answer."),
+        (12, "Miss", " Your number is 8 percentage points below the answer."),
+        (-20, "Miss", " Your number is 40 percentage points below the answer."),
+        (60, "Miss", " Your number is 3 times the answer."),
+        (8, "Miss", " The answer is 2.5 times your number."),
     ],
 )
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
     predict("busy", answer, unit="%")
     reveal("busy", 20)
     assert shown[0].startswith(f"{word}. You predicted {answer} %, on ")
-    assert shown[0].endswith(f"The answer: 20 %.{off}")
+    assert shown[0].endswith(f"The answer: 20.0 %.{off}")
     assert predictions()["busy"]["hit"] is (word == "Hit")
 
 
@@ -93,7 +93,7 @@ def test_nothing_but_zero_is_near_zero(shown, answer, word):
     predict("busy", answer, unit="%")
     reveal("busy", 0)
     assert shown[0].startswith(f"{word}. You predicted {answer} %")
-    assert shown[0].endswith("The answer: 0 %.")
+    assert shown[0].endswith("The answer: 0.0 %.")
 
 
 def test_how_near_is_near_may_be_said(shown):
@@ -130,8 +130,69 @@ def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
     reveal("busy", 18)
     reveal("busy", 50)
     assert shown[1].startswith("Hit.")
-    assert shown[1].endswith("The cell now gives 50 %; the score card keeps the answer that was shown first.")
+    assert shown[1].endswith("The cell now gives 50.0 %; the score card keeps the answer that was shown first.")
     assert predictions()["busy"]["truth"] == 18
+
+
+def test_a_percentage_is_rounded_as_tables_round_it(shown):
+    predict("busy", 40, unit="%")
+    reveal("busy", Q_(18.348, "%"))
+    assert shown[0].endswith("The answer: 18.3 %. Your number is 2.2 times the answer.")
+
+
+def test_without_a_percentage_the_distance_is_one_in_percent(shown):
+    predict("rate", 130, unit="img/s")
+    reveal("rate", 100)
+    assert shown[0].endswith("The answer: 100 img/s. Your number is 30 % above the answer.")
+
+
+def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
+    predict("baseline", 2500, unit="img/s")
+    reveal("baseline", 21800)
+    reveal("baseline", measured=Q_("2470 img/s"))
+    assert shown[0].startswith("Miss. ")
+    assert shown[1].startswith("Credit. You predicted 2500 img/s, on ")
+    assert " 2470 img/s were measured: your number is closer to that than the model's." in shown[1]
+    stored = predictions()["baseline"]
+    assert (stored["truth"], stored["measured"], stored["hit"]) == (21800, 2470, True)
+    reveal("baseline", 21800)
+    assert shown[2] == shown[0], "run again, the first cell says what it said"
+
+
+def test_whoever_predicted_what_the_model_says_gets_no_second_credit(shown):
+    predict("baseline", 20000, unit="img/s")
+    reveal("baseline", 21800)
+    reveal("baseline", measured=2470, then=lambda: "returned")
+    assert len(shown) == 2
+    assert shown[1] == "returned"
+    assert predictions()["baseline"]["measured"] is None
+
+
+def test_a_grader_gives_no_credit_of_its_own(shown):
+    predict("baseline", 2500, unit="img/s")
+    before = predictions()
+    with use(GRADING):
+        reveal("baseline", measured=2470)
+    assert predictions() == before
+
+
+def test_a_measured_value_that_does_not_fit_the_prediction_is_a_problem_of_the_notebook(shown):
+    predict("baseline", 2500, unit="img/s")
+    reveal("baseline", measured=Q_("3 ms"))
+    assert shown[0].startswith("Problem. ")
+
+
+def test_a_disturbed_measurement_is_shown_and_does_not_become_the_answer(shown):
+    predict("past-cores", 150, unit="%")
+    reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
+    assert shown[0].startswith("Please note. You predicted 150 %, on ")
+    assert "was disturbed (other programs took 40 %), so it does not become the answer." in shown[0]
+    assert shown[1] == "the table"
+    assert predictions()["past-cores"]["truth"] is None
+    reveal("past-cores", 140)
+    assert predictions()["past-cores"]["truth"] == 140
+    reveal("past-cores", 61, disturbed="other programs took 40 %")
+    assert predictions()["past-cores"]["truth"] == 140
 
 
 def test_then_is_called_after_the_truth_and_what_it_returns_is_displayed(shown, capsys):

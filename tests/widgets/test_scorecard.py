@@ -99,6 +99,18 @@ def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
     assert card.hits == 2
     assert card.mean_confidence == 0.9
     assert card.sentences()[1].startswith("Where you said how sure, you were 90 % sure on average")
+    assert card.sentences()[-1] == (
+        "2 predictions without a statement of how sure you were: the slider was not moved. "
+        "Calibration leaves such predictions out."
+    )
+
+
+def test_a_credit_for_what_was_measured_stands_on_the_card(shown):
+    predict("rate", 2500, unit="img/s")
+    reveal("rate", 21800, measured=2470)
+    card = scorecard()
+    assert card.rows() == [["rate", "2500 img/s", "", "21800 img/s", "hit: 2470 img/s were measured"]]
+    assert card.hits == 1
 
 
 def test_what_cannot_be_read_is_said(folder):

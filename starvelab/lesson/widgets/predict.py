@@ -20,6 +20,8 @@ from .question import WITHIN, Question
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
+# Where the slider starts. A slider that nobody moved says nothing about how sure somebody is.
+NOT_STATED = -1.0
 
 
 def predict(
@@ -114,7 +116,7 @@ class PredictionBox(Box):
     answer : RadioButtons or Text
         The choices, or the field for a number.
     confidence : SelectionSlider
-        How sure, from guessing to certain.
+        How sure, from guessing to certain; `NOT_STATED` until it is moved.
     button : Button
         Locks.
     message : HTML
@@ -166,7 +168,8 @@ class PredictionBox(Box):
             self.message.value = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
 
     def _lock(self) -> None:
-        mine = _record(self._question, self._read_answer(), self.confidence.value)
+        sure = self.confidence.value
+        mine = _record(self._question, self._read_answer(), None if sure == NOT_STATED else sure)
         outcome = self._store.lock(mine)
         self._show_locked(outcome.record)
         if not outcome.is_new and outcome.record.answer != mine.answer:
@@ -219,14 +222,12 @@ def _number_field() -> ipywidgets.Text:
 def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
     low = question.lowest_confidence
     steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
-    if start is None:
-        start = low if question.choices else 0.5
     about = (
         "How sure are you?" if question.choices else f"How sure are you to be within {words.percent(WITHIN)}?"
     )
     slider = ipywidgets.SelectionSlider(
-        options=[(words.percent(step), step) for step in steps],
-        value=min(steps, key=lambda step: abs(step - start)),
+        options=[("not said yet", NOT_STATED), *((words.percent(step), step) for step in steps)],
+        value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),
         description=about,
         style=_WIDE,
         layout={"width": "40em", "max_width": "100%"},

@@ -23,6 +23,10 @@ from .question import WITHIN, asked, check_key, in_unit, same_choice
 from .store import PredictionStore
 
 LOCK_FIRST = "Lock your prediction above first, then run this cell again."
+NOT_COUNTED = (
+    "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
+    "machine, run the measuring cell again, and then this one."
+)
 NEVER_SHOWN = "Its answer was not shown before this was handed in."
 
 
@@ -32,6 +36,8 @@ def reveal(
     *,
     then: Callable[[], Any] | None = None,
     within: float = WITHIN,
+    measured: Any = None,
+    disturbed: str = "",
     folder: str | os.PathLike[str] | None = None,
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
@@ -50,11 +56,17 @@ def reveal(
         Prints or displays what follows; what it returns is displayed too.
     within : float
         How near a number must be to count as a hit, as a share of the truth.
+    measured : number or quantity, optional
+        What was measured, where the truth is what a model says. Whoever predicted this number gets credit for
+        it: the score card counts a hit.
+    disturbed : str
+        What disturbed the measurement that `truth` comes from; empty if nothing did. A disturbed measurement is
+        shown by `then`, and never becomes the answer.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
     """
     check_key(key)
-    if truth is None and then is None:
+    if truth is None and then is None and measured is None:
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
     store = PredictionStore(folder)
     contents = store.read()
@@ -62,8 +74,12 @@ def reveal(
     if record is None:
         _show(" ".join(filter(None, (LOCK_FIRST, _which(key), contents.problem))), "Please note")
         return
-    if truth is not None:
+    if truth is not None and disturbed and not record.revealed and not runtime.current().is_grading:
+        _show(f"{words.prediction(record)} {NOT_COUNTED.format(disturbed)}", "Please note")
+    elif truth is not None:
         _show_truth(truth, record, store, within)
+    if measured is not None:
+        _show_measured(measured, record, store, within)
     if then is not None:
         returned = then()
         if returned is not None:
@@ -85,12 +101,30 @@ def _show_truth(truth: Any, record: Prediction, store: PredictionStore, within: 
         return
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
-        _show_outcome(record, now=record.truth)
+        _show_outcome(record, now=record.truth, within=within)
         return
     outcome = store.reveal(record.key, truth=plain, hit=_is_hit(record, plain, within))
-    _show_outcome(outcome.record, now=plain)
+    _show_outcome(outcome.record, now=plain, within=within)
     if outcome.problem is not None:
         _show(outcome.problem, "Please note")
+
+
+def _show_measured(measured: Any, record: Prediction, store: PredictionStore, within: float) -> None:
+    """Give credit to whoever predicted what was measured and not what the model says."""
+    try:
+        plain = _comparable(measured, record)
+    except InputError as error:
+        _show(str(error), "Problem")
+        return
+    if isinstance(plain, str) or not _is_hit(record, plain, within):
+        return
+    if not runtime.current().is_grading:
+        store.credit(record.key, measured=plain)
+    _show(
+        f"{words.prediction(record)} {words.number(plain, record.unit)} were measured: your number is closer to "
+        "that than the model's. The score card counts it as a hit.",
+        "Credit",
+    )
 
 
 def _comparable(truth: Any, record: Prediction) -> str | float:
@@ -120,32 +154,36 @@ def _is_hit(record: Prediction, truth: str | float, within: float) -> bool:
     return abs(record.answer - truth) <= within * abs(truth) * (1 + 1e-12)
 
 
-def _show_outcome(record: Prediction, *, now: str | float | None) -> None:
+def _show_outcome(record: Prediction, *, now: str | float | None, within: float) -> None:
     if record.truth is None:
         _show(f"{words.prediction(record)} {NEVER_SHOWN}", "Please note")
         return
     lines = [words.prediction(record), f"The answer: {words.truth(record)}."]
-    if not record.hit and not isinstance(record.answer, str) and not isinstance(record.truth, str):
-        lines.append(_distance(record.answer, record.truth))
+    # With a credit for what was measured the record is a hit, and still misses what the model says.
+    hit = record.hit if record.measured is None else _is_hit(record, record.truth, within)
+    if not hit and not isinstance(record.answer, str) and not isinstance(record.truth, str):
+        lines.append(_distance(record.answer, record.truth, record.unit))
     if now != record.truth:
         lines.append(
             f"The cell now gives {words.truth(replace(record, truth=now))}; "
             "the score card keeps the answer that was shown first."
         )
-    _show(" ".join(filter(None, lines)), "Hit" if record.hit else "Miss")
+    _show(" ".join(filter(None, lines)), "Hit" if hit else "Miss")
 
 
-def _distance(answer: float, truth: float) -> str:
-    """How far off a number was: in percent when it was near, as a factor when it was not."""
+def _distance(answer: float, truth: float, unit: str | None) -> str:
+    """How far off a number was: the difference when it was near, a factor when it was not."""
     ratio = answer / truth if truth else 0.0
     if ratio >= 2:
-        return f"That is {ratio:.3g} times as much."
+        return f"Your number is {ratio:.2g} times the answer."
     if 0 < ratio <= 0.5:
-        return f"The answer is {1 / ratio:.3g} times as much."
+        return f"The answer is {1 / ratio:.2g} times your number."
     if not truth:
         return ""
-    off = (answer - truth) / abs(truth)
-    return f"You were {words.percent(abs(off))} {'above' if off > 0 else 'below'} it."
+    side = "above" if answer > truth else "below"
+    if unit == "%":
+        return f"Your number is {abs(answer - truth):.2g} percentage points {side} the answer."
+    return f"Your number is {words.percent(abs((answer - truth) / truth))} {side} the answer."
 
 
 def _show(text: str, word: str) -> None:

@@ -84,6 +84,12 @@ class ScoreCard:
             said = [f"{self.hits} of {_count(len(self.revealed), 'revealed prediction')} came true."]
         if self._rated:
             said += [self._calibration(), self._brier_in_words()]
+        unrated = len(self.revealed) - len(self._rated)
+        if unrated:
+            said.append(
+                f"{_count(unrated, 'prediction')} without a statement of how sure you were: the slider was not "
+                "moved. Calibration leaves such predictions out."
+            )
         if self.problem is not None:
             said.append(self.problem)
         return said
@@ -121,7 +127,7 @@ class ScoreCard:
                 words.value(record.answer, record.unit),
                 "" if record.confidence is None else words.percent(record.confidence),
                 words.truth(record),
-                ("hit" if record.hit else "miss") if record.revealed else "not revealed",
+                _result(record),
             ]
             for record in self.records
         ]
@@ -157,6 +163,14 @@ def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
     return ScoreCard(
         tuple(sorted(contents.predictions.values(), key=lambda record: record.locked_at)), contents.problem
     )
+
+
+def _result(record: Prediction) -> str:
+    if not record.revealed:
+        return "not revealed"
+    if record.measured is not None:
+        return f"hit: {words.number(record.measured, record.unit)} were measured"
+    return "hit" if record.hit else "miss"
 
 
 def _mean(values: Iterable[float]) -> float | None:

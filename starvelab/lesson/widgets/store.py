@@ -97,6 +97,22 @@ class PredictionStore:
         kept, problem = self._update(add)
         return Outcome(kept, bool(made), problem)
 
+    def credit(self, key: str, *, measured: float) -> Outcome:
+        """Count the prediction `key` as a hit, since it met what was `measured`.
+
+        Raises
+        ------
+        KeyError
+            If nothing is locked under `key`.
+        """
+
+        def add(records: dict[str, Prediction]) -> Prediction:
+            records[key] = replace(records[key], measured=measured, hit=True)
+            return records[key]
+
+        kept, problem = self._update(add)
+        return Outcome(kept, False, problem)
+
     def when_locked(self, key: str, callback: Callable[[], None]) -> None:
         """Call `callback` once, when this kernel locks a prediction under `key`."""
         _waiting.setdefault((self.path, key), []).append(callback)

@@ -28,6 +28,7 @@ _NOTICES = {
     "Please note": "#0072B2",
     "Problem": "#D55E00",
     "Hit": "#009E73",
+    "Credit": "#009E73",
     "Miss": "#CC79A7",
 }
 
@@ -74,10 +75,17 @@ def value(answer: str | float, unit: str | None) -> str:
 
 
 def truth(record: Prediction) -> str:
-    """The answer as it was revealed, numbers to four significant digits; nothing before that."""
+    """The answer as it was revealed; nothing before that."""
     if record.truth is None or isinstance(record.truth, str):
         return record.truth or ""
-    return f"{format_number(record.truth)} {record.unit or ''}".strip()
+    return number(record.truth, record.unit)
+
+
+def number(value: float, unit: str | None) -> str:
+    """A number with its unit, to four significant digits; a percentage as tables and pictures have it: ``18.3 %``."""
+    if unit == "%":
+        return tables.percent(value / 100)
+    return f"{format_number(value)} {unit or ''}".strip()
 
 
 def percent(share: float) -> str:
