@@ -130,7 +130,9 @@ def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
     reveal("busy", 18)
     reveal("busy", 50)
     assert shown[1].startswith("Hit.")
-    assert shown[1].endswith("The cell now gives 50.0 %; the score card keeps the answer that was shown first.")
+    assert shown[1].endswith(
+        "The cell now gives 50.0 %; the score card keeps the answer that was shown first."
+    )
     assert predictions()["busy"]["truth"] == 18
 
 

@@ -60,8 +60,8 @@ def reveal(
         What was measured, where the truth is what a model says. Whoever predicted this number gets credit for
         it: the score card counts a hit.
     disturbed : str
-        What disturbed the measurement that `truth` comes from; empty if nothing did. A disturbed measurement is
-        shown by `then`, and never becomes the answer.
+        What disturbed the measurement that `truth` comes from; empty if nothing did. `then` shows a disturbed
+        measurement, and it never becomes the answer.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
     """
@@ -121,8 +121,8 @@ def _show_measured(measured: Any, record: Prediction, store: PredictionStore, wi
     if not runtime.current().is_grading:
         store.credit(record.key, measured=plain)
     _show(
-        f"{words.prediction(record)} {words.number(plain, record.unit)} were measured: your number is closer to "
-        "that than the model's. The score card counts it as a hit.",
+        f"{words.prediction(record)} {words.number(plain, record.unit)} were measured: your number is closer "
+        "to that than the model's. The score card counts it as a hit.",
         "Credit",
     )
 

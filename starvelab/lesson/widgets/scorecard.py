@@ -87,8 +87,8 @@ class ScoreCard:
         unrated = len(self.revealed) - len(self._rated)
         if unrated:
             said.append(
-                f"{_count(unrated, 'prediction')} without a statement of how sure you were: the slider was not "
-                "moved. Calibration leaves such predictions out."
+                f"{_count(unrated, 'prediction')} without a statement of how sure you were: the slider was "
+                "not moved. Calibration leaves such predictions out."
             )
         if self.problem is not None:
             said.append(self.problem)

@@ -82,7 +82,7 @@ def truth(record: Prediction) -> str:
 
 
 def number(value: float, unit: str | None) -> str:
-    """A number with its unit, to four significant digits; a percentage as tables and pictures have it: ``18.3 %``."""
+    """A number with its unit, to four significant digits; a percentage as tables have it: ``18.3 %``."""
     if unit == "%":
         return tables.percent(value / 100)
     return f"{format_number(value)} {unit or ''}".strip()
