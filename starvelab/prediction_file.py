@@ -102,7 +102,15 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 def _is_one_of(value: Any, allowed: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in allowed  # Python counts True as an int; a prediction does not
-    return isinstance(value, allowed) and not (isinstance(value, float) and not math.isfinite(value))
+    return isinstance(value, allowed) and (not isinstance(value, int | float) or _is_finite(value))
+
+
+def _is_finite(number: float) -> bool:
+    """Whether a number can be shown and compared; JSON also holds whole numbers that no float can hold."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True)

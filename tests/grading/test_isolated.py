@@ -240,12 +240,14 @@ def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
     assert graded(RIGHT, tmp_path) == MOST
 
 
-def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks(tmp_path):
+def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_end(tmp_path):
     answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
     test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
     locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
     (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
-    assert points(execute(notebook(answer, locked=(1, test)), tmp_path)) == {"locked": 1}
+    nb = notebook(answer, locked=(1, test), deleted=(1, test))
+    nb.cells.insert(3, nbformat.v4.new_code_cell("import os\nos.remove('predictions.json')"))
+    assert points(execute(nb, tmp_path)) == {"locked": 1, "deleted": 1}
 
 
 def test_a_cell_that_takes_too_long_is_interrupted_and_the_rest_still_counts(tmp_path):

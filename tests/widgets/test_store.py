@@ -175,6 +175,9 @@ CORRUPT = {
     b'{"a": {"answer": "x"}}': "('a': locked_at is missing)",
     b'{"a": {"answer": true, "locked_at": "t"}}': "('a': answer is not what a prediction holds)",
     b'{"a": {"answer": NaN, "locked_at": "t"}}': "('a': answer is not what a prediction holds)",
+    b'{"a": {"answer": 1, "locked_at": "t", "confidence": 1%s}}' % (b"0" * 400): (
+        "('a': confidence is not what a prediction holds)"
+    ),
 }
 
 

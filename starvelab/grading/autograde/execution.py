@@ -391,7 +391,8 @@ class _Run:
         if is_test(cell):
             reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
             content = reply.get("content")
-            # What is read was limited on the student's side, which may lie.
+            # What is read was limited on the student's side, which may lie. Where the file is gone the checks
+            # keep what they have: nobody who locked predictions loses them.
             if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(MAX_PREDICTIONS))):
                 self._ask_checks({"do": "write", "file": PREDICTIONS, "content": content})
         self.done.append(name)

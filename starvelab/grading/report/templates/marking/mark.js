@@ -256,7 +256,30 @@ const go = (number) =>
     if (number >= 0 && number < answers.length && (await save())) await openAnswer(number);
   });
 
+// Between Enter and the next answer: points that are typed then belong to that one, and wait for its own Enter.
+let goesOn = false, typedAhead = "";
+
 async function goOn() {
+  if (goesOn) return;
+  goesOn = true;
+  typedAhead = "";
+  const before = answers[at];
+  try {
+    await saveAndGoOn();
+  } finally {
+    goesOn = false;
+    if (typedAhead && answers[at] !== before) points.value = typedAhead;
+  }
+}
+
+function typeAhead(event) {
+  if (/^[\d.,]$/.test(event.key)) typedAhead += event.key;
+  else if (event.key === "Backspace") typedAhead = typedAhead.slice(0, -1);
+  else if (event.key !== "Enter") return;
+  event.preventDefault();
+}
+
+async function saveAndGoOn() {
   const saves = Object.keys(changes(true)).length > 0;
   if (!(await save({ confirmed: true }))) return;
   const message = saves ? `${called(answers[at])}: saved.` : "";
@@ -310,6 +333,8 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.ctrlKey || event.shiftKey || ![points, document.body].includes(event.target)) return;
+  if (goesOn) typeAhead(event);
+  if (event.defaultPrevented) return;
   const action = ACTIONS[event.key] || ACTIONS[event.key.toLowerCase()];
   if (action) {
     event.preventDefault();
