@@ -22,6 +22,7 @@ NAMES = (
     "validation",
     "own_loader",
     "diagnose",
+    "watch",
     "grading",
 )
 

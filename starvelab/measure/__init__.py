@@ -12,6 +12,8 @@ from .record import Record
 from .run import run
 from .simulated import SimulatedClock
 from .stand_ins import VirtualAccelerator, VirtualLink, VirtualStorage
+from .watching.finding import JobFinding
+from .watching.loop import Watch, watch
 
 __all__ = [
     "PARTS",
@@ -19,6 +21,7 @@ __all__ = [
     "CudaAccelerator",
     "Finding",
     "InputPipeline",
+    "JobFinding",
     "Record",
     "Samples",
     "SimulatedClock",
@@ -26,6 +29,7 @@ __all__ = [
     "VirtualAccelerator",
     "VirtualLink",
     "VirtualStorage",
+    "Watch",
     "calibrate",
     "compare",
     "diagnose",
@@ -35,6 +39,7 @@ __all__ = [
     "predict",
     "run",
     "usable_cores",
+    "watch",
 ]
 
 __getattr__ = renamed(__name__, {"Stage": "Transform", "photo_stages": "photo_transforms"})

@@ -1,0 +1,47 @@
+"""What `watch` costs a training loop: time for each batch, as a share of a step of 5 ms.
+
+The same loop runs over a plain list and over a watched one, in turns, with nothing else in it: what the
+watched one takes longer is what a batch costs. The line is on, and writes to nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+
+from starvelab.measure import watch
+
+from .report import machine, options, spread, turns
+from .results import save
+
+STEP = 5e-3  # seconds
+BATCHES = 20_000
+
+
+def per_batch(batches: Iterable[int]) -> float:
+    """Seconds that each batch of an empty loop takes."""
+    start = time.perf_counter()
+    for _ in batches:
+        pass
+    return (time.perf_counter() - start) / BATCHES
+
+
+def main() -> None:
+    asked = options(__doc__, rounds=9).parse_args()
+    print(machine())
+    print(turns(asked.rounds))
+    costs = []
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+        for _ in range(asked.rounds):
+            plain = per_batch(list(range(BATCHES)))
+            costs.append(per_batch(watch(list(range(BATCHES)), batch_size=32)) - plain)
+    shares = [cost / STEP for cost in costs]
+    print(f"watch costs {spread([1e6 * cost for cost in costs])} microseconds a batch")
+    print(f"that is {max(shares):.2%} of a step of {1e3 * STEP:g} ms at most")
+    save("watch", "`watch`, of a step of 5 ms", f"{100 * sorted(shares)[len(shares) // 2]:.2f} %")
+
+
+if __name__ == "__main__":
+    main()

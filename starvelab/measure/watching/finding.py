@@ -1,0 +1,161 @@
+"""What was found about a training job: how long it waits for data, and whether that starves the GPU.
+
+It holds results and words for them; how they were found is the affair of `loop` and of the readers of traces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...tables import TableRepr, percent
+from .verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class JobFinding(TableRepr):
+    """How much a training job waits for its input pipeline.
+
+    Attributes
+    ----------
+    host_wait : float
+        Share of the loop's time spent waiting for the next batch, 0 to 1. First batches are not in it.
+    interval : pair of float
+        95 % confidence interval of `host_wait`.
+    stall : float or None
+        Share of the time in which the GPU has nothing to do while the loop waits for a batch; None where the
+        GPU was not timed.
+    stall_interval : pair of float or None
+    batches : int
+        All that were delivered.
+    counted : int
+        Those that the shares are computed from: neither first batches nor interruptions.
+    wait_p50, wait_p95, wait_p99 : quantity [time]
+        Percentiles of the waits for a batch.
+    batch_rate : quantity [1/time]
+    throughput : quantity [sample/time] or None
+        None where the batch size is not known.
+    first_waits : tuple of quantity [time]
+        For the first batch of each pass over the data, with the start of the workers.
+    interruptions : int
+        Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
+    interrupted : quantity [time]
+        What they took together.
+    queue_depth : float or None
+        Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
+    workers : int or None
+    asynchronous : bool
+        Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
+    source : str
+        "watched" or "trace".
+    """
+
+    # Any: a quantity, for which pint has no type that mypy knows.
+    host_wait: float
+    interval: tuple[float, float]
+    batches: int
+    counted: int
+    wait_p50: Any
+    wait_p95: Any
+    wait_p99: Any
+    batch_rate: Any
+    throughput: Any | None = None
+    stall: float | None = None
+    stall_interval: tuple[float, float] | None = None
+    first_waits: tuple[Any, ...] = ()
+    interruptions: int = 0
+    interrupted: Any | None = None
+    queue_depth: float | None = None
+    workers: int | None = None
+    asynchronous: bool = False
+    source: str = "watched"
+
+    @property
+    def verdict(self) -> str:
+        """How input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
+        if self.stall is not None and self.stall_interval is not None:
+            certain = is_certain(self.stall_interval, self.counted)
+            return verdict_of(self.stall) if certain else UNKNOWN
+        if not is_certain(self.interval, self.counted):
+            return UNKNOWN
+        found = verdict_of(self.host_wait)
+        # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
+        return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
+
+    @property
+    def summary(self) -> str:  # type: ignore[override]  # TableRepr lets fields take these places
+        """The share that waits, the verdict, and what to do: three sentences."""
+        return f"{self._share} {self._judged} {self.next_step}"
+
+    @property
+    def _share(self) -> str:
+        low, high = self.stall_interval or self.interval
+        spread = f"(95 % interval {percent(low)} to {percent(high)})"
+        if self.stall is None:
+            return f"The training loop waits {percent(self.host_wait)} of its time for data {spread}."
+        return (
+            f"The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
+            f"{percent(self.host_wait)}."
+        )
+
+    @property
+    def _judged(self) -> str:
+        if self.verdict != UNKNOWN:
+            return f"This job is {self.verdict}."
+        if self.counted < MIN_BATCHES:
+            why = f"only {self.counted} batches count, and it takes {MIN_BATCHES}"
+        elif self.asynchronous and self.stall is None:
+            why = "the loop may run ahead of the GPU, which was not timed"
+        else:
+            why = "the batches differ too much"
+        return f"Whether this job is input-bound, one cannot tell: {why}."
+
+    @property
+    def next_step(self) -> str:
+        """What to do, in one sentence."""
+        if self.verdict == NOT_BOUND:
+            return "A faster input pipeline would change little, so look at the training step itself."
+        if self.verdict == UNKNOWN:
+            return "Watch more batches of a longer run."
+        if self.workers == 0:
+            return (
+                "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
+                "each batch itself."
+            )
+        return "Find the stage that is slow with diagnose(loader), and speed up that one."
+
+    @property
+    def headers(self) -> tuple[str, str]:  # type: ignore[override]
+        """Of the table that shows it."""
+        return ("quantity", "value")
+
+    @property
+    def rows(self) -> list[list[Any]]:  # type: ignore[override]  # Any: texts, quantities and numbers
+        """One row for each value that is known."""
+        table: list[list[Any]] = [
+            ["loop waits for data", percent(self.host_wait)],
+            ["GPU waits for data", None if self.stall is None else percent(self.stall)],
+            ["wait for a batch, 50 %", self.wait_p50],
+            ["wait for a batch, 95 %", self.wait_p95],
+            ["wait for a batch, 99 %", self.wait_p99],
+            ["batches a second", self.batch_rate],
+            ["throughput", self.throughput],
+            ["batches ready when the loop asks", self.queue_depth],
+            ["first batch", self.first_waits[0] if self.first_waits else None],
+            ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
+            ["batches", self.batches],
+        ]
+        if self.interruptions:
+            table.append(["long steps left out", self.interruptions])
+            table.append(["long steps left out, together", self.interrupted])
+        return [row for row in table if row[1] is not None]
+
+    @property
+    def note(self) -> str:  # type: ignore[override]
+        """What the numbers cannot say, in one line."""
+        if self.stall is not None or self.verdict in (NOT_BOUND, UNKNOWN):
+            return ""
+        return (
+            "No GPU was timed. Where the step runs on the CPU, or the loop waits for the GPU in each step, "
+            "the wait of the loop is that of the accelerator."
+        )

@@ -1,0 +1,35 @@
+"""A clock that only moves when a test says so, and a loader that takes its time by it."""
+
+from __future__ import annotations
+
+
+class Clock:
+    """A clock that only moves when a test says so: no test depends on how busy this machine is."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def perf_counter(self):
+        return self.now
+
+
+class Loader:
+    """A loader that takes a while to start, to deliver its first batch, and to deliver each other one."""
+
+    def __init__(self, clock, wait, count=40, *, start=1.0, first=2.0):
+        self.clock, self.wait, self.count, self.start, self.first = clock, wait, count, start, first
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        self.clock.sleep(self.start)
+        return self.batches()
+
+    def batches(self):
+        for number in range(self.count):
+            self.clock.sleep(self.wait if number else self.first)
+            yield number
