@@ -72,6 +72,7 @@ PROGRAMS = (
             "system",
         )
     ),
+    "tests/measure/traces/test_torch_traces.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/widgets/test_store.py",
 )

@@ -12,7 +12,9 @@ from .record import Record
 from .run import run
 from .simulated import SimulatedClock
 from .stand_ins import VirtualAccelerator, VirtualLink, VirtualStorage
+from .traces.reading import read_trace
 from .watching.finding import JobFinding
+from .watching.gpu_use import GpuUse
 from .watching.loop import Watch, watch
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "Calibration",
     "CudaAccelerator",
     "Finding",
+    "GpuUse",
     "InputPipeline",
     "JobFinding",
     "Record",
@@ -37,6 +40,7 @@ __all__ = [
     "photo_transforms",
     "photos",
     "predict",
+    "read_trace",
     "run",
     "usable_cores",
     "watch",

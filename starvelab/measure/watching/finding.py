@@ -5,10 +5,12 @@ It holds results and words for them; how they were found is the affair of `loop`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...tables import TableRepr, percent
+from .gpu_use import GpuUse
 from .verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
 
 
@@ -46,6 +48,14 @@ class JobFinding(TableRepr):
     workers : int or None
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
+    gpu : GpuUse or None
+        What the GPU did with its time; only traces tell.
+    rank : int or None
+        Which process of a distributed training this is, where there are several.
+    ranks : mapping of int to JobFinding
+        All of them; empty where there is one.
+    min_batches : int
+        So many have to count for a verdict.
     source : str
         "watched" or "trace".
     """
@@ -68,15 +78,19 @@ class JobFinding(TableRepr):
     queue_depth: float | None = None
     workers: int | None = None
     asynchronous: bool = False
+    gpu: GpuUse | None = None
+    rank: int | None = None
+    ranks: Mapping[int, JobFinding] = field(default_factory=dict)
+    min_batches: int = MIN_BATCHES
     source: str = "watched"
 
     @property
     def verdict(self) -> str:
         """How input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
         if self.stall is not None and self.stall_interval is not None:
-            certain = is_certain(self.stall_interval, self.counted)
+            certain = is_certain(self.stall_interval, self.counted, self.min_batches)
             return verdict_of(self.stall) if certain else UNKNOWN
-        if not is_certain(self.interval, self.counted):
+        if not is_certain(self.interval, self.counted, self.min_batches):
             return UNKNOWN
         found = verdict_of(self.host_wait)
         # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
@@ -89,21 +103,26 @@ class JobFinding(TableRepr):
 
     @property
     def _share(self) -> str:
+        who = f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks else ""
         low, high = self.stall_interval or self.interval
         spread = f"(95 % interval {percent(low)} to {percent(high)})"
         if self.stall is None:
-            return f"The training loop waits {percent(self.host_wait)} of its time for data {spread}."
+            return f"{who}The training loop waits {percent(self.host_wait)} of its time for data {spread}."
         return (
-            f"The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
+            f"{who}The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
             f"{percent(self.host_wait)}."
         )
 
     @property
     def _judged(self) -> str:
+        of_gpu = f"the GPU is {self.gpu.verdict}" if self.gpu is not None else ""
         if self.verdict != UNKNOWN:
-            return f"This job is {self.verdict}."
-        if self.counted < MIN_BATCHES:
-            why = f"only {self.counted} batches count, and it takes {MIN_BATCHES}"
+            return f"This job is {self.verdict}{f': {of_gpu}' if of_gpu else ''}."
+        if not self.batches and self.source == "trace":
+            idle = f", and the GPU is {percent(self.gpu.idle, 0)} idle" if self.gpu is not None else ""
+            why = f"the trace holds no wait for a DataLoader{idle}"
+        elif self.counted < self.min_batches:
+            why = f"only {self.counted} batches count, and it takes {self.min_batches}"
         elif self.asynchronous and self.stall is None:
             why = "the loop may run ahead of the GPU, which was not timed"
         else:
@@ -113,10 +132,13 @@ class JobFinding(TableRepr):
     @property
     def next_step(self) -> str:
         """What to do, in one sentence."""
+        if self.verdict == NOT_BOUND and self.gpu is not None and self.gpu.next_step:
+            return self.gpu.next_step
         if self.verdict == NOT_BOUND:
             return "A faster input pipeline would change little, so look at the training step itself."
         if self.verdict == UNKNOWN:
-            return "Watch more batches of a longer run."
+            more = "Record more steps" if self.source == "trace" else "Watch more batches"
+            return f"{more} of a longer run."
         if self.workers == 0:
             return (
                 "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
@@ -135,6 +157,7 @@ class JobFinding(TableRepr):
         table: list[list[Any]] = [
             ["loop waits for data", percent(self.host_wait)],
             ["GPU waits for data", None if self.stall is None else percent(self.stall)],
+            *self._gpu_rows,
             ["wait for a batch, 50 %", self.wait_p50],
             ["wait for a batch, 95 %", self.wait_p95],
             ["wait for a batch, 99 %", self.wait_p99],
@@ -148,7 +171,22 @@ class JobFinding(TableRepr):
         if self.interruptions:
             table.append(["long steps left out", self.interruptions])
             table.append(["long steps left out, together", self.interrupted])
+        for rank, found in self.ranks.items():
+            table.append([f"rank {rank}", f"loop waits {percent(found.host_wait)}: {found.verdict}"])
         return [row for row in table if row[1] is not None]
+
+    @property
+    def _gpu_rows(self) -> list[list[Any]]:  # Any: as in rows
+        if self.gpu is None:
+            return []
+        return [
+            ["GPU busy", percent(self.gpu.busy)],
+            ["GPU idle, nothing launched", percent(self.gpu.idle_before_launch)],
+            ["GPU idle for another reason", percent(self.gpu.idle_otherwise)],
+            ["GPU only copies", percent(self.gpu.copying)],
+            ["GPU only copies, pageable memory", percent(self.gpu.copying_pageable)],
+            ["copies from or to pageable memory", self.gpu.pageable_copies],
+        ]
 
     @property
     def note(self) -> str:  # type: ignore[override]

@@ -23,7 +23,7 @@ def verdict_of(share: float) -> str:
     return MODERATE if share < SEVERE else HIGH
 
 
-def is_certain(interval: tuple[float, float], batches: int) -> bool:
+def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:
     """Whether there were enough batches, and whether their spread leaves at most two verdicts open."""
     low, high = interval
-    return batches >= MIN_BATCHES and not (low < SLIGHT and high >= SEVERE)
+    return batches >= least and not (low < SLIGHT and high >= SEVERE)
