@@ -1,4 +1,4 @@
-"""Whether `diagnose` names the culprit that was planted, and how soon, with the other cores busy.
+"""Whether `diagnose` names the bottleneck that was planted, and how soon, with the other cores busy.
 
 Six plants (a slow storage, small files behind a latency, dear decoding, a dear transform, a slow link, a slow
 accelerator) under three loaders. One process for each core but one spins beside them, for all of them.
@@ -48,12 +48,12 @@ def plants() -> dict[str, tuple[str, InputPipeline]]:
     base = InputPipeline(samples=photos("100 KB"), batch_size=8, workers=2, accelerator=fast)
     decode, *rest = photo_transforms()
     return {
-        "a slow storage": ("read", base.but(storage=VirtualStorage(bandwidth="10 MB/s"))),
-        "small files": ("read", base.but(storage=VirtualStorage(bandwidth="1 GB/s", latency="30 ms"))),
-        "large images": ("decode", base.but(samples=photos("5 MB"), batch_size=2)),
-        "a dear transform": ("transform", base.but(transforms=(decode, Transform("blur", blur), *rest))),
-        "a slow link": ("copy", base.but(link=VirtualLink(bandwidth="40 MB/s"))),
-        "a slow accelerator": ("compute", base.but(accelerator=slow)),
+        "a slow storage": ("read", base.replace(storage=VirtualStorage(bandwidth="10 MB/s"))),
+        "small files": ("read", base.replace(storage=VirtualStorage(bandwidth="1 GB/s", latency="30 ms"))),
+        "large images": ("decode", base.replace(samples=photos("5 MB"), batch_size=2)),
+        "a dear transform": ("transform", base.replace(transforms=(decode, Transform("blur", blur), *rest))),
+        "a slow link": ("copy", base.replace(link=VirtualLink(bandwidth="40 MB/s"))),
+        "a slow accelerator": ("compute", base.replace(accelerator=slow)),
     }
 
 
@@ -89,13 +89,13 @@ def main() -> None:
     with nullcontext() if asked.quiet else busy(others):
         for loader, name, part, pipe in tqdm(cases, unit="case"):
             start = time.monotonic()
-            found = diagnose(pipe.but(loader=loader), budget=asked.budget, progress=False)
+            found = diagnose(pipe.replace(loader=loader), budget=asked.budget, progress=False)
             took = time.monotonic() - start
-            named = found.culprit == part
+            named = found.bottleneck == part
             right, longest = right + named, max(longest, took)
-            evidence = f"{found.evidence[found.culprit]:.1f~}"
+            evidence = f"{found.evidence[found.bottleneck]:.1f~}"
             sure = "yes" if found.confident else "no"
-            rows.append([loader, name, part, found.culprit, evidence, sure, f"{took:.1f} s"])
+            rows.append([loader, name, part, found.bottleneck, evidence, sure, f"{took:.1f} s"])
     print(machine())
     print("other cores idle" if asked.quiet else f"{others} other core(s) kept busy")
     print(tabulate(rows, headers=["loader", "planted", "part", "named", "adds to a batch", "sure", "took"]))

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from starvelab.measure import (
     InputPipeline,
-    Record,
+    Measurement,
     VirtualAccelerator,
     calibrate,
     compare,
@@ -37,19 +37,19 @@ def data_sets() -> dict[str, InputPipeline]:
     base = InputPipeline(samples=photos("100 KB"), accelerator=VirtualAccelerator(step_time="1 ms"))
     return {
         "100 KB": base,
-        "100 KB as uint8": base.but(transforms=photo_transforms(send="uint8")),
-        "500 KB": base.but(samples=photos("500 KB"), batch_size=16),
-        "5 MB": base.but(samples=photos("5 MB"), batch_size=4),
+        "100 KB as uint8": base.replace(transforms=photo_transforms(send="uint8")),
+        "500 KB": base.replace(samples=photos("500 KB"), batch_size=16),
+        "5 MB": base.replace(samples=photos("5 MB"), batch_size=4),
     }
 
 
-def undisturbed(pipe: InputPipeline, seconds: str) -> Record:
+def undisturbed(pipe: InputPipeline, seconds: str) -> Measurement:
     """A run, and if it is not to be trusted the calmer one of two."""
     first = run(pipe, seconds=seconds, progress=False)
     if first.quality.trustworthy:
         return first
     again = run(pipe, seconds=seconds, progress=False)
-    return min(first, again, key=lambda one: one.quality.foreign_load + one.quality.variation)
+    return min(first, again, key=lambda one: one.quality.background_load + one.quality.variation)
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
     rows, errors, simulated = [], {n: [] for n in WORKERS}, {n: [] for n in WORKERS}
     with tqdm(total=len(LOADERS) * len(sets) * (2 + len(WORKERS)), unit="run") as bar:
         for loader in LOADERS:
-            pipes = {name: pipe.but(loader=loader) for name, pipe in sets.items()}
+            pipes = {name: pipe.replace(loader=loader) for name, pipe in sets.items()}
             alone = {}
             for name, pipe in pipes.items():
                 alone[name] = calibrate(pipe, seconds=asked.seconds, progress=False)
@@ -68,14 +68,14 @@ def main() -> None:
             for name in pipes:
                 bar.set_description(f"{loader}, {name}")
                 others = [alone[other].contention for other in pipes if other != name]
-                known = alone[name].but(contention=median(others))
+                known = alone[name].replace(contention=median(others))
                 for workers in WORKERS:
-                    pipe = pipes[name].but(workers=workers)
+                    pipe = pipes[name].replace(workers=workers)
                     found = compare(undisturbed(pipe, asked.seconds), predict(known, pipe))
                     errors[workers].append(abs(found.error))
                     simulated[workers].append(abs(found.simulated_error))
-                    told = found.prediction
-                    shown = [f"{rate:.4g~}" for rate in (found.record.throughput, told.throughput)]
+                    forecast = found.forecast
+                    shown = [f"{rate:.4g~}" for rate in (found.measurement.throughput, forecast.throughput)]
                     rows.append(
                         [
                             loader,

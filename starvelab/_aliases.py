@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TypeVar
 
 SHORT = {
     "starvelab.checks": "starvelab.lesson.checks",
@@ -74,6 +75,15 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
         return getattr(sys.modules[module], new)
 
     return find
+
+
+_T = TypeVar("_T")
+
+
+def deprecated(value: _T, old: str, new: str) -> _T:
+    """A value that was asked for by its name of version 0.1, with a warning that says the new one."""
+    warnings.warn(f"{old} is now called {new}. Use that name.", DeprecationWarning, stacklevel=3)
+    return value
 
 
 def install() -> None:

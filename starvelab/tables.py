@@ -1,21 +1,18 @@
-"""Rows of quantities as aligned text and as HTML.
-
-It only formats: what is worth a row is decided above.
-"""
+"""Tables of quantities, as aligned text and as HTML."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from .units import Quantity, format_number, format_quantity
 
 
-def cell(value: Any) -> str:
-    """One value as people write it: figures to four digits, truth as yes or no, None as nothing."""
+def cell(value: object) -> str:
+    """One value as people write it: numbers to four digits, True as yes and False as no, None as nothing."""
     if value is None:
         return ""
     if isinstance(value, Quantity):
@@ -34,7 +31,7 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * float(share):.{digits}f} %"
 
 
-def to_text(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def to_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An aligned table in plain text."""
     from tabulate import tabulate  # loaded here: most sessions show HTML
 
@@ -43,27 +40,42 @@ def to_text(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
 
 
-def to_html(headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+def to_html(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """A table for the notebook, with header cells a screen reader can announce."""
-    shown = [[cell(value) for value in row] for row in rows]
-    # JupyterLab aligns every cell to the right, which suits figures only.
-    style = [' style="text-align:left"' if side == "left" else "" for side in _alignment(headers, shown)]
+    body = [[cell(value) for value in row] for row in rows]
+    # JupyterLab aligns every cell to the right, which suits numbers only.
+    style = [' style="text-align:left"' if side == "left" else "" for side in _alignment(headers, body)]
     head = "".join(f'<th scope="col"{s}>{escape(str(h))}</th>' for s, h in zip(style, headers, strict=True))
-    body = "".join(
+    lines = "".join(
         "<tr>" + "".join(f"<td{s}>{escape(text)}</td>" for s, text in zip(style, row, strict=True)) + "</tr>"
-        for row in shown
+        for row in body
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-class TableRepr:
-    """A result that shows itself as a table: a `summary`, `headers` and `rows`, and below them a `note`."""
+class TableRepr(ABC):
+    """A result that is represented by a table, as text and in HTML."""
 
-    summary: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note = ""
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """The result in one line, above the table."""
+
+    @property
+    @abstractmethod
+    def headers(self) -> Sequence[str]:
+        """One for each column."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> Sequence[Sequence[object]]:
+        """The values, row by row; quantities and numbers are formatted by `cell`."""
+
+    @property
+    def note(self) -> str:
+        """A line below the table; empty for none."""
+        return ""
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, (self.summary, to_text(self.headers, self.rows), self.note)))
@@ -74,7 +86,7 @@ class TableRepr:
 
 
 def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Right for a column of figures, left for one of words; gaps and dots are neither."""
+    """Right for a column of numbers, left for one of words; gaps and dots are neither."""
     columns = [[row[i] for row in body if row[i] not in ("", "...")] for i in range(len(headers))]
     return [
         "right" if all(text.lstrip("+-")[:1].isdigit() for text in column) else "left" for column in columns

@@ -11,15 +11,21 @@ from functools import cache
 from importlib.resources import files
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pint
 
 from .errors import InputError
 
-registry = pint.UnitRegistry(str(files(__package__) / "units.txt"), autoconvert_to_preferred=False)
-Quantity = registry.Quantity
+registry: pint.UnitRegistry[float] = pint.UnitRegistry(
+    str(files(__package__) / "units.txt"), autoconvert_to_preferred=False
+)
+if TYPE_CHECKING:
+    # Without its parameter, so that `isinstance` takes it: the magnitude is a number or an array.
+    Quantity: TypeAlias = pint.Quantity
+else:
+    Quantity = registry.Quantity
 
 
 def _rebuild(magnitude: Any, unit: str) -> Any:
@@ -38,7 +44,7 @@ _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s"
 _EXAMPLE = 'Write for example Q_("500 KB").'
 
 
-def Q_(value: Any, unit: str | None = None) -> Any:
+def Q_(value: Any, unit: str | None = None) -> Quantity:
     """Make a quantity: ``Q_("500 KB")`` or ``Q_(10.9, "GB/s")``.
 
     KB, MB and GB are powers of 1000; KiB, MiB and GiB are powers of 1024.
@@ -113,7 +119,7 @@ def convert(value: Any, unit: str, what: str) -> Any:
     return as_quantity(value, unit, what).to(unit)
 
 
-def as_quantity(value: Any, unit: str, what: str) -> Any:
+def as_quantity(value: Any, unit: str, what: str) -> Quantity:
     """Return `value` as a quantity of the dimension of `unit`; a string is read as one."""
     if isinstance(value, str):
         value = Q_(value)

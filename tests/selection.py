@@ -48,14 +48,13 @@ PROGRAMS = (
             "datasets",
             "diagnosis",
             "gpu",
-            "images",
-            "loaders",
             "notebook",
             "resnet",
             "run",
-            "torch_loader",
+            "samples",
         )
     ),
+    "tests/measure/loaders",
     *(
         f"tests/test_{name}.py"
         for name in (
@@ -107,7 +106,7 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/grading/test_answers_in_the_sandbox.py",
     "tests/grading/test_postgres.py",
     "tests/grading/test_honest.py",
-    "tests/measure/test_loaders.py",
+    "tests/measure/loaders/test_loaders.py",
     "tests/test_build.py",
 )
 # Files that share what is dear to start: a server and a browser, a class that was graded.

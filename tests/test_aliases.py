@@ -45,6 +45,7 @@ def test_a_name_that_never_was_stays_unknown():
         ("starvelab.lesson.show", "looks", "style"),
         ("starvelab.lesson.show.figure", "picture", "render_figure"),
         ("starvelab.lesson.show.style", "COLOURS", "COLORS"),
+        ("starvelab.measure", "Record", "Measurement"),
         ("starvelab.measure", "Stage", "Transform"),
         ("starvelab.measure", "photo_stages", "photo_transforms"),
     ],
@@ -57,3 +58,24 @@ def test_an_old_name_in_a_module_works_and_says_what_the_new_one_is(module, old,
         assert getattr(home, old) is getattr(home, new)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = home.nothing
+
+
+def old_names_of_values(tmp_path):
+    """What the old names of fields and methods in `starvelab.measure` give, and what the new ones give."""
+    from starvelab.measure import InputPipeline, Samples, diagnose
+    from starvelab.measure.quality import Quality
+
+    found = diagnose({"nothing": "1 / s", "device batch": "2 / s"})
+    quality = Quality(0.1, 0.2, 3)
+    pipe = InputPipeline(samples=Samples("none", (tmp_path,)))
+    return {
+        "Finding.culprit is now called Finding.bottleneck": (lambda: found.culprit, found.bottleneck),
+        "Quality.foreign_load is now called Quality.background_load": (lambda: quality.foreign_load, 0.1),
+        "InputPipeline.but is now called InputPipeline.replace": (lambda: pipe.but(workers=3).workers, 3),
+    }
+
+
+def test_old_fields_and_methods_of_measuring_work_and_say_what_the_new_ones_are(tmp_path):
+    for said, (old, new) in old_names_of_values(tmp_path).items():
+        with pytest.warns(DeprecationWarning, match=f"^{re.escape(said)}. Use that name.$"):
+            assert old() == new

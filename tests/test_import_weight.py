@@ -63,6 +63,17 @@ def test_the_upper_layers_load_when_they_are_first_asked_for(name):
     assert done.stdout.strip() == "False"
 
 
+def test_measuring_is_imported_where_there_are_no_processes():
+    # As in a browser's Python, which has neither these packages nor processes; pint takes dask if it can.
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['psutil', 'loky', 'PIL', 'dask', '_multiprocessing'])); "
+        "from starvelab.measure import *; "
+        "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("read + decode + transform + collate", "")
+
+
 def test_the_upper_layers_complete_with_tab_before_they_are_loaded():
     import starvelab
 

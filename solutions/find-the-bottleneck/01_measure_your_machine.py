@@ -42,7 +42,7 @@ def trouble(record):
     quality = record.quality
     if quality.trustworthy:
         return "no"
-    return f"others took {quality.foreign_load:.0%}" if quality.foreign_load > 0.2 else f"uneven, {quality.variation:.0%}"
+    return f"other programs took {quality.background_load:.0%}" if quality.background_load > 0.2 else f"uneven, {quality.variation:.0%}"
 
 # %% role="setup" id="setup-16"
 def doubt(*records):
@@ -65,7 +65,7 @@ def measured(pipe, seconds="1 s"):
     if first.quality.trustworthy:
         return first
     print("Something disturbed that run, so it runs once more.")
-    return min(first, run(pipe, seconds=seconds), key=lambda one: one.quality.foreign_load + one.quality.variation)
+    return min(first, run(pipe, seconds=seconds), key=lambda one: one.quality.background_load + one.quality.variation)
 
 # %% [markdown]
 # ## What one core decodes
@@ -144,9 +144,9 @@ reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one c
 
 # %%
 pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8, accelerator=VirtualAccelerator(step_time="1 ms"))
-alone = measured(pipe.but(loader="inline"))
+alone = measured(pipe.replace(loader="inline"))
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
-one_worker = {loader: run(pipe.but(loader=loader, workers=1), seconds="1 s") for loader in loaders}
+one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s") for loader in loaders}
 if "torch" not in loaders:
     print("PyTorch is not installed here, so its DataLoader is left out. All else works without it.")
 
@@ -184,7 +184,7 @@ limit = min(cores, 16)  # more than that would take their time to start
 if cores > limit:
     print(f"This machine has more cores than we start workers for: {2 * limit} workers may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
-several = {count: measured(pipe.but(loader="processes", workers=count)) for count in counts}
+several = {count: measured(pipe.replace(loader="processes", workers=count)) for count in counts}
 several[1] = one_worker["processes"]
 
 # %%
@@ -216,16 +216,16 @@ def checksum(raw):
     return np.array([total])
 
 
-in_python = pipe.but(transforms=[Transform("checksum", checksum, part="decode")])
+in_python = pipe.replace(transforms=[Transform("checksum", checksum, part="decode")])
 
 # %%
 predict("gil", question="Two threads compute these checksums. How many times the rate of no worker at all do they reach?")
 
 # %%
-none_python = measured(in_python.but(loader="inline"))
-in_twos = in_python.but(workers=2)
-two_python = {loader: measured(in_twos.but(loader=loader)) for loader in ("threads", "processes")}
-two = {"threads": run(pipe.but(loader="threads", workers=2), seconds="1 s"), "processes": several[2]}
+none_python = measured(in_python.replace(loader="inline"))
+in_twos = in_python.replace(workers=2)
+two_python = {loader: measured(in_twos.replace(loader=loader)) for loader in ("threads", "processes")}
+two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"), "processes": several[2]}
 
 # %%
 def show_gil():
@@ -321,8 +321,8 @@ check(throughput(Q_([0.9, 0.95, 1.0, 1.05], "s"), 8, 1, 1), Q_("160 img/s"), wha
 # starvation:
 
 # %%
-trained = pipe.but(loader="processes", accelerator=VirtualAccelerator(step_time="15 ms"))
-with_steps = {count: run(trained.but(workers=count), seconds="1 s") for count in (1, 2)}
+trained = pipe.replace(loader="processes", accelerator=VirtualAccelerator(step_time="15 ms"))
+with_steps = {count: run(trained.replace(workers=count), seconds="1 s") for count in (1, 2)}
 
 
 def show_steps():
@@ -474,7 +474,7 @@ check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different
 # predicts other pipelines: by **mean rates**, and by the **simulation**, which knows the order of events as well.
 
 # %%
-ours = pipe.but(loader="processes")
+ours = pipe.replace(loader="processes")
 calibration = measure.calibrate(ours, seconds="1 s")
 if calibration.contention > 0.3:
     print("The workers slowed each other down so much that something else must have run: once more.")
@@ -494,9 +494,9 @@ reveal("past-cores", then=lambda: calibration)
 # full rate, and 1 where several are no faster than one.
 
 # %%
-cases = {f"workers: {count}, step: 1 ms": (ours.but(workers=count), several[count]) for count in sorted(several)}
+cases = {f"workers: {count}, step: 1 ms": (ours.replace(workers=count), several[count]) for count in sorted(several)}
 for count, seen in with_steps.items():
-    cases[f"workers: {count}, step: 15 ms"] = (trained.but(workers=count), seen)
+    cases[f"workers: {count}, step: 15 ms"] = (trained.replace(workers=count), seen)
 
 # %%
 def show_model():

@@ -42,7 +42,7 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # ## Why not simply look?
 #
 # Here are two pipelines with opposite faults: in one the images are slow to read, in the other slow to transform. The
-# lab's `SimulatedClock` works out how they run, exactly, without a thread or a file.
+# lab's `SimulatedClock` computes how they run, exactly, without a thread or a file.
 
 # %%
 loaders = {"slow to read": SimulatedClock({"read": "5 ms", "transform": "1 ms"}),
@@ -73,8 +73,8 @@ slow, fast = (SimulatedClock({"transform": time}, sample_size="100 KB") for time
 
 
 def try_both():
-    better = four.but(storage=VirtualStorage(bandwidth="200 MB/s"))
-    rows = [[n, *(run(one.but(workers=n), clock=clock).period
+    better = four.replace(storage=VirtualStorage(bandwidth="200 MB/s"))
+    rows = [[n, *(run(one.replace(workers=n), clock=clock).period
                   for one, clock in ((four, slow), (four, fast), (better, slow)))] for n in (0, 4)]
     table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"], rows)
 
@@ -132,11 +132,11 @@ rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms", col
          "host batch": batch_time(), "device batch": batch_time()}
 
 # %% [markdown]
-# `diagnose` takes these six times as they are, subtracts, and names the culprit.
+# `diagnose` takes these six times as they are, subtracts, and names the bottleneck.
 
 # %%
 by_hand = diagnose(rungs)
-reveal("ladder-culprit", by_hand.culprit, then=lambda: by_hand)
+reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
 
 # %% [markdown]
 # ## Exercise 2.1: what a part adds (5 points)
@@ -179,7 +179,7 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 # %% [markdown]
 # ## Exercise 2.2: the suspects in order (5 points)
 #
-# Given what each part adds, list the parts that starve the accelerator: the culprit first, then the runner-up, down
+# Given what each part adds, list the parts that starve the accelerator: the bottleneck first, then the runner-up, down
 # to the least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
 #
 # <details><summary>Hint</summary>
@@ -264,7 +264,7 @@ def bar(row, part, cost, adds, scale):
 # %%
 def draw(decode=start["decode"], transform=start["transform"], workers=2, step=start["step"]):
     shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform, "collate": Q_("0.1 ms")}
-    moved = pipe.but(workers=workers, accelerator=VirtualAccelerator(step_time=step))
+    moved = pipe.replace(workers=workers, accelerator=VirtualAccelerator(step_time=step))
     found = diagnose(moved, clock=SimulatedClock(shown))
     each = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()} | {"compute": step.m_as("ms")}
     scale = 330 / max(each.values())
@@ -529,7 +529,7 @@ table(["lever", "why it works"], [[lever.name, lever.why] for lever in found.lev
 # time?
 
 # %%
-mended = diagnose(live.but(transforms=usual), budget="6 s")
+mended = diagnose(live.replace(transforms=usual), budget="6 s")
 table(["part", "with the planted stage", "without"],
       [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
 say(mended.summary)
@@ -540,7 +540,7 @@ say(mended.summary)
 # A diagnosis that is not certain says so: `confident` is `False`, and `reason` says why. (Some words in it: a *block* is a
 # short stretch on one rung, a *round* is one block on each rung, and a *window* is a stretch between two looks at the
 # clock, here a block.) The reasons: other programs used much of the CPU, the windows of a rung differ too much, too few
-# windows or too few rounds fitted into the time, or the culprit leads the runner-up by less than the noise. Give it too
+# windows or too few rounds fitted into the time, or the bottleneck leads the runner-up by less than the noise. Give it too
 # little time on purpose:
 
 # %%
@@ -632,6 +632,6 @@ print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.sta
 # - What a part adds is what sticks out above the accelerator; what it costs may be more. Workers' parts add, the
 #   accelerator overlaps.
 # - Hidden is not free: after each fix, climb again.
-# - A culprit needs a lead beyond the noise; without it the honest answer is "not certain".
+# - A bottleneck needs a lead beyond the noise; without it the honest answer is "not certain".
 #
-# **Next:** the culprit has a name. What do you do about it? [Notebook 3](03_pull_the_levers.ipynb): pull the levers.
+# **Next:** the bottleneck has a name. What do you do about it? [Notebook 3](03_pull_the_levers.ipynb): pull the levers.

@@ -98,7 +98,7 @@ def nap(array):
 def show_measured():
     pipe = InputPipeline(samples=photos("100 KB"), batch_size=8, accelerator=VirtualAccelerator(step_time="20 ms"),
                          transforms=(*photo_transforms(send="uint8"), Transform("nap", nap)))
-    records = {name: run(pipe.but(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
+    records = {name: run(pipe.replace(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
     table(["measured here", "busy", "throughput"], [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
 
 

@@ -1,18 +1,20 @@
-"""A real input pipeline on any machine: run it, take its measure, predict it, and find what starves it."""
+"""Measuring: a real input pipeline is run, calibrated, predicted and diagnosed, on any machine."""
 
 from .._aliases import renamed
 from ..host import usable_cores
-from .calibration import Calibration, calibrate, compare, predict
+from ._run import run
+from .calibration import Calibration, calibrate
+from .devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from .diagnosis import Finding, diagnose
+from .forecast import compare, predict
 from .gpu import CudaAccelerator
-from .images import Samples, folder, photos
 from .input_pipeline import InputPipeline
-from .preparation import PARTS, Transform, photo_transforms
-from .record import Record
-from .run import run
+from .measurement import Measurement
+from .protocols import PARTS
+from .samples import Samples, folder, photos
 from .simulated import SimulatedClock
-from .stand_ins import VirtualAccelerator, VirtualLink, VirtualStorage
 from .traces.reading import read_trace
+from .transforms import Transform, photo_transforms
 from .watching.finding import JobFinding
 from .watching.gpu_use import GpuUse
 from .watching.loop import Watch, watch
@@ -25,7 +27,7 @@ __all__ = [
     "GpuUse",
     "InputPipeline",
     "JobFinding",
-    "Record",
+    "Measurement",
     "Samples",
     "SimulatedClock",
     "Transform",
@@ -46,4 +48,6 @@ __all__ = [
     "watch",
 ]
 
-__getattr__ = renamed(__name__, {"Stage": "Transform", "photo_stages": "photo_transforms"})
+__getattr__ = renamed(
+    __name__, {"Record": "Measurement", "Stage": "Transform", "photo_stages": "photo_transforms"}
+)

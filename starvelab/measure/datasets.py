@@ -1,7 +1,7 @@
 """Your own torch Dataset in place of the lab's images.
 
-It knows only that a dataset has items, and perhaps a `transform` that is called once for each: what happens
-before that counts as reading and decoding together.
+A dataset has items, and perhaps a `transform` that is called once for each. What happens before the transform
+counts as reading and decoding together.
 """
 
 from __future__ import annotations
@@ -12,15 +12,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import InputError, UnknownNameError
-from .input_pipeline import read_counts
-from .preparation import CACHED_BYTES, CACHED_SAMPLES, PARTS, weight
-from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink
+from ..units import Quantity
+from .devices import VirtualAccelerator, VirtualLink
+from .input_pipeline import check_counts
+from .preparation import CACHED_BYTES, CACHED_SAMPLES, memory_size
+from .protocols import PARTS, Accelerator, Batch, Sample, WaitForStorage
 
 # The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
 DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
+
+
+class Dataset(Protocol):
+    """A map-style dataset, of PyTorch or of any other kind."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Items:
     """The items of a dataset, under the name that reports call them by."""
 
     name: str
-    dataset: Any
+    dataset: Dataset
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -52,16 +62,16 @@ class DatasetPipeline:
         In place of `accelerator`: what a step takes there.
     """
 
-    dataset: Any
+    dataset: Dataset
     batch_size: int = 32
     workers: int = 2
     prefetch: int = 2
     in_order: bool = True
-    collate_fn: Callable[[list[Any]], Any] | None = None
+    collate_fn: Callable[[list[Sample]], Batch] | None = None
     pinned: bool = True
     link: VirtualLink | None = None
-    accelerator: Any = None
-    step_time: Any = None
+    accelerator: Accelerator = None  # type: ignore[assignment]  # given, or made from step_time
+    step_time: Quantity | None = None
 
     loader = "torch"
     storage = None
@@ -75,7 +85,7 @@ class DatasetPipeline:
             )
         if len(self.dataset) == 0:
             raise InputError("A dataset to diagnose needs items, and this one has none. Check its path.")
-        read_counts(self)
+        check_counts(self)
         if (self.accelerator is None) == (self.step_time is None):
             raise InputError(
                 "A dataset needs an accelerator or the step_time of one, and not both. "
@@ -85,8 +95,8 @@ class DatasetPipeline:
             object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
 
     @classmethod
-    def around(cls, dataset: Any, **options: Any) -> DatasetPipeline:
-        """The pipeline of a dataset; an unknown option is refused by name."""
+    def around(cls, dataset: Dataset, **options: Any) -> DatasetPipeline:  # Any: each option has its own type
+        """The pipeline of a dataset; an unknown option is rejected by name."""
         known = [f.name for f in dataclasses.fields(cls)][1:]
         for name in options:
             if name not in known:
@@ -106,7 +116,7 @@ class DatasetPipeline:
     @property
     def has_transform(self) -> bool:
         """Whether the transform can be told from what comes before it."""
-        return callable(getattr(self.dataset, "transform", None))
+        return transform_of(self.dataset) is not None
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -117,9 +127,9 @@ class DatasetPipeline:
     @cached_property
     def batch_bytes(self) -> int:
         """Bytes of a batch, judged by the first item."""
-        return self.batch_size * weight(self.dataset[0])
+        return self.batch_size * memory_size(self.dataset[0])
 
-    def preparer(self, storage: StorageClock) -> DatasetPreparer:  # noqa: ARG002  # a dataset reads for itself
+    def preparer(self, storage: WaitForStorage) -> DatasetPreparer:  # noqa: ARG002  # a dataset reads for itself
         """What one worker works with."""
         return DatasetPreparer(self)
 
@@ -128,14 +138,14 @@ class DatasetPreparer:
     """Fetches items, and keeps a few of each rung."""
 
     def __init__(self, pipe: DatasetPipeline) -> None:
-        self.dataset = pipe.dataset
-        self.kept: list[tuple[Any, Any]] = []
+        self.dataset, self.transform = pipe.dataset, transform_of(pipe.dataset)
+        self.kept: list[tuple[Sample, Sample]] = []
 
     def no_seconds(self) -> dict[str, float]:
         """Nothing spent yet."""
         return {"fetch": 0.0, "collate": 0.0}
 
-    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Any:
+    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
         """One item; with a decoded or a processed one from the cache."""
         if rung and not self.kept:
             self._fill()
@@ -146,36 +156,43 @@ class DatasetPreparer:
             decoded, item = self.kept[index % len(self.kept)]
             if rung == DECODED:
                 # Its work is what counts; the item that goes on is one that was made the whole way.
-                self.dataset.transform(copy.copy(decoded))
+                assert self.transform is not None  # without one there is no such rung
+                self.transform(copy.copy(decoded))
         seconds["fetch"] += time.perf_counter() - before
         return item
 
     def _fill(self) -> None:
         held = 0
         for index in range(min(CACHED_SAMPLES, len(self.dataset))):
-            decoded, item = _watched(self.dataset, index)
+            decoded, item = _decoded_and_transformed(self.dataset, index)
             self.kept.append((decoded, item))
-            held += weight(decoded) + weight(item)
+            held += memory_size(decoded) + memory_size(item)
             if held > CACHED_BYTES:
                 break
 
 
-def _watched(dataset: Any, index: int) -> tuple[Any, Any]:
-    """An item, and what its transform was given for it (None if there is no transform)."""
+def transform_of(dataset: Dataset) -> Callable[[Sample], Sample] | None:
+    """The function that a dataset calls for each decoded sample; None where it has none."""
     transform = getattr(dataset, "transform", None)
-    if not callable(transform):
-        return None, dataset[index]
-    given: list[Any] = []
+    return transform if callable(transform) else None
 
-    def watching(value: Any) -> Any:
+
+def _decoded_and_transformed(dataset: Dataset, index: int) -> tuple[Sample, Sample]:
+    """What the transform of a dataset is given for an item (None without a transform), and the item."""
+    transform = transform_of(dataset)
+    if transform is None:
+        return None, dataset[index]
+    given: list[Sample] = []
+
+    def watching(value: Sample) -> Sample:
         given.append(copy.copy(value))
         return transform(value)
 
-    dataset.transform = watching
+    dataset.transform = watching  # type: ignore[attr-defined]  # it has one: see above
     try:
         item = dataset[index]
     finally:
-        dataset.transform = transform
+        dataset.transform = transform  # type: ignore[attr-defined]
     if not given:
         raise InputError(
             f"{type(dataset).__name__} has a transform and does not call it for item {index}. "

@@ -1,32 +1,35 @@
-"""Which part of an input pipeline starves the accelerator: found by caching, told with its evidence.
+"""Diagnosis: which part of an input pipeline starves the accelerator, from the rungs of a caching ladder.
 
-It reads differences between the rungs of a ladder, measured, simulated or typed in by hand.
+The ladder is measured, simulated, or made of times that somebody measured by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError
 from ..model.levers import Lever, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
+from ._run import describe
+from .datasets import Dataset, DatasetPipeline
 from .input_pipeline import InputPipeline
-from .ladder import CACHED, FEWEST_ROUNDS, Ladder, climb, part_between
+from .ladder import CACHED, MIN_ROUNDS, Ladder, part_between, profile
+from .protocols import Pipeline
 from .quality import Quality
-from .run import description
-from .simulated import clock_for
+from .simulated import SimulatedClock, clock_for
 
 # The verdict's thresholds, in use elsewhere too: below the first share of stall a job is not input-bound.
 SLIGHT, SEVERE = 0.05, 0.20
-# By how much the culprit must lead, in standard errors of the difference.
-LEAD = 2.0
-MOST_TRIES = 4  # levers that the short form names
+# By how much the bottleneck must lead, in standard errors of the difference.
+MIN_LEAD = 2.0
+MAX_LEVERS = 4  # levers that the short form names
 TOP = CACHED.index("device batch")
 
 
@@ -36,7 +39,7 @@ class Finding(TableRepr):
 
     Attributes
     ----------
-    culprit : str
+    bottleneck : str
         The part that costs most: read, decode, transform, collate, copy; compute where nothing starves.
         Where rungs were left out, several parts together: "read + decode".
     runner_up : str
@@ -53,18 +56,23 @@ class Finding(TableRepr):
     levers : tuple of Lever
         What to try next.
     source : str
-        "measured", "simulated" or "typed in".
+        "measured", "simulated" or "manual".
     """
 
-    culprit: str
+    bottleneck: str
     runner_up: str
-    evidence: Mapping[str, Any]
-    periods: Mapping[str, Any]
+    evidence: Mapping[str, Quantity]
+    periods: Mapping[str, Quantity]
     stall: float
     confident: bool
     reason: str
     levers: tuple[Lever, ...]
     source: str
+
+    @property
+    def culprit(self) -> str:
+        """The old name of `bottleneck`."""
+        return deprecated(self.bottleneck, "Finding.culprit", "Finding.bottleneck")
 
     @property
     def verdict(self) -> str:
@@ -79,21 +87,21 @@ class Finding(TableRepr):
         return ("part", "adds to each batch", "cached up to here", "time between batches")
 
     @property
-    def rows(self) -> list[list[Any]]:
+    def rows(self) -> Sequence[Sequence[object]]:
         """One row for each part, in the order in which a sample meets them."""
         # A part comes in when what it makes is no longer cached: its row shows the rung before.
-        shown = zip(self.evidence.items(), self.periods.items(), strict=True)
-        return [[part, added, cached, period] for (part, added), (cached, period) in shown]
+        pairs = zip(self.evidence.items(), self.periods.items(), strict=True)
+        return [[part, added, cached, period] for (part, added), (cached, period) in pairs]
 
     @property
     def summary(self) -> str:
         """What was found, in a few sentences."""
         stall = f"The accelerator waits {percent(self.stall)} of the time: {self.verdict}."
-        cost = format_quantity(self.evidence[self.culprit])
-        if self.culprit == "compute":
+        cost = format_quantity(self.evidence[self.bottleneck])
+        if self.bottleneck == "compute":
             named = f"It computes for {cost} of each batch, and nothing starves it."
         else:
-            named = f"The culprit is {self.culprit}, which adds {cost} to each batch"
+            named = f"The bottleneck is {self.bottleneck}, which adds {cost} to each batch"
             named += f"; next comes {self.runner_up}." if self.runner_up else "."
         doubt = "" if self.confident else f" Not certain: {self.reason}."
         return f"{stall} {named}{doubt}"
@@ -101,11 +109,16 @@ class Finding(TableRepr):
     @property
     def note(self) -> str:
         """What to try next, in one line."""
-        return f"To try: {'; '.join(lever.name for lever in self.levers[:MOST_TRIES])}."
+        return f"To try: {'; '.join(lever.name for lever in self.levers[:MAX_LEVERS])}."
 
 
 def diagnose(
-    pipeline: Any, *, budget: Any = "8 s", clock: Any = None, progress: bool = True, **dataset: Any
+    pipeline: Pipeline | Dataset | Mapping[str, Quantity | str],
+    *,
+    budget: Quantity | str = "8 s",
+    clock: SimulatedClock | None = None,
+    progress: bool = True,
+    **dataset: Any,  # Any: each field of a DatasetPipeline has its own type
 ) -> Finding:
     """Find what starves the accelerator.
 
@@ -117,7 +130,7 @@ def diagnose(
     budget : quantity [time]
         How long to measure.
     clock : SimulatedClock, optional
-        Work it out instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+        Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
     progress : bool
         Say how long it takes, and show a bar.
     **dataset
@@ -130,34 +143,35 @@ def diagnose(
     Notes
     -----
     What a part adds is what caching it saves once all parts before it are cached. While the accelerator or a
-    slower part hides some of a part's work, that share does not show: mend the culprit, and diagnose again.
+    slower part hides some of a part's work, that share does not show: relieve the bottleneck, and diagnose
+    again.
 
     Examples
     --------
     >>> found = diagnose({"nothing": "0.89 / s", "raw sample": "1.72 / s", "processed sample": "3.23 / s",
     ...     "host batch": "3.33 / s", "device batch": "3.45 / s"})
-    >>> found.culprit, found.runner_up
+    >>> found.bottleneck, found.runner_up
     ('read', 'decode + transform')
     """
     seconds = positive(as_quantity(budget, "s", "budget"), "s", "budget")
     if isinstance(pipeline, Mapping):
-        return _conclude(_typed_in(pipeline), "typed in")
+        return _conclude(_manual(pipeline), "manual")
     if not hasattr(pipeline, "worker_count"):
-        from .datasets import DatasetPipeline
-
-        pipeline, dataset = DatasetPipeline.around(pipeline, **dataset), {}
-    if dataset:
+        pipe: Pipeline = DatasetPipeline.around(cast(Dataset, pipeline), **dataset)
+    elif not dataset:
+        pipe = cast(Pipeline, pipeline)
+    else:
         raise InputError(
             f"{', '.join(dataset)} belong to a dataset, and this is an InputPipeline already. "
-            "Change it with pipe.but(...)."
+            "Change it with pipe.replace(...)."
         )
-    clock = clock or clock_for(pipeline, announced=progress)
+    clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
-        return _conclude(_simulated(pipeline, clock, seconds), "simulated")
+        return _conclude(_simulated(pipe, clock, seconds), "simulated")
     if progress:
         length = format_quantity(Q_(seconds, "s"))
-        print(f"Diagnosing {description(pipeline)}: about {length}.")
-    return _conclude(climb(pipeline, seconds=seconds, rungs=pipeline.rungs, progress=progress), "measured")
+        print(f"Diagnosing {describe(pipe)}: about {length}.")
+    return _conclude(profile(pipe, seconds=seconds, rungs=pipe.rungs, progress=progress), "measured")
 
 
 def _conclude(ladder: Ladder, source: str) -> Finding:
@@ -172,10 +186,10 @@ def _conclude(ladder: Ladder, source: str) -> Finding:
     ranking = inputs if starved else [names[-1], *inputs]
     # Standard error of each difference between two rungs; nothing is subtracted from the last.
     noise = dict(zip(names, np.hypot(ladder.errors, [*ladder.errors[1:], 0.0]), strict=True))
-    following = ranking[1] if len(ranking) > 1 and evidence[ranking[1]] > LEAD * noise[ranking[1]] else ""
+    following = ranking[1] if len(ranking) > 1 and evidence[ranking[1]] > MIN_LEAD * noise[ranking[1]] else ""
     reason = _doubt(ladder, evidence, ranking, noise) if source == "measured" else ""
     return Finding(
-        culprit=ranking[0],
+        bottleneck=ranking[0],
         runner_up=following,
         evidence={name: Q_(float(ms), "ms") for name, ms in evidence.items()},
         periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, medians, strict=True)},
@@ -197,26 +211,26 @@ def _doubt(
     ladder: Ladder, evidence: Mapping[str, float], ranking: list[str], noise: Mapping[str, float]
 ) -> str:
     reasons = [ladder.quality.reason] if ladder.quality.reason else []
-    if ladder.rounds < FEWEST_ROUNDS:
+    if ladder.rounds < MIN_ROUNDS:
         reasons.append(
             f"only {ladder.rounds} rounds fitted into {ladder.asked:g} s, so give it a longer budget or "
             "smaller batches"
         )
     first, second = ranking[:2]
-    if first != "compute" and evidence[first] - evidence[second] < LEAD * np.hypot(
+    if first != "compute" and evidence[first] - evidence[second] < MIN_LEAD * np.hypot(
         noise[first], noise[second]
     ):
         reasons.append(f"{first} and {second} cost the same within the noise")
     return "; ".join(reasons)
 
 
-def _simulated(pipe: Any, clock: Any, seconds: float) -> Ladder:
+def _simulated(pipe: Pipeline, clock: SimulatedClock, seconds: float) -> Ladder:
     rungs = InputPipeline.rungs
     periods = tuple(clock.periods(pipe, rung) for rung in rungs)
     return Ladder(rungs, periods, Quality(0.0, 0.0, len(periods[0])), seconds)
 
 
-def _typed_in(rates: Mapping[str, Any]) -> Ladder:
+def _manual(rates: Mapping[str, Quantity | str]) -> Ladder:
     for name in rates:
         if name not in CACHED:
             raise UnknownNameError(f"No rung is called {name!r:.80}. There is: {', '.join(CACHED)}.")
@@ -231,13 +245,13 @@ def _typed_in(rates: Mapping[str, Any]) -> Ladder:
     return Ladder(rungs, periods, Quality(0.0, 0.0, 1), 0.0)
 
 
-def _period(value: Any, name: str) -> float:
+def _period(value: Quantity | str, name: str) -> float:
     """Milliseconds of a step, from its time or from steps in a second."""
     given = Q_(value) if isinstance(value, str) else value
     if isinstance(given, Quantity) and has_dimension(given, "1/s"):
-        return 1e3 / positive(given, "1/s", name)
+        return float(1e3 / positive(given, "1/s", name))
     if isinstance(given, Quantity) and has_dimension(given, "s"):
-        return positive(given, "ms", name)
+        return float(positive(given, "ms", name))
     came = format_quantity(given) if isinstance(given, Quantity) else f"{given!r:.80}"
     raise InputError(
         f"{name!r} must be steps in a second or the time of a step, got {came}. "

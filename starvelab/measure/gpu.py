@@ -1,24 +1,26 @@
-"""A real GPU behind the interface of the stand-in: a ResNet-50 that trains, timed by CUDA events.
+"""A real GPU behind the interface of the simulated one: a ResNet-50 that trains, timed by CUDA events.
 
-It never asks the device for a value on the way: one synchronization at the end, then the events are read.
+No value is fetched from the GPU on the way, since that would wait for it: the events are read at the end.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..errors import InputError, MissingFigureError
-from .stand_ins import Passage, check_in_flight
+from .devices import check_in_flight
+from .protocols import Batch, Passage, Pipeline
+
+if TYPE_CHECKING:
+    import torch
 
 PRECISIONS = ("fp32", "tf32", "amp")
 CLASSES = 1000
 WARM_UP = 5  # steps
-NVML_EVERY = 16  # steps between two questions to the driver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class CudaAccelerator:
             )
         check_in_flight(self.in_flight)
 
-    def open(self, pipe: Any) -> CudaDevice:
+    def open(self, pipe: Pipeline) -> CudaDevice:
         """The device at work behind that pipeline.
 
         Raises
@@ -63,9 +65,11 @@ class CudaAccelerator:
         """
         try:
             import torch
+
+            usable = torch.cuda.is_available()
         except ImportError:
-            torch = None
-        if torch is None or not torch.cuda.is_available():
+            usable = False
+        if not usable:
             raise MissingFigureError(
                 "CudaAccelerator needs PyTorch and a GPU that it can use, and there is none here. "
                 'Use VirtualAccelerator(step_time="30 ms") instead.'
@@ -76,7 +80,7 @@ class CudaAccelerator:
 class CudaDevice:
     """The model on the GPU, its streams, and the events of each batch."""
 
-    def __init__(self, accelerator: CudaAccelerator, pipe: Any) -> None:
+    def __init__(self, accelerator: CudaAccelerator, pipe: Pipeline) -> None:
         import torch
 
         from .resnet import resnet50
@@ -87,21 +91,24 @@ class CudaDevice:
             accelerator.precision != "fp32"
         )
         torch.backends.cudnn.benchmark = True
-        self.model = resnet50(classes=CLASSES).to(self.device, memory_format=torch.channels_last).train()
+        self.model = resnet50(classes=CLASSES).train().to(self.device)
+        self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch types tensors only
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
         amp = accelerator.precision == "amp"
         self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
-        self.autocast = lambda: torch.autocast("cuda", torch.float16) if amp else nullcontext()
+        self.autocast = torch.autocast("cuda", torch.float16, enabled=amp)
         self.compute = torch.cuda.current_stream(self.device)
-        self.side = torch.cuda.Stream(self.device) if accelerator.overlapped else self.compute
+        self.side = self.compute
+        if accelerator.overlapped:
+            self.side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         self.pinned = pipe.pinned
         self.labels = torch.randint(CLASSES, (pipe.batch_size,), device=self.device)
-        self.events: list[tuple[Any, ...]] = []
-        self.unfinished: deque[Any] = deque()
-        self.resident: Any = None
-        self.nvml: list[float] = []
+        self.events: list[tuple[torch.cuda.Event, ...]] = []
+        # The end of each step under way, and its batch, whose memory must stay until then.
+        self.unfinished: deque[tuple[torch.cuda.Event, Batch]] = deque()
+        self.resident: torch.Tensor | None = None
 
-    def warm_up(self, batch: Any) -> None:
+    def warm_up(self, batch: Batch) -> None:
         """The first steps choose algorithms and allocate: they would count as stall."""
         for _ in range(WARM_UP):
             self.take(batch)
@@ -111,23 +118,23 @@ class CudaDevice:
         self.zero = self._event(self.compute)
         self.zero_at = self.now()
 
-    def _event(self, stream: Any) -> Any:
-        event = self.torch.cuda.Event(enable_timing=True)
+    def _event(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+        event = self.torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(stream)
         return event
 
-    def _train(self, batch: Any) -> None:
+    def _train(self, batch: torch.Tensor) -> None:
         images = batch.float().contiguous(memory_format=self.torch.channels_last)
         if batch.dtype == self.torch.uint8:
             images = images / 255 - 0.45
         self.optimizer.zero_grad(set_to_none=True)
-        with self.autocast():
+        with self.autocast:
             loss = self.torch.nn.functional.cross_entropy(self.model(images), self.labels)
-        self.scaler.scale(loss).backward()
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
-    def take(self, batch: Any, *, resident: bool = False) -> None:
+    def take(self, batch: Batch, *, resident: bool = False) -> None:
         """Order the copy of a batch unless it is `resident`, and a step; returns when the loop may go on."""
         torch = self.torch
         copy_start = copied = self._event(self.side)
@@ -146,25 +153,11 @@ class CudaDevice:
         self.unfinished.append((end, batch))
         if self.accelerator.in_flight != inf and len(self.unfinished) >= self.accelerator.in_flight:
             self.unfinished.popleft()[0].synchronize()
-        if len(self.events) % NVML_EVERY == 0:
-            self.nvml += self._ask_driver()
 
-    def keep(self, batch: Any) -> Any:
+    def keep(self, batch: Batch) -> torch.Tensor:
         """A batch as the copy wants it: its images, in pinned memory where the pipeline pins."""
         images = self.torch.as_tensor(batch[0] if isinstance(batch, list | tuple) else batch)
         return images.pin_memory() if self.pinned and not images.is_pinned() else images
-
-    def _ask_driver(self) -> list[float]:
-        """The share of its last sampling period in which any kernel ran; empty without NVML's package."""
-        try:
-            return [self.torch.cuda.utilization(self.device) / 100]
-        except ImportError:
-            return []
-
-    def facts(self) -> dict[str, Any]:
-        """What a record should say about the device."""
-        seen = sum(self.nvml) / len(self.nvml) if self.nvml else None
-        return {"gpu": self.torch.cuda.get_device_name(self.device), "nvml_utilization": seen}
 
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock."""
@@ -174,10 +167,11 @@ class CudaDevice:
     def finish(self) -> list[Passage]:
         """Wait for the last step; what happened to each batch."""
         self.torch.cuda.synchronize(self.device)
-        return [Passage(*map(self._moment, events)) for events in self.events]
+        return [Passage(*map(self._seconds, events)) for events in self.events]
 
-    def _moment(self, event: Any) -> float:
-        return self.zero_at + self.zero.elapsed_time(event) / 1e3
+    def _seconds(self, event: torch.cuda.Event) -> float:
+        """When the GPU reached an event, on the monotonic clock."""
+        return self.zero_at + float(self.zero.elapsed_time(event)) / 1e3
 
     def close(self) -> None:
         """Give the memory back."""

@@ -1,7 +1,4 @@
-"""A real input pipeline: samples, transforms, a loader, and the devices behind it.
-
-It says what shall run; `run` and `diagnose` run it.
-"""
+"""The description of a real input pipeline: samples, transforms, a loader, and the devices behind it."""
 
 from __future__ import annotations
 
@@ -14,13 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._aliases import deprecated
 from ..errors import InputError, check_names
-from ..units import whole
-from .images import Samples, photos
-from .preparation import PARTS, Preparer, Transform, photo_transforms
-from .stand_ins import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
-
-LOADERS = ("inline", "threads", "processes", "torch")
+from ..units import Q_, whole
+from .devices import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
+from .loaders import LOADERS
+from .preparation import SamplePreparer
+from .protocols import PARTS, Accelerator, Pipeline, WaitForStorage
+from .samples import Samples, photos
+from .transforms import Transform, photo_transforms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class InputPipeline:
     Examples
     --------
     >>> pipe = InputPipeline(accelerator=VirtualAccelerator(step_time="30 ms"), workers=4)
-    >>> pipe.but(loader="processes").workers
+    >>> pipe.replace(loader="processes").workers
     4
     """
 
@@ -66,10 +65,10 @@ class InputPipeline:
     pinned: bool = True
     storage: VirtualStorage | None = None
     link: VirtualLink | None = None
-    accelerator: Any = field(default_factory=lambda: VirtualAccelerator(step_time="30 ms"))
+    accelerator: Accelerator = field(default_factory=lambda: VirtualAccelerator(step_time=Q_("30 ms")))
 
     def __post_init__(self) -> None:
-        read_counts(self)
+        check_counts(self)
         if not (hasattr(self.samples, "read") and hasattr(self.samples, "name")):
             raise InputError(
                 f"samples must come from photos or folder, got {self.samples!r:.80}. "
@@ -92,12 +91,16 @@ class InputPipeline:
                 f"{self.accelerator!r:.80}. "
                 'Write for example VirtualAccelerator(step_time="30 ms").'
             )
-        object.__setattr__(self, "transforms", _checked(self.transforms))
+        object.__setattr__(self, "transforms", check_transforms(self.transforms))
 
-    def but(self, **changes: Any) -> InputPipeline:
+    def replace(self, **changes: Any) -> InputPipeline:  # Any: each field has its own type
         """A copy with some fields changed."""
         check_names(changes, [f.name for f in dataclasses.fields(self)], "An input pipeline")
         return dataclasses.replace(self, **changes)
+
+    def but(self, **changes: Any) -> InputPipeline:
+        """The old name of `replace`."""
+        return deprecated(self.replace(**changes), "InputPipeline.but", "InputPipeline.replace")
 
     # How a DataLoader joins samples (torch's own way), and where the caching ladder can stand.
     collate_fn: ClassVar[None] = None
@@ -108,14 +111,14 @@ class InputPipeline:
         """Workers beside the training loop: none where it prepares by itself."""
         return 0 if self.loader == "inline" else self.workers
 
-    def preparer(self, storage: StorageClock) -> Preparer:
+    def preparer(self, storage: WaitForStorage) -> SamplePreparer:
         """What one worker works with."""
-        return Preparer(self.samples, self.transforms, self.batch_size, storage)
+        return SamplePreparer(self.samples, self.transforms, self.batch_size, storage)
 
     @cached_property
     def _probe(self) -> np.ndarray:
         """One prepared sample: its shape and type, and an early end if a transform fails."""
-        preparer = self.preparer(StorageClock(None, None, None))
+        preparer = self.preparer(StorageClock(None))
         value = preparer.sample(0, 0, preparer.no_seconds())
         if not isinstance(value, np.ndarray):
             raise InputError(
@@ -135,24 +138,27 @@ class InputPipeline:
         return self.batch_size * self._probe.nbytes
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:  # Any: known only at run time
         """Type of its values."""
         return self._probe.dtype
 
 
-def read_counts(pipe: Any) -> None:
-    """Its counts as whole numbers; of workers there may be none at all."""
+def check_counts(pipe: Pipeline) -> None:
+    """Turn the counts of a pipeline into whole numbers; of workers there may be none at all."""
     for name in ("batch_size", "prefetch", "workers"):
         given = getattr(pipe, name)
         if name == "workers" and type(given) is int and given == 0:
             continue
         number = whole(given, name)
         if np.ndim(number):
-            raise InputError(f"A pipeline has one {name}, got an array. Make one with pipe.but({name}=...).")
+            raise InputError(
+                f"A pipeline has one {name}, got an array. Make one with pipe.replace({name}=...)."
+            )
         object.__setattr__(pipe, name, number)
 
 
-def _checked(given: Any) -> tuple[Transform, ...]:
+def check_transforms(given: object) -> tuple[Transform, ...]:
+    """The transforms of a pipeline, which decode before they transform, each with a name of its own."""
     if not isinstance(given, Sequence):
         raise InputError(
             f"transforms must be a sequence of Transform, got {given!r:.80}. Put it into a list."

@@ -1,7 +1,4 @@
-"""The caching ladder: how long a batch takes while ever more parts come from a cache.
-
-It measures periods; what they say about the culprit is `diagnosis`' affair.
-"""
+"""The caching ladder: how long a batch takes while ever more parts of its work come from a cache."""
 
 from __future__ import annotations
 
@@ -9,12 +6,11 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .bars import time_bar
-from .preparation import PARTS
+from .protocols import PARTS, Pipeline
 from .quality import LoadMeter, Quality, variation
 from .session import Session
 
@@ -22,12 +18,12 @@ from .session import Session
 CACHED = ("nothing", "raw sample", "decoded sample", "processed sample", "host batch", "device batch")
 
 BLOCK = 0.15  # seconds that a rung is measured before the next has its turn
-FEWEST_ROUNDS = 4
+MIN_ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Periods of the rungs that were climbed.
+    """Time between batches on each rung.
 
     Attributes
     ----------
@@ -68,11 +64,11 @@ def part_between(low: int, high: int) -> str:
     return " + ".join(PARTS[low:high])
 
 
-def climb(pipe: Any, *, seconds: float, rungs: Sequence[int], progress: bool) -> Ladder:
+def profile(pipe: Pipeline, *, seconds: float, rungs: Sequence[int], progress: bool) -> Ladder:
     """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
-    One loader serves all rungs, and foreign load meets them all alike: rungs measured one after the other
-    would each have their own luck.
+    One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the other
+    would each meet another background load.
     """
     order = random.Random(0)
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
@@ -90,7 +86,7 @@ def climb(pipe: Any, *, seconds: float, rungs: Sequence[int], progress: bool) ->
                 spent = time.monotonic() - start
                 bar.update(min(spent, seconds) - bar.n)
             rounds, last = rounds + 1, spent - begun
-        load = meter.foreign_load()
+        load = meter.background_load()
     blocks = tuple(np.array(periods[rung]) for rung in rungs)
     spread = float(np.median([variation(each) for each in blocks]))
     return Ladder(tuple(rungs), blocks, Quality(load, spread, rounds), seconds)

@@ -1,6 +1,4 @@
-"""ResNet-50 as torchvision has it (v1.5: the stride stands in the 3 x 3 convolution), in a few lines.
-
-Only for timing: it is never trained to any end.
+"""ResNet-50 as torchvision has it (v1.5: the stride stands in the 3 x 3 convolution), for timing only.
 
 References
 ----------
@@ -9,9 +7,7 @@ He et al., Deep residual learning for image recognition, CVPR 2016, Table 1.
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import nn
+from torch import Tensor, nn
 
 # Blocks and inner channels of the four groups of layers.
 GROUPS = ((3, 64), (4, 128), (6, 256), (3, 512))
@@ -34,8 +30,8 @@ class Bottleneck(nn.Module):
         same = before == after and stride == 1
         self.way_round = nn.Identity() if same else nn.Sequential(*_convolution(before, after, 1, stride))
 
-    def forward(self, x: Any) -> Any:
-        """The block's output."""
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of both ways, where it is positive."""
         return nn.functional.relu(self.body(x) + self.way_round(x))
 
 

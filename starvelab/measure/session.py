@@ -1,22 +1,23 @@
-"""A live pipeline: one batch after the other through the loader and the device.
-
-It keeps the times of each batch; what they mean is worked out by those who drive it.
-"""
+"""A live pipeline: one batch after the other passes the loader and the device, and its times are kept."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
 from ..simulate import Trace
-from .loaders import Delivery, lost_worker, open_loader
-from .preparation import PARTS
+from .loaders import open_loader
+from .protocols import PARTS, Batch, Delivery, Pipeline, Work
 
 # Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
 HOST_BATCH, DEVICE_BATCH = PARTS.index("copy"), PARTS.index("compute")
+# Of a batch that nobody prepared.
+NO_WORK = Work(0.0, 0.0, HOST_BATCH, {})
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Session:
 
     Parameters
     ----------
-    pipe : InputPipeline
+    pipe : Pipeline
     """
 
-    def __init__(self, pipe: Any) -> None:
+    def __init__(self, pipe: Pipeline) -> None:
         self.pipe = pipe
         self.rung = 0
         self.passed: list[Passed] = []
-        self.kept: Any = None
+        self.kept: Batch = None
 
     def __enter__(self) -> Self:
         self.device = self.pipe.accelerator.open(self.pipe)
@@ -51,13 +52,17 @@ class Session:
             raise
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         try:
             self.loader.close()
         finally:
             self.device.close()
-        # PyTorch tells by a signal, so at whatever place the loop was just then.
-        if self.pipe.loader == "torch" and (lost := lost_worker(error)) is not None:
+        if (lost := self.loader.lost_worker(error)) is not None:
             raise lost from error
 
     @property
@@ -89,8 +94,7 @@ class Session:
     def step(self) -> None:
         """One batch: get it, copy it, use it."""
         asked = time.monotonic()
-        kept = Delivery(-1, -1, self.kept, None)
-        delivery = self.loader.next() if self.rung < HOST_BATCH else kept
+        delivery = self.loader.next() if self.rung < HOST_BATCH else Delivery(-1, -1, self.kept, NO_WORK)
         received = time.monotonic()
         self.device.take(delivery.array, resident=self.rung == DEVICE_BATCH)
         # Without the batch itself: it may stand in a slot that is written again.
@@ -100,16 +104,16 @@ class Session:
         """The batches so far, after the last of them is done."""
         passages = self.device.finish()
         start = self.passed[0].asked
-        made = [one.delivery.work for one in self.passed]
+        works = [one.delivery.work for one in self.passed]
 
-        def ms(values: Any) -> np.ndarray:
+        def ms(values: Iterable[float]) -> np.ndarray:
             return (np.array(list(values), dtype=float) - start) * 1e3
 
         return Trace(
             batch=np.array([one.delivery.number for one in self.passed]),
             worker=np.array([one.delivery.worker for one in self.passed]),
-            prepare_start=ms(work.start for work in made),
-            prepared=ms(work.end for work in made),
+            prepare_start=ms(work.start for work in works),
+            prepared=ms(work.end for work in works),
             received=ms(one.received for one in self.passed),
             copy_start=ms(one.copy_start for one in passages),
             copied=ms(one.copied for one in passages),
@@ -125,7 +129,7 @@ class Session:
 
     def stage_seconds(self) -> dict[str, float]:
         """Mean seconds that each stage took for a sample."""
-        made = [one.delivery.work.seconds for one in self.passed]
+        spent = [one.delivery.work.seconds for one in self.passed]
         return {
-            name: float(np.mean([each[name] for each in made])) / self.pipe.batch_size for name in made[0]
+            name: float(np.mean([each[name] for each in spent])) / self.pipe.batch_size for name in spent[0]
         }

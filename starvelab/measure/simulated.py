@@ -1,7 +1,6 @@
-"""The same runs worked out instead of measured: a clock that needs no thread, no file and no luck.
+"""The simulated clock: what a run or a diagnosis would measure, computed without threads, files or chance.
 
-It knows what each part takes because it is told, or from one batch; the order of events comes from
-`starvelab.simulate`.
+The times of the parts are given, or taken from one batch. The order of events comes from the simulation.
 """
 
 from __future__ import annotations
@@ -9,25 +8,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from .. import runtime
-from ..errors import InputError, UnknownNameError
+from ..errors import UnknownNameError
 from ..host import usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
-from ..units import Q_, as_quantity, positive
+from ..units import Q_, Quantity, as_quantity, positive
+from .devices import NO_TIME, StorageClock, VirtualAccelerator
 from .input_pipeline import InputPipeline
-from .preparation import PARTS
-from .record import Record
-from .results import summarize
-from .stand_ins import StorageClock, VirtualAccelerator
+from .measurement import Measurement, summarize
+from .protocols import PARTS, Pipeline
+from .translation import WorkerCosts, to_loader_model
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
-MOST_BATCHES = 2000
+MAX_BATCHES = 2000
+# A photograph of ImageNet, stored and as float32 in 3 x 224 x 224 values.
+SAMPLE_SIZE, TRANSFER_SIZE = Q_("114.66 KB"), Q_("602112 B")
 WARM_UP, MEASURED = 20, 180
 
 
@@ -49,7 +50,7 @@ class SimulatedClock:
         Share of samples that take longer to read.
     straggler_time : quantity [time]
         How much longer.
-    sample_size, sent_size : quantity [data]
+    sample_size, transfer_size : quantity [data]
         Stored bytes of a sample, and its bytes on the link.
     seed : int
 
@@ -57,19 +58,19 @@ class SimulatedClock:
     --------
     >>> from starvelab.measure import InputPipeline, VirtualAccelerator, run
     >>> pipe = InputPipeline(accelerator=VirtualAccelerator(step_time="64 ms"), workers=2)
-    >>> record = run(pipe, clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}))
-    >>> f"{record.throughput.m_as('img/s'):.0f} img/s, {record.utilization:.2f}"
+    >>> measured = run(pipe, clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}))
+    >>> f"{measured.throughput.m_as('img/s'):.0f} img/s, {measured.utilization:.2f}"
     '250 img/s, 0.50'
     """
 
-    costs: Mapping[str, Any] = field(default_factory=dict)
-    handover: Any = "0 ms"
+    costs: Mapping[str, Quantity] = field(default_factory=dict)
+    handover: Quantity = NO_TIME
     cores: int | None = None
     jitter: float = 0.0
     straggler_share: float = 0.0
-    straggler_time: Any = "0 ms"
-    sample_size: Any = "114.66 KB"
-    sent_size: Any = "602112 B"
+    straggler_time: Quantity = NO_TIME
+    sample_size: Quantity = SAMPLE_SIZE
+    transfer_size: Quantity = TRANSFER_SIZE
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -83,16 +84,17 @@ class SimulatedClock:
             costs[part] = as_quantity(time, "ms", part)
             positive(costs[part], "ms", part, zero=True)
         object.__setattr__(self, "costs", costs)
-        object.__setattr__(self, "handover", as_quantity(self.handover, "ms", "handover"))
-        positive(self.handover, "ms", "handover", zero=True)
-        for name in ("sample_size", "sent_size"):
+        for name in ("handover", "straggler_time"):
+            object.__setattr__(self, name, as_quantity(getattr(self, name), "ms", name))
+            positive(getattr(self, name), "ms", name, zero=True)
+        for name in ("sample_size", "transfer_size"):
             object.__setattr__(self, name, as_quantity(getattr(self, name), "B", name))
             positive(getattr(self, name), "B", name)
 
     @classmethod
     def of(cls, pipe: InputPipeline) -> Self:
-        """A clock told by one batch, which is prepared here and now, after a first that is not timed."""
-        preparer = pipe.preparer(StorageClock(None, None, None))
+        """A clock from the times of one batch, which is prepared now, after a first that is not timed."""
+        preparer = pipe.preparer(StorageClock(None))
         preparer.batch(0)
         _, work = preparer.batch(0)
         seconds: dict[str, float] = defaultdict(float)
@@ -103,85 +105,73 @@ class SimulatedClock:
             {part: Q_(each, "s") for part, each in seconds.items()},
             cores=usable_cores(physical=True),
             sample_size=pipe.samples.mean_size,
-            sent_size=Q_(pipe.batch_bytes / pipe.batch_size, "B"),
+            transfer_size=Q_(pipe.batch_bytes / pipe.batch_size, "B"),
         )
 
-    def loader(self, pipe: Any, rung: int = 0) -> Loader:
-        """The pipeline as the simulation sees it, the first `rung` parts cached."""
-        if not hasattr(pipe.accelerator, "step_time"):
-            raise InputError(
-                f"A simulated clock needs a VirtualAccelerator, got {pipe.accelerator!r:.80}. "
-                "Pass accelerator=VirtualAccelerator(step_time=...)."
-            )
-        batch = pipe.batch_size
+    def loader(self, pipe: Pipeline, rung: int = 0) -> Loader:
+        """The pipeline as the simulation sees it, the first `rung` parts cached.
+
+        Raises
+        ------
+        InputError
+            If the time of a step is not known.
+        """
         running = [part for part in PREPARED[rung:] if part in self.costs]
-        own = sum((self.costs[part].m_as("ms") for part in running), 0.0)
-        reads = rung == 0
-        size = self.sample_size.m_as("B")
-        occupied = waited = copied = 0.0
-        # Joining and handing over keeps the worker from its next batch.
-        handed = self.handover.m_as("ms") if rung < len(PREPARED) else 0.0
-        if pipe.storage is not None and reads:
-            occupied = 1e3 * batch * size / pipe.storage.bandwidth.m_as("B/s")
-            waited = batch * pipe.storage.latency.m_as("ms")
-        if pipe.link is not None and rung < PARTS.index("compute"):
-            copied = 1e3 * pipe.link.copy_time(batch * self.sent_size.m_as("B"))
-        return Loader(
-            step_time=pipe.accelerator.step_time,
-            in_flight=pipe.accelerator.in_flight,
-            prepare_time=f"{batch * own + handed} ms",
-            batch_size=batch,
-            workers=pipe.worker_count,
-            prefetch=pipe.prefetch,
-            in_order=pipe.in_order,
-            copy_time=f"{copied} ms",
-            copy_overlaps=pipe.link is None or pipe.link.overlapped,
-            read_time=f"{occupied} ms",
-            read_wait=f"{waited} ms",
-            cores=self.cores,
-            jitter=self.jitter,
-            straggler_share=self.straggler_share if reads else 0.0,
-            straggler_time=self.straggler_time if reads else "0 ms",
+        return to_loader_model(
+            pipe,
+            WorkerCosts(
+                cpu_time=pipe.batch_size * sum(float(self.costs[part].m_as("ms")) for part in running),
+                # Joining and handing over keeps the worker from its next batch.
+                handover_time=float(self.handover.m_as("ms")) if rung < len(PREPARED) else 0.0,
+                sample_size=float(self.sample_size.m_as("B")),
+                transfer_size=float(self.transfer_size.m_as("B")),
+                cores=self.cores,
+                jitter=self.jitter,
+                straggler_share=self.straggler_share,
+                straggler_time=float(self.straggler_time.m_as("ms")),
+                reads=rung == 0,
+                copies=rung < PARTS.index("compute"),
+            ),
         )
 
     def _batches(self, loader: Loader, seconds: float) -> int:
         wanted = seconds * loader.mean_rate.m_as("img/s") / loader.batch_size
-        return max(int(np.clip(wanted, 2 * WARM_UP, MOST_BATCHES)), 4 * loader.workers + 1)
+        return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * int(loader.workers) + 1)
 
-    def record(self, pipe: Any, *, seconds: float) -> Record:
-        """A record of a run of that length."""
+    def measurement(self, pipe: Pipeline, *, seconds: float) -> Measurement:
+        """What a run of that length would measure."""
         loader = self.loader(pipe)
         count = self._batches(loader, seconds)
-        skipped = in_turns(WARM_UP, loader)
-        found = simulate(loader, batches=count + skipped, seed=self.seed)
-        trace = found.trace().after(skipped)
-        costs = {part: time.m_as("s") for part, time in self.costs.items()}
-        course = follow(loader, found.times)
-        asked = np.concatenate(([0.0], course.host_free[:-1, 0]))
-        return summarize(pipe, trace, (course.received[:, 0] - asked)[skipped:], costs, 0.0, {})
+        skipped = whole_rounds(WARM_UP, loader)
+        simulated = simulate(loader, batches=count + skipped, seed=self.seed)
+        trace = simulated.trace().after(skipped)
+        costs = {part: float(time.m_as("s")) for part, time in self.costs.items()}
+        times = follow(loader, simulated.times)
+        asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
+        return summarize(pipe, trace, (times.received[:, 0] - asked)[skipped:], costs)
 
-    def periods(self, pipe: Any, rung: int, *, replicas: int = 8) -> np.ndarray:
+    def periods(self, pipe: Pipeline, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
         loader = self.loader(pipe, rung)
-        skipped = in_turns(WARM_UP, loader)
-        batches = skipped + in_turns(MEASURED, loader)
-        found = simulate(loader, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped)
-        return 1e3 * loader.batch_size / found.throughputs.m_as("img/s")
+        skipped = whole_rounds(WARM_UP, loader)
+        batches = skipped + whole_rounds(MEASURED, loader)
+        simulated = simulate(loader, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped)
+        return np.asarray(1e3 * loader.batch_size / simulated.throughputs.m_as("img/s"))
 
 
-def in_turns(batches: int, loader: Loader) -> int:
+def whole_rounds(batches: int, loader: Loader) -> int:
     """At least that many batches, the same number from each worker: they come in bursts."""
-    turn = max(loader.workers, 1)
-    return -(-batches // turn) * turn
+    workers = max(int(loader.workers), 1)
+    return -(-batches // workers) * workers
 
 
-def clock_for(pipe: Any, *, announced: bool = True) -> SimulatedClock | None:
+def clock_for(pipe: Pipeline, *, announced: bool = True) -> SimulatedClock | None:
     """The clock that STARVELAB_CLOCK asks for; None stands for the live one.
 
     Parameters
     ----------
-    pipe : InputPipeline
-        Or anything else that can be run; only an InputPipeline can be worked out.
+    pipe : Pipeline
+        Only an InputPipeline with a simulated accelerator can be simulated.
     announced : bool
         Say that what follows is not measured.
 
@@ -190,12 +180,11 @@ def clock_for(pipe: Any, *, announced: bool = True) -> SimulatedClock | None:
     InputError
         If the variable names neither.
     """
-    # Starting worker processes is most of what a notebook takes.
-    name = runtime.current().clock
-    # Datasets and GPUs of the user's own have nothing that could be worked out beforehand.
-    known = isinstance(pipe, InputPipeline) and isinstance(pipe.accelerator, VirtualAccelerator)
-    if name == "live" or not known:
+    # Datasets and GPUs of the user's own have no times that could be known beforehand.
+    if runtime.current().clock == "live" or not isinstance(pipe, InputPipeline):
+        return None
+    if not isinstance(pipe.accelerator, VirtualAccelerator):
         return None
     if announced:
-        print("Worked out from one batch, as while grading. Nothing was measured: run it yourself for that.")
+        print("Simulated from one batch, as while grading. Nothing was measured: run it yourself for that.")
     return SimulatedClock.of(pipe)

@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from starvelab.measure import InputPipeline, Samples, Transform, VirtualAccelerator
+from starvelab import Q_
+from starvelab.measure import Calibration, InputPipeline, Samples, Transform, VirtualAccelerator
 
 STORED = 1000  # bytes of each
+
+# 1 ms a sample, 4 ms a batch of 4.
+CALIBRATION = Calibration(
+    loader="threads", batch_size=4, cpu_time=Q_(1, "ms"), handover_time=Q_(0.4, "ms"),
+    stage_times={"read": Q_(0.2, "ms"), "blank": Q_(0.8, "ms")}, transfer_size=Q_(48, "B"), cores=2,
+    contention=0.0, jitter=0.0,
+)  # fmt: skip
 
 
 def tiny_samples(home: Path, count: int = 8) -> Samples:

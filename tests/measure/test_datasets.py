@@ -56,22 +56,22 @@ def diagnosed(dataset, **options):
 def test_slow_items_without_a_transform_are_one_part():
     finding = diagnosed(sleeper(load=0.01))
     assert list(finding.evidence) == ["read + decode + transform", "collate", "copy", "compute"]
-    assert finding.culprit == "read + decode + transform"
+    assert finding.bottleneck == "read + decode + transform"
 
 
 def test_slow_items_before_a_quick_transform_are_reading_and_decoding():
     finding = diagnosed(sleeper(load=0.01, transform=lambda item: item + 1))
     assert list(finding.evidence) == ["read + decode", "transform", "collate", "copy", "compute"]
-    assert finding.culprit == "read + decode"
+    assert finding.bottleneck == "read + decode"
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_slow_transform_is_told_from_reading(workers):
-    assert diagnosed(sleeper(transform=slow_transform()), workers=workers).culprit == "transform"
+    assert diagnosed(sleeper(transform=slow_transform()), workers=workers).bottleneck == "transform"
 
 
 def test_a_slow_accelerator_is_found_behind_a_dataset():
-    assert diagnosed(sleeper(), step_time="40 ms").culprit == "compute"
+    assert diagnosed(sleeper(), step_time="40 ms").bottleneck == "compute"
 
 
 def test_a_collate_function_of_ones_own_is_used():
@@ -79,7 +79,7 @@ def test_a_collate_function_of_ones_own_is_used():
         time.sleep(0.03)
         return torch.stack([torch.as_tensor(item) for item, _ in samples])
 
-    assert diagnosed(sleeper(), collate_fn=slow_join).culprit == "collate"
+    assert diagnosed(sleeper(), collate_fn=slow_join).bottleneck == "collate"
 
 
 def test_a_transform_that_is_never_called_is_said():
@@ -124,7 +124,7 @@ def test_items_that_cannot_be_joined_are_refused():
 
 def test_a_dataset_can_be_simulated_as_well():
     finding = diagnosed(sleeper(), clock=SimulatedClock({"transform": "3 ms"}))
-    assert finding.culprit == "transform"
+    assert finding.bottleneck == "transform"
 
 
 def test_a_dataset_keeps_its_transform():

@@ -45,19 +45,19 @@ def found(*levels, **options):
     return _conclude(ladder(*levels, **options), "measured")
 
 
-# --- typed in ---
+# --- manual ---
 
 
 def test_the_article_s_table_names_reading_before_decoding_and_transforming():
     finding = diagnose(ARTICLE)
-    assert (finding.culprit, finding.runner_up) == ("read", "decode + transform")
+    assert (finding.bottleneck, finding.runner_up) == ("read", "decode + transform")
     # 1/0.89 - 1/1.72 and 1/1.72 - 1/3.23 of a second.
     assert finding.evidence["read"].m_as("ms") == pytest.approx(542.2, abs=0.05)
     assert finding.evidence["decode + transform"].m_as("ms") == pytest.approx(271.8, abs=0.05)
     assert finding.stall == pytest.approx(1 - 0.89 / 3.45)
     assert finding.verdict == "highly input-bound"
     assert finding.confident
-    assert finding.source == "typed in"
+    assert finding.source == "manual"
 
 
 def test_times_and_rates_say_the_same():
@@ -68,7 +68,7 @@ def test_times_and_rates_say_the_same():
 
 
 def test_two_rungs_are_enough_for_all_parts_together():
-    assert diagnose(ENDS).culprit == "read + decode + transform + collate + copy"
+    assert diagnose(ENDS).bottleneck == "read + decode + transform + collate + copy"
 
 
 def test_a_rung_that_does_not_exist_is_refused():
@@ -112,9 +112,9 @@ def test_whatever_was_measured_the_largest_drop_is_named(times):
     drops = periods[:-1] - periods[1:]
     assert 0 <= finding.stall <= 1
     if finding.stall >= 0.05:
-        assert finding.evidence[finding.culprit].m_as("ms") == pytest.approx(drops.max())
+        assert finding.evidence[finding.bottleneck].m_as("ms") == pytest.approx(drops.max())
     else:
-        assert finding.culprit == "compute"
+        assert finding.bottleneck == "compute"
     assert list(finding.evidence) == list(PARTS)
     total = sum(ms.m_as("ms") for ms in finding.evidence.values())
     assert total == pytest.approx(periods[0])
@@ -123,9 +123,9 @@ def test_whatever_was_measured_the_largest_drop_is_named(times):
 # --- what is concluded from a ladder ---
 
 
-def test_the_largest_drop_is_the_culprit_and_the_next_the_runner_up():
+def test_the_largest_drop_is_the_bottleneck_and_the_next_the_runner_up():
     finding = found(100, 95, 50, 30, 30, 28)
-    assert (finding.culprit, finding.runner_up) == ("decode", "transform")
+    assert (finding.bottleneck, finding.runner_up) == ("decode", "transform")
     assert finding.evidence["decode"] == Q_(45, "ms")
     assert finding.evidence["compute"] == Q_(28, "ms")
     assert finding.stall == pytest.approx(0.72)
@@ -134,7 +134,7 @@ def test_the_largest_drop_is_the_culprit_and_the_next_the_runner_up():
 
 
 @pytest.mark.parametrize(
-    ("levels", "verdict", "culprit"),
+    ("levels", "verdict", "bottleneck"),
     [
         ((31, 30, 30, 30, 30, 30), "not input-bound", "compute"),
         ((32, 30, 30, 30, 30, 30), "moderately input-bound", "read"),
@@ -142,9 +142,9 @@ def test_the_largest_drop_is_the_culprit_and_the_next_the_runner_up():
         ((38, 30, 30, 30, 30, 30), "highly input-bound", "read"),
     ],
 )
-def test_under_five_per_cent_of_stall_computing_is_the_culprit(levels, verdict, culprit):
+def test_under_five_per_cent_of_stall_computing_is_the_bottleneck(levels, verdict, bottleneck):
     finding = found(*levels)
-    assert (finding.verdict, finding.culprit) == (verdict, culprit)
+    assert (finding.verdict, finding.bottleneck) == (verdict, bottleneck)
 
 
 def test_a_tie_within_the_noise_is_no_certainty():
@@ -166,7 +166,7 @@ def test_too_few_rounds_are_no_certainty():
     assert found(100, 40, 30, 30, 30, 30, rounds=4).confident
 
 
-def test_foreign_load_is_no_certainty():
+def test_background_load_is_no_certainty():
     finding = found(100, 40, 30, 30, 30, 30, load=0.4)
     assert finding.reason == "other programs used 40% of the cores"
     assert " Not certain: other programs used 40% of the cores." in finding.summary
@@ -188,7 +188,7 @@ def test_a_runner_up_within_the_noise_is_none():
 def test_a_rung_that_came_out_slower_counts_as_nothing():
     finding = found(100, 104, 40, 30, 30, 30)
     assert finding.evidence["read"] == Q_(0, "ms")
-    assert finding.culprit == "decode"
+    assert finding.bottleneck == "decode"
 
 
 def test_an_outlier_moves_a_median_little():
@@ -213,7 +213,7 @@ def test_the_error_of_a_median_is_that_of_its_deviation():
     assert ladder(50, noise=2.0).medians[0] == 50
 
 
-def test_levers_are_those_of_the_culprit():
+def test_levers_are_those_of_the_bottleneck():
     assert all("decode" in lever.parts for lever in found(100, 95, 50, 30, 30, 28).levers)
     together = found(100, 60, 30, 30, rungs=(0, 3, 4, 5)).levers
     assert len(set(together)) == len(together)
@@ -223,7 +223,7 @@ def test_levers_are_those_of_the_culprit():
 def test_a_finding_shows_its_evidence():
     finding = found(100, 95, 50, 30, 30, 28)
     assert finding.summary == (
-        "The accelerator waits 72.0 % of the time: highly input-bound. The culprit is decode, which adds "
+        "The accelerator waits 72.0 % of the time: highly input-bound. The bottleneck is decode, which adds "
         "45 ms to each batch; next comes transform."
     )
     assert finding.note.startswith("To try: ")
@@ -244,11 +244,11 @@ def test_where_nothing_starves_the_finding_says_so():
 # --- live ---
 
 
-def live(pipe, culprit):
+def live(pipe, bottleneck):
     """A live diagnosis; on a busy machine not each is disturbed."""
     for _ in range(2):
         finding = diagnose(pipe, budget="2 s", progress=False)
-        if finding.culprit == culprit:
+        if finding.bottleneck == bottleneck:
             break
     assert isinstance(finding, Finding)
     assert finding.source == "measured"
@@ -259,7 +259,7 @@ def live(pipe, culprit):
 def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
     storage = VirtualStorage(bandwidth="1 GB/s", latency="10 ms")
     finding = live(pipeline(tmp_path, loader=loader, storage=storage), "read")
-    assert finding.culprit == "read"
+    assert finding.bottleneck == "read"
     assert finding.stall > 0.5
 
 
@@ -267,12 +267,12 @@ def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
 def test_a_slow_link_is_found(tmp_path, nothing_stays, loader):
     link = VirtualLink(bandwidth="6.4 KB/s")  # 30 ms for a batch
     finding = live(pipeline(tmp_path, loader=loader, link=link), "copy")
-    assert finding.culprit == "copy"
+    assert finding.bottleneck == "copy"
 
 
 def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
     finding = live(pipeline(tmp_path, accelerator=VirtualAccelerator(step_time="40 ms")), "compute")
-    assert finding.culprit == "compute"
+    assert finding.bottleneck == "compute"
     assert finding.verdict == "not input-bound"
 
 
@@ -294,7 +294,7 @@ def test_options_of_a_dataset_do_not_fit_a_pipeline(tmp_path):
         diagnose(pipeline(tmp_path), batch_size=3, workers=1)
     assert str(caught.value) == (
         "batch_size, workers belong to a dataset, and this is an InputPipeline already. "
-        "Change it with pipe.but(...)."
+        "Change it with pipe.replace(...)."
     )
 
 

@@ -31,7 +31,7 @@ def test_uint8_is_a_quarter_of_the_bytes():
 
 def test_a_copy_differs_in_what_was_changed_only(tmp_path):
     pipe = pipeline(tmp_path)
-    more = pipe.but(workers=4, loader="processes")
+    more = pipe.replace(workers=4, loader="processes")
     assert (more.workers, more.loader, more.samples) == (4, "processes", pipe.samples)
     assert (pipe.workers, pipe.loader) == (2, "threads")
 
@@ -44,10 +44,10 @@ def test_the_training_loop_itself_has_no_workers_beside_it(tmp_path):
 
 def test_a_misspelt_field_is_told_the_one_that_was_meant(tmp_path):
     with pytest.raises(UnknownNameError) as caught:
-        pipeline(tmp_path).but(worker=3)
+        pipeline(tmp_path).replace(worker=3)
     assert str(caught.value) == "An input pipeline has no field 'worker'. Did you mean workers?"
     with pytest.raises(UnknownNameError, match=r"no field 'gpu'\. There is: samples, transforms, batch_size"):
-        pipeline(tmp_path).but(gpu=3)
+        pipeline(tmp_path).replace(gpu=3)
 
 
 @pytest.mark.parametrize("name", ["batch_size", "prefetch", "workers"])
@@ -59,7 +59,7 @@ def test_a_count_is_one_whole_number(tmp_path, name):
     assert refused(tmp_path, **{name: "two"}).startswith(f"{name} must be a whole number, got 'two'.")
     assert refused(tmp_path, **{name: False}).startswith(f"{name} must be a whole number, got False.")
     assert refused(tmp_path, **{name: [1, 2]}) == (
-        f"A pipeline has one {name}, got an array. Make one with pipe.but({name}=...)."
+        f"A pipeline has one {name}, got an array. Make one with pipe.replace({name}=...)."
     )
     assert type(getattr(pipeline(tmp_path, **{name: 3.0}), name)) is int
 
@@ -111,14 +111,14 @@ def test_decoding_comes_before_transforming(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["read", "collate", "mine"])
-def test_two_stages_of_one_name_could_not_be_told_apart(tmp_path, name):
+def test_two_transforms_of_one_name_could_not_be_told_apart(tmp_path, name):
     assert refused(tmp_path, transforms=[Transform("mine", abs), Transform(name, abs)]) == (
         f"Each transform needs a name of its own, got {name!r} twice. Rename one of them."
     )
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
-def test_the_last_stage_makes_an_array(tmp_path, nothing_stays, loader):
+def test_the_last_transform_makes_an_array(tmp_path, nothing_stays, loader):
     pipe = pipeline(tmp_path, transforms=[Transform("as list", list)], loader=loader)
     with pytest.raises(InputError) as caught:
         run(pipe, progress=False)

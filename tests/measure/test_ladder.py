@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from starvelab.measure import Transform, VirtualAccelerator, ladder
-from starvelab.measure.ladder import CACHED, climb
-from starvelab.measure.session import Session
+from starvelab.measure.ladder import CACHED, profile
+from starvelab.measure.session import NO_WORK, Session
 
 from .scenes import pipeline, zeros
 
@@ -19,7 +19,7 @@ def test_there_is_a_rung_for_each_part():
 
 def test_every_rung_is_measured_in_every_round(tmp_path, monkeypatch):
     monkeypatch.setattr(ladder, "BLOCK", 0.01)
-    climbed = climb(pipeline(tmp_path), seconds=0.3, rungs=(0, 2, 5), progress=False)
+    climbed = profile(pipeline(tmp_path), seconds=0.3, rungs=(0, 2, 5), progress=False)
     assert climbed.rungs == (0, 2, 5)
     assert {len(periods) for periods in climbed.periods} == {climbed.rounds}
     assert climbed.rounds >= 2
@@ -30,7 +30,7 @@ def test_every_rung_is_measured_in_every_round(tmp_path, monkeypatch):
 
 def test_even_a_budget_that_is_too_short_gives_two_rounds(tmp_path, monkeypatch):
     monkeypatch.setattr(ladder, "BLOCK", 0.01)
-    assert climb(pipeline(tmp_path), seconds=0.001, rungs=(0, 5), progress=False).rounds == 2
+    assert profile(pipeline(tmp_path), seconds=0.001, rungs=(0, 5), progress=False).rounds == 2
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads"])
@@ -47,7 +47,7 @@ def test_after_a_change_only_what_was_begun_since_counts(tmp_path, loader):
                 assert begun is None or work.start > begun
                 begun = work.start
             else:
-                assert work is None
+                assert work is NO_WORK
 
 
 def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):

@@ -27,7 +27,7 @@ pipe = InputPipeline(
 """,
 ]
 RUNS = """
-record = run(pipe.but(loader={loader!r}), seconds="0.2 s")
+record = run(pipe.replace(loader={loader!r}), seconds="0.2 s")
 print(sorted(record.stage_times))
 """
 

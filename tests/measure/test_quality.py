@@ -45,8 +45,8 @@ class Counters:
     def __init__(self, monkeypatch):
         self.wall, self.busy, self.ours = 0.0, 0.0, {1: 0.0}
         monkeypatch.setattr(quality.time, "monotonic", lambda: self.wall)
-        monkeypatch.setattr(quality, "_busy", lambda: self.busy)
-        monkeypatch.setattr(quality, "_our_cores", lambda: [0, 1])
+        monkeypatch.setattr(quality, "_busy", lambda process: self.busy)
+        monkeypatch.setattr(quality, "_our_cores", lambda process: [0, 1])
         monkeypatch.setattr(LoadMeter, "_own", lambda meter: dict(self.ours))
 
 
@@ -55,32 +55,32 @@ def counters(monkeypatch):
     return Counters(monkeypatch)
 
 
-def test_foreign_load_is_what_others_use_of_our_cores(counters):
+def test_background_load_is_what_others_use_of_our_cores(counters):
     meter = LoadMeter()
     counters.wall, counters.busy, counters.ours = 10.0, 14.0, {1: 8.0}
     # Of 20 core seconds 14 were busy, 8 of them with our work.
-    assert meter.foreign_load() == pytest.approx(0.3)
+    assert meter.background_load() == pytest.approx(0.3)
 
 
 def test_a_worker_that_started_meanwhile_counts_as_ours(counters):
     meter = LoadMeter()
     counters.wall, counters.busy, counters.ours = 10.0, 14.0, {1: 8.0, 2: 6.0}
-    assert meter.foreign_load() == 0
+    assert meter.background_load() == 0
 
 
 def test_rounding_of_the_counters_makes_no_negative_load(counters):
     meter = LoadMeter()
     counters.wall, counters.busy, counters.ours = 1.0, 0.5, {1: 0.51}
-    assert meter.foreign_load() == 0
+    assert meter.background_load() == 0
 
 
 def test_no_time_is_no_load(counters):
-    assert LoadMeter().foreign_load() == 0
+    assert LoadMeter().background_load() == 0
 
 
 def test_the_real_counters_can_be_read():
     meter = LoadMeter()
-    assert 0 <= meter.foreign_load() <= 1
+    assert 0 <= meter.background_load() <= 1
     assert psutil.Process().pid in meter._own()
 
 

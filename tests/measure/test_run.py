@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, run
-from starvelab.measure.results import summarize
+from starvelab.measure.measurement import summarize
 from starvelab.simulate import Trace
 
 from .scenes import STORED, pipeline
@@ -25,7 +25,7 @@ def closest(pipe, wanted, *, within, seconds="0.8 s"):
             break
     assert record.throughput.m_as("img/s") == pytest.approx(wanted, rel=within)
     # Busy share = step x batches a second, whatever binds.
-    busy = (record.step_time * record.throughput / record.settings["batch_size"]).m_as("img")
+    busy = (record.step_time * record.throughput / record.pipeline.batch_size).m_as("img")
     assert record.utilization == pytest.approx(busy, rel=1e-6)
     assert record.utilization + record.stall == 1
     low, high = record.interval
@@ -39,7 +39,7 @@ def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader
     assert record.utilization > 0.97
     assert record.source == "measured"
     assert list(record.stage_times) == ["read", "blank", "collate"]
-    assert record.settings["workers"] == (0 if loader == "inline" else 2)
+    assert record.pipeline.worker_count == (0 if loader == "inline" else 2)
 
 
 @pytest.mark.parametrize("loader", LOADERS[1:])
@@ -107,7 +107,7 @@ def by_hand(pipe, ends, step=10.0):
         batch=range(len(ends)), worker=np.arange(len(ends)) % 2, step_start=ends - step, step_end=ends,
         batch_size=pipe.batch_size, source="measured", **same,
     )  # fmt: skip
-    return summarize(pipe, trace, np.full(len(ends), 5.0), {"read": 0.002}, 0.0, {})
+    return summarize(pipe, trace, np.full(len(ends), 5.0), {"read": 0.002})
 
 
 def test_batches_that_come_in_pairs_are_counted_in_pairs(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 
 from starvelab import InputError
 from starvelab.measure import Transform, VirtualAccelerator
+from starvelab.measure.devices import VirtualDevice
 from starvelab.measure.session import Session
-from starvelab.measure.stand_ins import VirtualDevice
 
 from .scenes import pipeline
 

@@ -1,4 +1,4 @@
-"""Records and diagnoses that a simulated clock works out, each figure derived by hand."""
+"""Measurements and diagnoses by a simulated clock, each value derived by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORK = SimulatedClock({"decode": "5 ms", "transform": "3 ms"})
 IDLE = SimulatedClock()
 
 
-def figures(pipe, clock):
+def values_of(pipe, clock):
     """Time between batches [ms], utilization, share of waiting in next()."""
     record = run(pipe, clock=clock)
     return pytest.approx((record.period.m_as("ms"), record.utilization, record.host_wait), rel=1e-9, abs=1e-9)
@@ -48,18 +48,18 @@ def period(pipe, clock):
 def test_two_workers_halve_the_time_of_one():
     # 256 / 2 = 128 ms. Two batches come together every 256: the loop asks for the third when the first step
     # is done, after 64, and waits 192 of 256.
-    assert figures(PIPE, WORK) == (128, 0.5, 0.75)
+    assert values_of(PIPE, WORK) == (128, 0.5, 0.75)
 
 
 def test_enough_workers_leave_the_accelerator_no_wait():
     # 256 / 8 = 32 ms are less than a step of 64. The loop finds a batch whenever it asks.
-    assert figures(PIPE.but(workers=8), WORK) == (64, 1, 0)
+    assert values_of(PIPE.replace(workers=8), WORK) == (64, 1, 0)
 
 
 def test_any_number_of_workers_divides_the_time_exactly():
     fast = VirtualAccelerator(step_time="1 ms")
     for workers in (1, 3, 7, 16, 48, 64):
-        pipe = PIPE.but(workers=workers, accelerator=fast)
+        pipe = PIPE.replace(workers=workers, accelerator=fast)
         assert period(pipe, WORK) == pytest.approx(256 / workers)
         found = diagnose(pipe, clock=WORK)
         assert found.periods["nothing"].m_as("ms") == pytest.approx(256 / workers)
@@ -67,26 +67,26 @@ def test_any_number_of_workers_divides_the_time_exactly():
 
 
 def test_a_loop_that_prepares_itself_works_while_the_accelerator_does():
-    assert period(PIPE.but(workers=0), WORK) == pytest.approx(256)
-    assert period(PIPE.but(loader="inline"), WORK) == pytest.approx(256)
+    assert period(PIPE.replace(workers=0), WORK) == pytest.approx(256)
+    assert period(PIPE.replace(loader="inline"), WORK) == pytest.approx(256)
 
 
 def test_a_loop_that_waits_for_each_step_does_one_after_the_other():
     waiting = VirtualAccelerator(step_time="64 ms", in_flight=1)
     # 256 + 64 = 320, of which the loop prepares for 256.
-    assert figures(PIPE.but(workers=0, accelerator=waiting), WORK) == (320, 0.2, 0.8)
+    assert values_of(PIPE.replace(workers=0, accelerator=waiting), WORK) == (320, 0.2, 0.8)
 
 
 def test_a_shared_storage_bounds_any_number_of_workers():
     # 32 samples of 114.66 KB at 20 MB/s.
-    pipe = PIPE.but(workers=8, storage=VirtualStorage(bandwidth="20 MB/s"))
+    pipe = PIPE.replace(workers=8, storage=VirtualStorage(bandwidth="20 MB/s"))
     assert period(pipe, IDLE) == pytest.approx(32 * 114.66 / 20, rel=1e-3)
 
 
 def test_latency_keeps_a_worker_and_no_core():
     # 32 x (8 + 2) / 2; the bytes themselves take next to nothing.
     slow = VirtualStorage(bandwidth="100 TB/s", latency="2 ms")
-    assert period(PIPE.but(storage=slow), WORK) == pytest.approx(160, rel=1e-4)
+    assert period(PIPE.replace(storage=slow), WORK) == pytest.approx(160, rel=1e-4)
 
 
 # 32 x 602,112 bytes over 0.2 GB/s.
@@ -94,7 +94,7 @@ COPY = 32 * 602112 / 0.2e6
 
 
 def copied(*, overlapped=True, in_flight=2):
-    return PIPE.but(
+    return PIPE.replace(
         workers=8,
         link=VirtualLink(bandwidth="0.2 GB/s", overlapped=overlapped),
         accelerator=VirtualAccelerator(step_time="64 ms", in_flight=in_flight),
@@ -103,7 +103,7 @@ def copied(*, overlapped=True, in_flight=2):
 
 def test_a_copy_beside_the_step_counts_if_it_is_the_longer_one():
     assert pytest.approx(96.33792) == COPY
-    assert figures(copied(), IDLE) == (COPY, 64 / COPY, 0)
+    assert values_of(copied(), IDLE) == (COPY, 64 / COPY, 0)
 
 
 def test_a_copy_in_turn_adds_to_the_step():
@@ -126,17 +126,17 @@ def test_two_workers_on_one_core_are_one():
 
 def test_stragglers_lie_in_reading():
     clock = SimulatedClock(WORK.costs, straggler_share=0.05, straggler_time="200 ms")
-    assert diagnose(PIPE, clock=clock).culprit == "read"
+    assert diagnose(PIPE, clock=clock).bottleneck == "read"
 
 
-def test_the_same_seed_gives_the_same_record():
+def test_the_same_seed_gives_the_same_measurement():
     clock = SimulatedClock(WORK.costs, jitter=0.2, seed=3)
     assert repr(run(PIPE, clock=clock)) == repr(run(PIPE, clock=clock))
     other = SimulatedClock(WORK.costs, jitter=0.2, seed=4)
     assert period(PIPE, clock) != period(PIPE, other)
 
 
-def test_a_record_says_that_it_was_worked_out():
+def test_a_measurement_says_that_it_was_simulated():
     record = run(PIPE, clock=WORK)
     assert record.source == record.trace.source == "simulated"
     assert record.utilization + record.stall == 1
@@ -151,8 +151,8 @@ PLANTED = {
     "decode": (PIPE, SimulatedClock({"read": "1 ms", "decode": "20 ms", "transform": "2 ms"})),
     "transform": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "transform": "20 ms"})),
     "collate": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "collate": "9 ms"})),
-    "copy": (PIPE.but(link=VirtualLink(bandwidth="50 MB/s")), WORK),
-    "compute": (PIPE.but(accelerator=VirtualAccelerator(step_time="200 ms")), WORK),
+    "copy": (PIPE.replace(link=VirtualLink(bandwidth="50 MB/s")), WORK),
+    "compute": (PIPE.replace(accelerator=VirtualAccelerator(step_time="200 ms")), WORK),
 }
 
 
@@ -168,9 +168,9 @@ def test_a_longer_run_has_more_batches():
 def test_each_part_is_found_where_it_was_planted(part, workers):
     pipe, clock = PLANTED[part]
     if part == "compute" and workers < 2:
-        pipe = pipe.but(accelerator=VirtualAccelerator(step_time="900 ms"))
-    found = diagnose(pipe.but(workers=workers), clock=clock)
-    assert found.culprit == part
+        pipe = pipe.replace(accelerator=VirtualAccelerator(step_time="900 ms"))
+    found = diagnose(pipe.replace(workers=workers), clock=clock)
+    assert found.bottleneck == part
     assert found.source == "simulated"
     assert found.confident
 
@@ -179,7 +179,7 @@ def test_each_part_is_found_where_it_was_planted(part, workers):
 def test_a_plant_is_found_through_jitter(part):
     pipe, clock = PLANTED[part]
     noisy = SimulatedClock(clock.costs, jitter=0.3, handover="1 ms", cores=2, seed=5)
-    assert diagnose(pipe, clock=noisy).culprit == part
+    assert diagnose(pipe, clock=noisy).bottleneck == part
 
 
 costs = st.lists(st.integers(0, 60), min_size=5, max_size=5, unique=True)
@@ -189,7 +189,7 @@ costs = st.lists(st.integers(0, 60), min_size=5, max_size=5, unique=True)
 def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, step):
     # In the loop itself, waiting for each step: every cost shows in full.
     *prepared, copy = times
-    pipe = PIPE.but(
+    pipe = PIPE.replace(
         batch_size=1,
         workers=0,
         accelerator=VirtualAccelerator(step_time=f"{step} ms", in_flight=1),
@@ -199,15 +199,15 @@ def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, ste
     found = diagnose(pipe, clock=clock)
     assert [found.evidence[part].m_as("ms") for part in PARTS] == pytest.approx([*times, step], abs=1e-6)
     starved = sum(times) / (sum(times) + step) >= 0.05
-    assert found.culprit == (PARTS[times.index(max(times))] if starved else "compute")
+    assert found.bottleneck == (PARTS[times.index(max(times))] if starved else "compute")
 
 
 @given(st.permutations([1, 2, 4, 8]), st.integers(1, 12))
 def test_with_any_number_of_workers_the_dearest_part_is_named(times, workers):
-    pipe = PIPE.but(workers=workers, accelerator=VirtualAccelerator(step_time="0.1 ms"))
+    pipe = PIPE.replace(workers=workers, accelerator=VirtualAccelerator(step_time="0.1 ms"))
     clock = SimulatedClock({part: f"{ms} ms" for part, ms in zip(PARTS[:4], times, strict=True)})
     found = diagnose(pipe, clock=clock)
-    assert (found.culprit, found.runner_up) == (PARTS[times.index(8)], PARTS[times.index(4)])
+    assert (found.bottleneck, found.runner_up) == (PARTS[times.index(8)], PARTS[times.index(4)])
 
 
 def test_only_parts_of_a_worker_have_a_time_of_a_sample():
@@ -224,18 +224,20 @@ def test_times_need_their_unit():
         SimulatedClock({"decode": 3})
     with pytest.raises(InputError, match="handover must be finite and not negative, got -1 ms"):
         SimulatedClock(handover="-1 ms")
-    with pytest.raises(InputError, match="sent_size must be finite and positive, got 0 B"):
-        SimulatedClock(sent_size="0 B")
+    with pytest.raises(InputError, match="straggler_time needs a unit, got the bare int 3"):
+        SimulatedClock(straggler_time=3)
+    with pytest.raises(InputError, match="transfer_size must be finite and positive, got 0 B"):
+        SimulatedClock(transfer_size="0 B")
     with pytest.raises(InputError, match="cores must be finite and positive, got 0"):
         run(PIPE, clock=SimulatedClock(cores=0))
 
 
 def test_a_real_gpu_keeps_no_simulated_time():
     with pytest.raises(InputError) as caught:
-        run(PIPE.but(accelerator=CudaAccelerator()), clock=WORK)
+        run(PIPE.replace(accelerator=CudaAccelerator()), clock=WORK)
     assert str(caught.value) == (
-        "A simulated clock needs a VirtualAccelerator, got CudaAccelerator(precision='amp', in_flight=2, "
-        "overlapped=True, device=0). Pass accelerator=VirtualAccelerator(step_time=...)."
+        "A model needs the time of a step, got CudaAccelerator(precision='amp', in_flight=2, "
+        "overlapped=True, device=0). Measure it, and pass accelerator=VirtualAccelerator(step_time=...)."
     )
 
 
@@ -254,8 +256,8 @@ def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
     assert clock.costs.keys() == {"read", "decode", "transform", "collate"}
     assert clock.costs["decode"].m_as("ms") >= 10 > clock.costs["transform"].m_as("ms")
     assert clock.sample_size.m_as("B") == STORED
-    assert clock.sent_size.m_as("B") == 3 * 4 * 4
-    assert diagnose(pipe, clock=clock).culprit == "decode"
+    assert clock.transfer_size.m_as("B") == 3 * 4 * 4
+    assert diagnose(pipe, clock=clock).bottleneck == "decode"
 
 
 @pytest.mark.parametrize("measure", [run, diagnose, calibrate])
@@ -268,7 +270,7 @@ def test_a_grader_gets_every_measurement_without_starting_a_worker(tmp_path, mon
 
 def test_a_clock_that_is_passed_counts_more_than_the_graders():
     with use(GRADING):
-        assert figures(PIPE, WORK) == (128, 0.5, 0.75)
+        assert values_of(PIPE, WORK) == (128, 0.5, 0.75)
 
 
 def test_everybody_else_measures(tmp_path):

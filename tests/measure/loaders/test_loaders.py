@@ -19,11 +19,13 @@ import pytest
 
 from starvelab import InputError
 from starvelab.errors import WorkerError
-from starvelab.measure import Transform, VirtualAccelerator, diagnose, loaders, run, torch_loader
-from starvelab.measure.loaders import Shared, end_workers, open_loader
-from starvelab.measure.stand_ins import VirtualDevice
+from starvelab.measure import Transform, VirtualAccelerator, diagnose, run
+from starvelab.measure.devices import VirtualDevice
+from starvelab.measure.loaders import base, open_loader, shared, torch
+from starvelab.measure.loaders.processes import ProcessLoader, end_workers
+from starvelab.measure.loaders.shared import SharedMemory
 
-from .scenes import after, pipeline
+from ..scenes import after, pipeline
 
 LOADERS = ["inline", "threads", "processes", "torch"]
 WITH_WORKERS = LOADERS[1:]
@@ -36,7 +38,7 @@ DIED = {
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
 pytestmark = pytest.mark.usefixtures("nothing_stays")
-in_memory = loaders._in_memory  # which that fixture replaces
+in_memory = shared._in_memory  # which that fixture replaces
 
 
 def numbered(home):
@@ -48,12 +50,12 @@ def numbered(home):
     def number(raw):
         return np.frombuffer(raw, np.uint8)
 
-    return pipe.but(transforms=[Transform("number", number)])
+    return pipe.replace(transforms=[Transform("number", number)])
 
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).but(loader=loader))
+    opened = open_loader(numbered(tmp_path).replace(loader=loader))
     try:
         for expected in range(7):
             delivery = opened.next()
@@ -68,7 +70,7 @@ def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
 
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_no_workers_at_all_is_the_training_loop(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).but(loader=loader, workers=0))
+    opened = open_loader(numbered(tmp_path).replace(loader=loader, workers=0))
     assert (opened.next().worker, opened.workers, opened.ahead) == (-1, 0, 0)
     opened.close()
 
@@ -82,7 +84,9 @@ def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
         time.sleep(0.6 if number[0] == 0 else 0)
         return number
 
-    opened = open_loader(pipe.but(loader=loader, in_order=False, transforms=[Transform("number", slow_zero)]))
+    opened = open_loader(
+        pipe.replace(loader=loader, in_order=False, transforms=[Transform("number", slow_zero)])
+    )
     try:
         came = [opened.next().number for _ in range(4)]
         while 0 not in came:
@@ -95,7 +99,7 @@ def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_rung_takes_hold_while_the_loader_runs(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).but(loader=loader))
+    opened = open_loader(numbered(tmp_path).replace(loader=loader))
     try:
         opened.rung = 3
         rungs = [opened.next().work.rung for _ in range(12)]
@@ -105,7 +109,7 @@ def test_a_rung_takes_hold_while_the_loader_runs(tmp_path, loader):
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_stage_that_raises_is_named_with_its_sample(tmp_path, loader):
+def test_a_transform_that_raises_is_named_with_its_sample(tmp_path, loader):
     def fail():
         raise KeyError("no such label")
 
@@ -125,7 +129,7 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
         return np.frombuffer(raw, np.uint8)
 
     with pytest.raises(InputError, match="All samples of a batch must have one shape and type"):
-        run(pipe.but(loader=loader, transforms=[Transform("bytes", as_long)]), progress=False)
+        run(pipe.replace(loader=loader, transforms=[Transform("bytes", as_long)]), progress=False)
 
 
 # PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
@@ -140,15 +144,17 @@ def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
     # With a long step the loop is somewhere else when it happens.
     pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[after(22, lambda: os._exit(1))])
     with pytest.raises(WorkerError) as caught:
-        run(pipe.but(accelerator=VirtualAccelerator(step_time=step)), progress=False)
+        run(pipe.replace(accelerator=VirtualAccelerator(step_time=step)), progress=False)
     assert str(caught.value) == DIED[loader]
 
 
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
-    monkeypatch.setattr(loaders, "PATIENCE", 3.0 if loader == "processes" else 1.0)  # processes start slowly
-    monkeypatch.setattr(torch_loader, "PATIENCE", 1.0)
-    monkeypatch.setattr(loaders, "LAST_BATCH", 0.2)
+    monkeypatch.setattr(
+        base, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 1.0
+    )  # processes start slowly
+    monkeypatch.setattr(torch, "BATCH_TIMEOUT", 1.0)
+    monkeypatch.setattr(base, "LAST_BATCH_TIMEOUT", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
     transform = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
     pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[transform])
@@ -202,8 +208,8 @@ def test_an_interrupt_while_workers_start_leaves_nothing_behind(tmp_path, loader
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loaders.ProcessLoader, "_send", interrupted)
-    monkeypatch.setattr(torch_loader, "iter", interrupted, raising=False)
+    monkeypatch.setattr(ProcessLoader, "_send", interrupted)
+    monkeypatch.setattr(torch, "iter", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         open_loader(pipeline(tmp_path, loader=loader))
 
@@ -213,8 +219,8 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from starvelab.measure import *
-from starvelab.measure import loaders
-loaders._in_memory = lambda size: sys.argv[1]
+from starvelab.measure.loaders import shared
+shared._in_memory = lambda size: sys.argv[1]
 
 if __name__ == "__main__":
     samples = folder(sys.argv[2])
@@ -260,8 +266,8 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
     with pytest.raises(InputError) as caught:
         open_loader(pipeline(tmp_path, loader=loader, transforms=[Transform("locked", locked)]))
     assert str(caught.value) == (
-        "Stages must be such that they can be sent to another process, and cannot pickle '_thread.lock' "
-        "object. Take locks, open files and generators out of them, or loader='threads'."
+        "Transforms must be such that they can be sent to another process, and cannot pickle "
+        "'_thread.lock' object. Take locks, open files and generators out of them, or pass loader='threads'."
     )
 
 
@@ -275,7 +281,7 @@ def test_a_full_shared_memory_shows_before_anything_runs(tmp_path, monkeypatch):
     said = str(caught.value)
     assert said.startswith("Worker processes need 0 MB of shared memory for their batches, and ")
     assert said.endswith(
-        "has no room: No space left on device. Send uint8, take smaller batches, or loader='threads'."
+        "has no room: No space left on device. Send uint8, take smaller batches, or pass loader='threads'."
     )
 
 
@@ -292,7 +298,7 @@ def test_without_room_in_memory_batches_go_through_files(tmp_path, monkeypatch):
 
 def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch):
     monkeypatch.delattr(os, "posix_fallocate")
-    shared = Shared(5000, slots=1)
+    shared = SharedMemory(5000, slots=1)
     assert (shared.folder / "ring").stat().st_size == 5000
     assert len(shared.control) == 2
     shared.close()

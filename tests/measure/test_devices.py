@@ -1,4 +1,4 @@
-"""Virtual devices read their figures, refuse what they cannot mean, and keep the time."""
+"""Simulated devices read their parameters, reject what they cannot mean, and keep the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, stand_ins
-from starvelab.measure.stand_ins import StorageClock, VirtualDevice, sleep_until
+from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, devices
+from starvelab.measure.devices import StorageClock, VirtualDevice, sleep_until
 
 
 class Time:
@@ -30,7 +30,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch):
     made = Time()
-    monkeypatch.setattr(stand_ins, "time", made)
+    monkeypatch.setattr(devices, "time", made)
     return made
 
 
@@ -165,7 +165,7 @@ def test_latencies_run_side_by_side(clock):
 
 
 def test_no_storage_costs_no_time(clock):
-    StorageClock(None, None, None)(10**12)
+    StorageClock(None)(10**12)
     assert clock.now == 100
 
 

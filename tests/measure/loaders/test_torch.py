@@ -11,10 +11,10 @@ from collections import namedtuple
 import pytest
 
 from starvelab.errors import WorkerError
-from starvelab.measure import torch_loader
-from starvelab.measure.loaders import lost_worker, open_loader
+from starvelab.measure.loaders import open_loader
+from starvelab.measure.loaders import torch as loader
 
-from .scenes import pipeline
+from ..scenes import pipeline
 
 torch = pytest.importorskip("torch")
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from starvelab.measure import *; "
@@ -53,7 +53,7 @@ def test_a_system_without_shared_memory_folder_is_not_asked_for_room(monkeypatch
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(shutil, "disk_usage", absent)
-    torch_loader._check_room(10**15)
+    loader._check_room(10**15)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_system_without_shared_memory_folder_is_not_asked_for_room(monkeypatch
     ],
 )
 def test_torchs_words_for_a_lost_worker_are_known(error):
-    assert isinstance(lost_worker(error), WorkerError)
+    assert isinstance(loader.explain_lost_worker(error), WorkerError)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_torchs_words_for_a_lost_worker_are_known(error):
     ],
 )
 def test_what_a_dataset_raises_is_no_lost_worker(error):
-    assert lost_worker(error) is None
+    assert loader.explain_lost_worker(error) is None
 
 
 def test_without_torch_everything_else_works(tmp_path):
@@ -90,8 +90,8 @@ def test_without_torch_everything_else_works(tmp_path):
         f"import numpy as np; pipe = InputPipeline(samples=folder({str(tmp_path)!r}), batch_size=2, "
         "transforms=[Transform('blank', lambda raw: np.zeros(3))], "
         "accelerator=VirtualAccelerator(step_time='2 ms')); "
-        "print(run(pipe, seconds='0.05 s', progress=False).settings['loader']); "
-        "print(diagnose(pipe, clock=SimulatedClock({'decode': '5 ms'})).culprit)"
+        "print(run(pipe, seconds='0.05 s', progress=False).pipeline.loader); "
+        "print(diagnose(pipe, clock=SimulatedClock({'decode': '5 ms'})).bottleneck)"
     )
     assert without_torch(code).split() == ["threads", "decode"]
 

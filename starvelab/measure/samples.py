@@ -1,7 +1,4 @@
-"""JPEGs to prepare: photo-like ones that are generated once and kept, or a folder of your own.
-
-It knows files and their sizes; nothing of what is done with them.
-"""
+"""Stored images to prepare: photo-like ones that are generated once and kept, or a folder of your own."""
 
 from __future__ import annotations
 
@@ -12,31 +9,33 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..host import cache_folder
-from ..units import Q_, whole
+from ..units import Q_, Quantity, whole
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Generated images of one kind: shape in pixels, JPEG quality, grain, and how many are made."""
+    """Generated images of one kind: shape in pixels, JPEG quality, noise, and how many are generated."""
 
     width: int
     height: int
     quality: int
-    grain: float
+    noise: float
     count: int
 
 
-# The grain (noise, as a share of the full range) brings each to its size: what costs bytes in a photograph is
+# The noise, as a share of the full range, brings each to its size: what costs bytes in a photograph is
 # what no neighbor predicts. Sizes differ by a few percent between versions of the encoder.
 KINDS = {
     "100 KB": Kind(500, 375, 90, 0.085, 32),
@@ -73,7 +72,7 @@ class Samples:
         return self.paths[index % len(self.paths)]
 
     @cached_property
-    def mean_size(self) -> Any:
+    def mean_size(self) -> Quantity:
         """Stored bytes of a sample [data], on average."""
         return Q_(float(np.mean([path.stat().st_size for path in self.paths])), "B")
 
@@ -107,7 +106,7 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
     paths = tuple(home / file for file in files)
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
-        _keep(_photo(kind, seed=number), paths[number], kind.quality)
+        _save(_photo(kind, seed=number), paths[number], kind.quality)
     return Samples(f"about {size}", paths)
 
 
@@ -146,8 +145,10 @@ def _temporary_folder() -> Path:
     return home
 
 
-def _photo(kind: Kind, *, seed: int) -> Image.Image:
-    """Soft shapes at several scales, as photographs have them, with grain on top."""
+def _photo(kind: Kind, *, seed: int) -> Image:
+    """Soft shapes at several scales, as photographs have them, with noise on top."""
+    from PIL import Image  # loaded here: images of your own need no generator
+
     rng = np.random.default_rng(seed)
     shape = (kind.height, kind.width)
     canvas = np.zeros((*shape, 3), dtype=np.float32)
@@ -157,12 +158,12 @@ def _photo(kind: Kind, *, seed: int) -> Image.Image:
         canvas += np.asarray(smooth, dtype=np.float32) / cells
     canvas *= 255 / canvas.max()
     # Photographs of one size in pixels differ in bytes.
-    grain = 255 * kind.grain * rng.uniform(0.5, 1.5)
-    canvas += rng.normal(0, grain, shape)[..., None].astype(np.float32)
+    noise = 255 * kind.noise * rng.uniform(0.5, 1.5)
+    canvas += rng.normal(0, noise, shape)[..., None].astype(np.float32)
     return Image.fromarray(canvas.clip(0, 255).astype(np.uint8))
 
 
-def _keep(image: Image.Image, path: Path, quality: int) -> None:
+def _save(image: Image, path: Path, quality: int) -> None:
     """Write it under its name only when it is whole: two kernels may make the same image at once."""
     half = path.with_suffix(f".{os.getpid()}.part")
     image.save(half, format="JPEG", quality=quality)

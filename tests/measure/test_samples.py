@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from starvelab import InputError
-from starvelab.measure import InputPipeline, VirtualAccelerator, folder, images, photos, run
-from starvelab.measure.images import KINDS
+from starvelab.measure import InputPipeline, VirtualAccelerator, folder, photos, run, samples
+from starvelab.measure.samples import KINDS
 
 from .scenes import images as squares
 
@@ -78,7 +78,7 @@ def elsewhere(tmp_path, monkeypatch):
     """A folder for what cannot go into the cache."""
     home = tmp_path / "elsewhere"
     home.mkdir()
-    monkeypatch.setattr(images, "_temporary_folder", lambda: home)
+    monkeypatch.setattr(samples, "_temporary_folder", lambda: home)
     return home
 
 
@@ -102,7 +102,7 @@ def test_a_full_cache_that_cannot_be_written_is_used(cache, monkeypatch, elsewhe
 
 
 def test_the_temporary_folder_is_one_for_the_whole_program_and_ends_with_it(tmp_path):
-    code = "from starvelab.measure.images import _temporary_folder as f; print(f()); assert f() is f()"
+    code = "from starvelab.measure.samples import _temporary_folder as f; print(f()); assert f() is f()"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},

@@ -1,7 +1,4 @@
-"""PyTorch's own `DataLoader` behind the interface of the other loaders.
-
-It orders batches without end and takes the workers' times with them; how a batch travels is torch's affair.
-"""
+"""PyTorch's own `DataLoader` behind the interface of the other loaders, with the times of its workers."""
 
 from __future__ import annotations
 
@@ -12,15 +9,17 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 import cloudpickle
 
-from ..errors import InputError, WorkerError
-from .loaders import PATIENCE, Delivery, Shared, SharedRung, by_value, lost_worker
-from .preparation import Work
-from .stand_ins import StorageClock
+from ...errors import InputError, WorkerError
+from ..devices import StorageClock
+from ..protocols import Batch, Delivery, Pipeline, Preparer, Sample, Work
+from .base import BATCH_TIMEOUT
+from .shared import SharedMemory, SharedRung, by_value
 
 try:
     import torch
@@ -37,25 +36,22 @@ class TorchLoader(SharedRung):
 
     Parameters
     ----------
-    pipe : InputPipeline
+    pipe : Pipeline
     """
 
-    def __init__(self, pipe: Any) -> None:
-        self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
-        _check_room((self.ahead + pipe.workers) * pipe.batch_bytes)
-        self.shared = Shared(1, slots=0)
+    def __init__(self, pipe: Pipeline) -> None:
+        self.workers, self.ahead = pipe.worker_count, pipe.worker_count * pipe.prefetch
+        _check_room((self.ahead + self.workers) * pipe.batch_bytes)
+        self.shared = SharedMemory(1, slots=0)
         try:
             self.iterator = self._start(pipe)
         except BaseException:
             self.shared.close()
             raise
 
-    def _start(self, pipe: Any) -> Iterator[dict[str, Any]]:
+    def _start(self, pipe: Pipeline) -> Iterator[_Fetched]:
         lock = multiprocessing.get_context().Lock()
         dataset = _Dataset(by_value(pipe), self.shared, lock)
-        options: dict[str, Any] = {}
-        if self.workers:
-            options = {"prefetch_factor": pipe.prefetch, "timeout": PATIENCE, "in_order": pipe.in_order}
         with warnings.catch_warnings():
             # More workers than cores is what some experiments are about.
             warnings.filterwarnings("ignore", message="This DataLoader will create")
@@ -66,7 +62,10 @@ class TorchLoader(SharedRung):
                 collate_fn=dataset.collate,
                 worker_init_fn=_ignore_interrupts,
                 pin_memory=pipe.pinned and torch.cuda.is_available(),
-                **options,
+                # Without workers torch accepts none of these.
+                prefetch_factor=pipe.prefetch if self.workers else None,
+                timeout=BATCH_TIMEOUT if self.workers else 0,
+                in_order=pipe.in_order or not self.workers,
             )
         return iter(loader)
 
@@ -74,42 +73,69 @@ class TorchLoader(SharedRung):
         """The next batch, as a tensor."""
         return Delivery(**next(self.iterator))
 
+    def lost_worker(self, error: BaseException | None) -> WorkerError | None:
+        """PyTorch tells of a lost worker by a signal, so its error comes wherever the loop was just then."""
+        return explain_lost_worker(error)
+
     def close(self) -> None:
         """Stop the workers."""
         # Left to the garbage collector, they would live as long as a traceback that mentions the iterator.
         try:
             if self.workers:
-                self.iterator._shutdown_workers()
+                self.iterator._shutdown_workers()  # type: ignore[attr-defined]  # of workers
         except RuntimeError as error:
-            if lost_worker(error) is None:  # that one need not be stopped any more
+            if explain_lost_worker(error) is None:  # a lost worker need not be stopped any more
                 raise
         finally:
             del self.iterator
             self.shared.close()
 
 
-class _Dataset(Dataset):
+def explain_lost_worker(error: BaseException | None) -> WorkerError | None:
+    """What PyTorch's own words for a lost worker mean; None for any other error."""
+    own_words = str(error).startswith(("DataLoader worker (pid", "DataLoader timed out"))
+    # A batch whose sender is gone; what a dataset raised itself begins otherwise.
+    cut_off = isinstance(error, ConnectionError | EOFError) and not str(error).startswith("Caught")
+    if not (cut_off or (isinstance(error, RuntimeError) and own_words)):
+        return None
+    return WorkerError(
+        "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack of "
+        "memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8."
+    )
+
+
+class _Fetched(TypedDict):
+    """The fields of a `Delivery`: torch pins the memory of what it finds in a dict."""
+
+    number: int
+    worker: int
+    array: Batch
+    work: Work
+
+
+class _Dataset(Dataset[Sample]):
     """The samples of a pipeline, fetched a batch at a time."""
 
-    def __init__(self, blob: bytes, shared: Shared, lock: Any) -> None:
+    def __init__(self, blob: bytes, shared: SharedMemory, lock: AbstractContextManager[object]) -> None:
         self.blob, self.shared, self.lock = blob, shared, lock
 
     @cached_property
-    def pipe(self) -> Any:
+    def pipe(self) -> Pipeline:
         # Made in the worker. By value, so that functions of a notebook reach a spawned one too.
-        return cloudpickle.loads(self.blob)
+        pipe: Pipeline = cloudpickle.loads(self.blob)
+        return pipe
 
     @cached_property
-    def preparer(self) -> Any:
+    def preparer(self) -> Preparer:
         return self.pipe.preparer(StorageClock(self.pipe.storage, self.shared.control, self.lock))
 
-    def __getitems__(self, indices: list[int]) -> list[Any]:
+    def __getitems__(self, indices: list[int]) -> list[Sample]:
         self.start, self.number = time.monotonic(), indices[0] // len(indices)
         self.seconds = self.preparer.no_seconds()
-        self.rung = int(self.shared.control[Shared.RUNG])
+        self.rung = int(self.shared.control[SharedMemory.RUNG])
         return [self.preparer.sample(index, self.rung, self.seconds) for index in indices]
 
-    def collate(self, samples: list[Any]) -> dict[str, Any]:
+    def collate(self, samples: list[Sample]) -> _Fetched:
         before = time.perf_counter()
         array = self.pipe.collate_fn(samples) if self.pipe.collate_fn else _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
@@ -118,7 +144,7 @@ class _Dataset(Dataset):
         return {"number": self.number, "worker": info.id if info else -1, "array": array, "work": work}
 
 
-def _joined(samples: list[Any]) -> Any:
+def _joined(samples: list[Sample]) -> Batch:
     try:
         with warnings.catch_warnings():
             # Of an array that was made from an image or from bytes; joining copies it anyway.

@@ -1,25 +1,28 @@
-"""Stand-ins in virtual time for what a laptop lacks: a slow storage, a link, an accelerator.
+"""Simulated devices for what a laptop lacks: a slow storage, a link, an accelerator.
 
-Each only keeps the time at which it will be free: no thread, no load on the CPU, no noise. What they do not
-know is anything a real device does besides taking time.
+A simulated device takes time and does nothing else. It keeps the time at which it will be free, so it needs
+no thread, puts no load on the CPU, and adds no noise.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..units import as_quantity, check_magnitude, positive
-from .preparation import weight
+from ..units import Q_, Quantity, as_quantity, check_magnitude, positive
+from .preparation import memory_size
+from .protocols import Batch, Link, Passage, Pipeline, Storage
+
+NO_TIME = Q_("0 ms")
 
 
-def _reads(owner: Any, unit: str, *names: str, zero: bool = False) -> None:
+def _check_fields(owner: object, unit: str, *names: str, zero: bool = False) -> None:
     """Turn texts into quantities, and refuse what has another dimension or is not positive."""
     for name in names:
         value = as_quantity(getattr(owner, name), unit, name)
@@ -38,12 +41,12 @@ class VirtualStorage:
         Of each request; requests wait side by side.
     """
 
-    bandwidth: Any
-    latency: Any = "0 ms"
+    bandwidth: Quantity
+    latency: Quantity = NO_TIME
 
     def __post_init__(self) -> None:
-        _reads(self, "B/s", "bandwidth")
-        _reads(self, "s", "latency", zero=True)
+        _check_fields(self, "B/s", "bandwidth")
+        _check_fields(self, "s", "latency", zero=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +62,17 @@ class VirtualLink:
         Fixed cost of a copy.
     """
 
-    bandwidth: Any
+    bandwidth: Quantity
     overlapped: bool = True
-    latency: Any = "0 ms"
+    latency: Quantity = NO_TIME
 
     def __post_init__(self) -> None:
-        _reads(self, "B/s", "bandwidth")
-        _reads(self, "s", "latency", zero=True)
+        _check_fields(self, "B/s", "bandwidth")
+        _check_fields(self, "s", "latency", zero=True)
 
     def copy_time(self, size: float) -> float:
         """Seconds for so many bytes."""
-        return self.latency.m_as("s") + size / self.bandwidth.m_as("B/s")
+        return float(self.latency.m_as("s") + size / self.bandwidth.m_as("B/s"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +87,14 @@ class VirtualAccelerator:
         `loss.item()` each step, 2 is one step ahead; `math.inf` never waits.
     """
 
-    step_time: Any
+    step_time: Quantity
     in_flight: float = 2
 
     def __post_init__(self) -> None:
-        _reads(self, "s", "step_time")
+        _check_fields(self, "s", "step_time")
         check_in_flight(self.in_flight)
 
-    def open(self, pipe: Any) -> VirtualDevice:
+    def open(self, pipe: Pipeline) -> VirtualDevice:
         """The device at work behind that pipeline."""
         return VirtualDevice(self, pipe.link)
 
@@ -105,34 +108,24 @@ def check_in_flight(steps: float) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Passage:
-    """One batch on the device: seconds on the monotonic clock."""
-
-    copy_start: float
-    copied: float
-    step_start: float
-    step_end: float
-
-
 class VirtualDevice:
-    """A link and an accelerator in virtual time, and the training loop's waiting for them."""
+    """A simulated link and accelerator at work, and the training loop's waiting for them."""
 
-    def __init__(self, accelerator: VirtualAccelerator, link: VirtualLink | None) -> None:
-        self.step_time = accelerator.step_time.m_as("s")
+    def __init__(self, accelerator: VirtualAccelerator, link: Link | None) -> None:
+        self.step_time = float(accelerator.step_time.m_as("s"))
         self.in_flight = accelerator.in_flight
         self.link = link
-        self.free = self.link_free = 0.0
+        self.free = self.link_free = 0.0  # on the monotonic clock [s]
         self.unfinished: deque[float] = deque()
         self.passages: list[Passage] = []
 
-    def take(self, batch: Any, *, resident: bool = False) -> None:
+    def take(self, batch: Batch, *, resident: bool = False) -> None:
         """Copy a batch unless it is `resident`, and step; returns when the loop may go on."""
         copy_start = copied = time.monotonic()
         if self.link is not None and not resident:
             waits_for = self.link_free if self.link.overlapped else self.free
             copy_start = max(copy_start, waits_for)
-            copied = self.link_free = copy_start + self.link.copy_time(weight(batch))
+            copied = self.link_free = copy_start + self.link.copy_time(memory_size(batch))
         step_start = max(copied, self.free)
         self.free = step_start + self.step_time
         self.passages.append(Passage(copy_start, copied, step_start, self.free))
@@ -140,16 +133,12 @@ class VirtualDevice:
         if len(self.unfinished) >= self.in_flight:
             sleep_until(self.unfinished.popleft())
 
-    def warm_up(self, batch: Any) -> None:
+    def warm_up(self, batch: Batch) -> None:
         """Nothing has to warm up."""
 
-    def keep(self, batch: Any) -> Any:
+    def keep(self, batch: Batch) -> Batch:
         """A batch of its own, where the loader writes over the one it gave."""
         return np.array(batch) if isinstance(batch, np.ndarray) else batch
-
-    def facts(self) -> dict[str, Any]:
-        """What a record should say about the device: nothing but its settings."""
-        return {}
 
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock."""
@@ -164,33 +153,40 @@ class VirtualDevice:
         """Nothing to give back."""
 
 
-def sleep_until(moment: float) -> None:
-    """Sleep to a moment of the monotonic clock: errors of single sleeps do not add up."""
-    left = moment - time.monotonic()
+def sleep_until(deadline: float) -> None:
+    """Sleep until that time of the monotonic clock [s]: errors of single sleeps do not add up."""
+    left = deadline - time.monotonic()
     if left > 0:
         time.sleep(left)
 
 
 class StorageClock:
-    """When the shared storage is free again; used by workers in threads or processes alike.
+    """The time at which a simulated storage is free again, shared by workers in threads or in processes.
 
     Parameters
     ----------
-    storage : VirtualStorage or None
-        None reads at the machine's own speed.
+    storage : Storage or None
+        None reads at the machine's own speed; then neither of the others is needed.
     free_at : array of one float
         Shared by all workers.
     lock : context manager
         Of their kind: of threads, or of processes.
     """
 
-    def __init__(self, storage: VirtualStorage | None, free_at: Any, lock: Any) -> None:
+    def __init__(
+        self,
+        storage: Storage | None,
+        free_at: np.ndarray | None = None,
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
         self.storage, self.free_at, self.lock = storage, free_at, lock
 
     def __call__(self, size: int) -> None:
         """Wait until that many bytes would have come."""
         if self.storage is None:
             return
+        assert self.free_at is not None
+        assert self.lock is not None
         taken = size / self.storage.bandwidth.m_as("B/s")
         with self.lock:
             ready = max(time.monotonic(), float(self.free_at[0])) + taken

@@ -1,0 +1,117 @@
+"""Workers in processes, which write their batches into a ring of slots in shared memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+
+import cloudpickle
+import numpy as np
+import psutil
+
+from ..devices import StorageClock
+from ..protocols import ArrayPipeline, BatchPreparer, Work
+from .base import PoolLoader
+from .shared import SharedMemory, SharedRung, by_value
+
+# What a worker process may take to end by itself before it is killed.
+END_TIMEOUT = 2.0  # seconds
+
+
+class ProcessLoader(SharedRung, PoolLoader[Work]):
+    """A process for each worker.
+
+    Parameters
+    ----------
+    pipe : ArrayPipeline
+    """
+
+    def __init__(self, pipe: ArrayPipeline) -> None:
+        # One slot for each batch ordered ahead, and one for the batch that the training loop works with.
+        slots = pipe.workers * pipe.prefetch + 1
+        self.free = deque(range(slots))
+        self.held: int | None = None
+        self.slot_of: dict[int, int] = {}
+        self.shared = SharedMemory(slots * pipe.batch_bytes, slots=slots)
+        super().__init__(pipe)
+
+    def _start(self, pipe: ArrayPipeline) -> list[ProcessPoolExecutor]:
+        self.ring = self.shared.ring(pipe)
+        context = multiprocessing.get_context("spawn")
+        lock = context.Lock()
+        blob = by_value((pipe, self.shared))
+        return [
+            ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock))
+            for _ in range(self.workers)
+        ]
+
+    def _send(self, worker: int, number: int) -> Future[Work]:
+        slot = self.slot_of[number] = self.free.popleft()
+        return self.executors[worker].submit(_prepare, number, slot)
+
+    def _take(self, number: int, result: Work) -> tuple[np.ndarray, Work]:
+        if self.held is not None:
+            self.free.append(self.held)
+        self.held = self.slot_of.pop(number)
+        return self.ring[self.held], result
+
+    def close(self) -> None:
+        """Stop the workers, also those that hang or are only starting, and give the shared memory back."""
+        # Before the executors forget them; from Python 3.14 on `kill_workers` does it.
+        pids = [
+            pid
+            for executor in self.executors
+            if isinstance(executor, ProcessPoolExecutor)
+            for pid in executor._processes or ()
+        ]
+        for executor in self.executors:
+            executor.shutdown(wait=False, cancel_futures=True)
+        end_workers(pids)
+        super().close()
+        vars(self).pop("ring", None)
+        self.shared.close()
+
+
+def end_workers(pids: Iterable[int], timeout: float = END_TIMEOUT) -> None:
+    """Let worker processes finish their batch, and kill those that take longer than `timeout` [s]."""
+    running = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            running.append(psutil.Process(pid))
+    _, hanging = psutil.wait_procs(running, timeout=timeout)
+    for process in hanging:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """What a worker process works with."""
+
+    shared: SharedMemory
+    ring: np.ndarray
+    preparer: BatchPreparer
+
+
+# Set once when a worker process begins: an executor offers no other place for it.
+_worker: _Worker
+
+
+def _begin(blob: bytes, lock: AbstractContextManager[object]) -> None:
+    global _worker
+    # An interrupt reaches the whole group of processes; only the training loop shall answer it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe, shared = cloudpickle.loads(blob)
+    preparer = pipe.preparer(StorageClock(pipe.storage, shared.control, lock))
+    _worker = _Worker(shared, shared.ring(pipe), preparer)
+
+
+def _prepare(number: int, slot: int) -> Work:
+    rung = int(_worker.shared.control[SharedMemory.RUNG])
+    _, work = _worker.preparer.batch(number, rung, out=_worker.ring[slot])
+    return work

@@ -1,0 +1,104 @@
+"""Transforms turn a stored photograph into what a network takes."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from starvelab import InputError
+from starvelab.measure import PARTS, Transform, photo_transforms, photos
+from starvelab.measure.transforms import (
+    DEVIATION,
+    MEAN,
+    RandomResizedCrop,
+    decode,
+    flip,
+    jitter,
+    normalize,
+    to_array,
+)
+
+
+@pytest.fixture
+def picture():
+    return photos(count=1).read(0)
+
+
+def test_the_parts_are_the_rungs_of_the_ladder():
+    assert PARTS == ("read", "decode", "transform", "collate", "copy", "compute")
+
+
+def test_photo_transforms_are_the_usual_ones_of_imagenet():
+    names = [transform.name for transform in photo_transforms()]
+    assert names == ["decode", "crop", "flip", "jitter", "to array", "normalize"]
+    assert [transform.name for transform in photo_transforms(send="uint8")] == names[:-1]
+    assert [transform.part for transform in photo_transforms()] == ["decode"] + ["transform"] * 5
+
+
+def test_photo_transforms_send_one_of_two_types():
+    with pytest.raises(InputError) as caught:
+        photo_transforms(send="float16")
+    assert str(caught.value) == "send must be float32 or uint8, got 'float16'. Pass one of these."
+
+
+def test_a_transform_belongs_to_decoding_or_transforming():
+    with pytest.raises(InputError) as caught:
+        Transform("read", decode, part="read")
+    assert str(caught.value) == (
+        "The part of a transform must be decode or transform, got 'read'. Pass one of these."
+    )
+
+
+def test_a_transform_takes_a_function_and_not_its_result():
+    with pytest.raises(InputError) as caught:
+        Transform("crop", 224)
+    assert str(caught.value) == (
+        "A transform needs a function of a sample, got 224. Pass the function without calling it."
+    )
+
+
+def test_a_photograph_becomes_what_a_network_takes(picture):
+    value = picture
+    for transform in photo_transforms(side=32):
+        value = transform.function(value)
+    assert value.shape == (3, 32, 32)
+    assert value.dtype == np.float32
+    assert np.abs(value).max() < 3  # 1 less the lowest mean, over the lowest deviation, is 2.6
+
+
+def test_normalizing_gives_mean_colors_zero():
+    mean = np.round(255 * MEAN * np.ones((3, 2, 2))).astype(np.uint8)
+    assert np.abs(normalize(mean)).max() < 0.5 / 255 / DEVIATION.min() + 1e-6
+
+
+def test_gray_and_palette_images_have_three_channels_too():
+    for mode in ("L", "P", "RGBA"):
+        file = io.BytesIO()
+        Image.new(mode, (9, 7)).save(file, format="PNG")
+        assert to_array(decode(file.getvalue())).shape == (3, 7, 9)
+
+
+def test_a_crop_has_its_side_whatever_came():
+    random.seed(1)
+    for size in ((500, 20), (8, 8), (1, 300)):
+        for _ in range(20):
+            assert RandomResizedCrop(16)(Image.new("RGB", size)).size == (16, 16)
+
+
+def test_an_image_is_mirrored_half_of_the_time():
+    random.seed(2)
+    image = Image.new("RGB", (2, 1))
+    image.putpixel((0, 0), (255, 0, 0))
+    mirrored = sum(flip(image).getpixel((1, 0)) == (255, 0, 0) for _ in range(400))
+    assert 150 < mirrored < 250
+
+
+def test_jitter_moves_colors_and_leaves_the_size():
+    random.seed(3)
+    image = Image.new("RGB", (5, 4), (90, 120, 150))
+    assert jitter(image).size == (5, 4)
+    assert jitter(image).getpixel((0, 0)) != jitter(image).getpixel((0, 0))
