@@ -64,9 +64,10 @@ def test_the_upper_layers_load_when_they_are_first_asked_for(name):
 
 
 def test_measuring_is_imported_where_there_are_no_processes():
-    # As in a browser's Python, which has neither these packages nor processes; pint takes dask if it can.
+    # As in a browser's Python, which has neither these packages nor processes. Pint asks for dask.
     code = (
-        "import sys; sys.modules.update(dict.fromkeys(['psutil', 'loky', 'PIL', 'dask', '_multiprocessing'])); "
+        "import sys; "
+        "sys.modules.update(dict.fromkeys(['psutil', 'loky', 'PIL', 'dask', '_multiprocessing'])); "
         "from starvelab.measure import *; "
         "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
     )

@@ -17,7 +17,7 @@ import pytest
 from nbformat import NotebookNode
 
 from starvelab.grading.submissions.names import defined, loaded
-from starvelab.lesson.widgets.reveal import LOCK_FIRST
+from starvelab.lesson.widgets._reveal import LOCK_FIRST
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
 

@@ -1,7 +1,7 @@
-"""Comparing a learner's answer with what it should be, and naming the mistake that was made.
+"""Checks: a learner's answer is compared with what it should be, and the mistake that was made is named.
 
-A ladder of named failures: nothing returned, wrong kind, wrong unit, a known mistake, wrong value. It never
-prints the right answer, and it knows nothing of any exercise.
+Failures in the order in which they are looked for: nothing returned, wrong kind, wrong unit, a known mistake,
+a wrong value. The right answer is never printed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from decimal import Decimal
 from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError
 from ..units import Quantity, format_number, format_quantity, unit_name
+
+# Any: whatever a learner's code returned; the checks find out what it is.
+Answer: TypeAlias = Any
+# Any: a quantity, a number, a truth value, a text, or None, as the author of an exercise wrote it.
+Expected: TypeAlias = Any
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -35,12 +40,12 @@ class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wro
 
 
 def check(
-    answer: Any,
-    expected: Any,
+    answer: Answer,
+    expected: Expected,
     *,
     what: str = "the answer",
     within: float = 1e-3,
-    mistakes: Mapping[str, Any] | None = None,
+    mistakes: Mapping[str, Expected] | None = None,
 ) -> None:
     """Accept an answer and say so, or raise an error that names what is wrong with it.
 
@@ -73,7 +78,7 @@ def check(
         if answer is None:
             print(f"Right: {what}.")
             return
-        raise WrongAnswer(f"{what} is {_shown(answer)}, and there is no such value: return None.")
+        raise WrongAnswer(f"{what} is {_format(answer)}, and there is no such value: return None.")
     if answer is None:
         raise WrongAnswer(
             f"{what} is missing: nothing was returned. Does your function end with `return ...`?"
@@ -86,17 +91,17 @@ def check(
     if _agree(answer, expected, _CLOSE):
         # With four digits this could look like the right answer.
         raise WrongAnswer(
-            f"{what} is {_shown(answer, 8)}: close, but not right. Was something rounded on the way?"
+            f"{what} is {_format(answer, 8)}: close, but not right. Was something rounded on the way?"
         )
-    raise WrongAnswer(f"{what} is {_shown(answer)}, and that is not right{_direction(answer, expected)}.")
+    raise WrongAnswer(f"{what} is {_format(answer)}, and that is not right{_direction(answer, expected)}.")
 
 
 def hint(
-    answer: Any,
+    answer: Answer,
     *,
-    like: Any,
+    like: Expected,
     what: str = "the answer",
-    mistakes: Mapping[str, Any],
+    mistakes: Mapping[str, Expected],
     between: tuple[float, float] | None = None,
     within: float = 1e-3,
 ) -> None:
@@ -120,19 +125,19 @@ def hint(
     answer = _same_kind(answer, like, what)
     _name_mistake(answer, mistakes, what, within)
     if between is not None and not between[0] <= answer <= between[1]:
-        raise WrongAnswer(f"{what} is {_shown(answer)} and must lie from {between[0]} to {between[1]}.")
+        raise WrongAnswer(f"{what} is {_format(answer)} and must lie from {between[0]} to {between[1]}.")
     print(f"No known mistake in {what}. A hidden test decides whether it is right.")
 
 
-def _name_mistake(answer: Any, mistakes: Mapping[str, Any], what: str, within: float) -> None:
+def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, within: float) -> None:
     for message, value in mistakes.items():
         if _agree(answer, value, within):
             # A grader that listens counts them; nobody else hears this.
             sys.audit("starvelab.lesson.checks.mistake", message)
-            raise WrongAnswer(f"{what} is {_shown(answer)}. {message}")
+            raise WrongAnswer(f"{what} is {_format(answer)}. {message}")
 
 
-def _same_kind(answer: Any, expected: Any, what: str) -> Any:
+def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
     """The answer as the kind of thing that was asked for."""
     if isinstance(expected, Quantity):
         unit = unit_name(expected.units)
@@ -175,17 +180,18 @@ def _same_kind(answer: Any, expected: Any, what: str) -> Any:
         answer = answer.m_as("")
     number = _number(answer, what)
     if isinstance(expected, Integral) and not number.is_integer():
-        raise WrongAnswer(f"{what} is {_shown(number, 8)} and must be a whole number.")
+        raise WrongAnswer(f"{what} is {_format(number, 8)} and must be a whole number.")
     return number
 
 
-def _images(quantity: Any) -> int:
+def _images(quantity: Quantity) -> int:
     """The power of images in a unit that has nothing else; 0 for any other."""
     powers = dict(quantity.dimensionality)
-    return int(powers["[sample]"]) if powers.keys() == {"[sample]"} else 0
+    # Pint would allow for complex powers.
+    return int(powers["[sample]"]) if powers.keys() == {"[sample]"} else 0  # type: ignore[arg-type]
 
 
-def _number(value: Any, what: str) -> float:
+def _number(value: Answer, what: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -199,7 +205,7 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
-def _agree(a: Any, b: Any, within: float) -> bool:
+def _agree(a: Answer, b: Expected, within: float) -> bool:
     if isinstance(b, Quantity):
         same = isinstance(a, Quantity) and a.is_compatible_with(b.units)
         return same and _near(a.m_as(b.units), b.magnitude, within)
@@ -216,7 +222,7 @@ def _near(a: float, b: float, within: float) -> bool:
     return abs(a - b) <= within * abs(b)
 
 
-def _shown(answer: Any, digits: int = 4) -> str:
+def _format(answer: Answer, digits: int = 4) -> str:
     if isinstance(answer, Quantity):
         return format_quantity(answer, digits)
     if not isinstance(answer, float):
@@ -225,7 +231,7 @@ def _shown(answer: Any, digits: int = 4) -> str:
     return format_number(answer, 15 if answer.is_integer() else digits)
 
 
-def _direction(answer: Any, expected: Any) -> str:
+def _direction(answer: Answer, expected: Expected) -> str:
     if isinstance(expected, str | bool | np.bool_):
         return ""
     return ": it is too large" if answer > expected else ": it is too small"
@@ -257,7 +263,7 @@ class Credit:
     earned: float = field(default=0.0, init=False)
     tried: float = field(default=0.0, init=False)
 
-    def part(self, points: float, what: str, test: Callable[[], Any]) -> None:
+    def part(self, points: float, what: str, test: Callable[[], object]) -> None:
         """Run one check and add its points, or print why they are not earned."""
         self.tried += points
         try:

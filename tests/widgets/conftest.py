@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from starvelab.lesson.widgets.question import asked
+from starvelab.lesson.widgets import _reveal
+from starvelab.lesson.widgets.memory import KERNEL
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    asked.clear()
+    KERNEL.questions.clear()
     return tmp_path
 
 
@@ -25,6 +25,5 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def record(data, **_options):
         texts.append(data["text/plain"] if isinstance(data, dict) else str(data))
 
-    # `starvelab.lesson.widgets.reveal` is the function; the module of that name is what displays.
-    monkeypatch.setattr(sys.modules["starvelab.lesson.widgets.reveal"], "display", record)
+    monkeypatch.setattr(_reveal, "display", record)
     return texts

@@ -21,16 +21,16 @@ def test_the_picture_the_sentence_and_the_table_follow_the_control():
     explorer = explore(shows, workers=(1, 64))
     assert "{&#x27;workers&#x27;: 1}" in explorer.sentence.value
     explorer.controls["workers"].value = 8
-    assert explorer.picture.value == svg({"workers": 8})
+    assert explorer.figure.value == svg({"workers": 8})
     assert "It is {&#x27;workers&#x27;: 8}." in explorer.sentence.value
-    assert "<td>8</td>" in explorer.figures.value
-    assert "<summary" in explorer.figures.value
+    assert "<td>8</td>" in explorer.table.value
+    assert "<summary" in explorer.table.value
 
 
 def test_an_svg_string_is_a_drawing_without_words():
     explorer = explore(lambda x: svg(x), x=(1, 3))
-    assert explorer.picture.value == svg(1)
-    assert (explorer.sentence.value, explorer.figures.value) == ("", "")
+    assert explorer.figure.value == svg(1)
+    assert (explorer.sentence.value, explorer.table.value) == ("", "")
 
 
 def test_a_value_that_does_not_change_draws_nothing():
@@ -158,10 +158,10 @@ def test_an_error_while_drawing_is_shown_and_goes_away_with_it():
     explorer = explore(lambda x: svg(1 / (x - 1)), x=(1, 3))
     assert "Problem." in explorer.message.value
     assert "ZeroDivisionError: division by zero" in explorer.message.value
-    assert explorer.picture.value == ""
+    assert explorer.figure.value == ""
     explorer.controls["x"].value = 2
     assert explorer.message.value == ""
-    assert explorer.picture.value == svg(1.0)
+    assert explorer.figure.value == svg(1.0)
 
 
 def test_an_error_of_the_lab_is_shown_in_its_own_words():
@@ -198,18 +198,18 @@ def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
     explorer = explore(shows, after="cpu-wall", workers=(1, 64))
     assert explorer.controls["workers"].disabled
     assert "opens when you have locked your prediction &#x27;cpu-wall&#x27; above" in explorer.message.value
-    assert explorer.picture.value == ""
+    assert explorer.figure.value == ""
     predict("cpu-wall", "CPU")
     assert not explorer.controls["workers"].disabled
     assert explorer.message.value == ""
-    assert explorer.picture.value == svg({"workers": 1})
+    assert explorer.figure.value == svg({"workers": 1})
 
 
 def test_with_its_prediction_locked_an_explorer_is_open():
     predict("cpu-wall", "CPU")
     explorer = explore(shows, after="cpu-wall", workers=(1, 64))
     assert not explorer.controls["workers"].disabled
-    assert explorer.picture.value == svg({"workers": 1})
+    assert explorer.figure.value == svg({"workers": 1})
 
 
 def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
@@ -218,10 +218,10 @@ def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
         pipe, batch_size=(1, 1024), workers=[4, 8, 16], sample_size=(Q_("100 KB"), Q_("1 MB")), overlap=True
     )
     assert [control.value for control in explorer.controls.values()] == [256, "8", 500, True]
-    assert explorer.picture.value.count("<svg") == 1
-    assert 'role="img"' in explorer.picture.value
+    assert explorer.figure.value.count("<svg") == 1
+    assert 'role="img"' in explorer.figure.value
     assert "The CPU binds" in explorer.sentence.value
-    assert "<td>64 ms</td>" in explorer.figures.value
+    assert "<td>64 ms</td>" in explorer.table.value
     explorer.controls["batch_size"].value = 16
     assert "The accelerator binds" in explorer.sentence.value
 

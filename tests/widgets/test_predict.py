@@ -9,7 +9,7 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import predict, predictions
-from starvelab.lesson.widgets import store as storing
+from starvelab.lesson.widgets.memory import KERNEL
 from starvelab.lesson.widgets.store import PredictionStore
 
 CHOICES = ["CPU", "storage"]
@@ -214,7 +214,7 @@ def test_in_code_a_folder_that_cannot_be_written_is_explained_on_the_same_line(f
 
 def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkeypatch):
     predict("cpu-wall", "CPU", choices=CHOICES)
-    monkeypatch.setattr(storing, "_unsaved", {})
+    monkeypatch.setattr(KERNEL, "unsaved", {})
     assert a_choice().locked
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets import predict, predictions, reveal
-from starvelab.lesson.widgets.reveal import _is_hit
+from starvelab.lesson.widgets import _reveal, predict, predictions, reveal
+from starvelab.lesson.widgets._reveal import _is_hit
+from starvelab.lesson.widgets.memory import Memory
 from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, use
 
@@ -274,11 +273,18 @@ def test_a_key_that_is_no_name_is_refused():
         reveal(None, "CPU")
 
 
+def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown):
+    memory = Memory()
+    predict("wall", question="What binds?", choices=["CPU", "link"], memory=memory)
+    reveal("wall", "CPU", memory=memory)
+    reveal("wall", "CPU", memory=Memory())
+    assert shown[0].endswith('It is the one that asks: "What binds?"')
+    assert shown[1].endswith("then run this cell again.")
+
+
 def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
     sent = []
-    monkeypatch.setattr(
-        sys.modules["starvelab.lesson.widgets.reveal"], "display", lambda data, **_: sent.append(data)
-    )
+    monkeypatch.setattr(_reveal, "display", lambda data, **_: sent.append(data))
     predict("k", "<b>")
     reveal("k", "<b>")
     assert "<strong>Hit.</strong> You predicted &lt;b&gt;" in sent[0]["text/html"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab.lesson.widgets import predict, reveal, scorecard
-from starvelab.lesson.widgets.scorecard import ScoreCard
+from starvelab.lesson.widgets._scorecard import ScoreCard
 from starvelab.prediction_file import Prediction
 
 
@@ -138,8 +138,8 @@ def test_a_long_question_is_shortened_and_markup_is_text():
 def test_another_folder_has_a_card_of_its_own(folder):
     (folder / "other").mkdir()
     predict("there", "CPU", folder="other")
-    assert scorecard().records == ()
-    assert [record.key for record in scorecard("other").records] == ["there"]
+    assert scorecard().predictions == ()
+    assert [record.key for record in scorecard("other").predictions] == ["there"]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=20))

@@ -26,8 +26,8 @@ def a_record(key="cpu-wall", answer="CPU", **fields) -> Prediction:
 
 def test_a_locked_prediction_is_read_back_by_another_store(folder):
     record = a_record(confidence=0.7, choices=("CPU", "storage"), question="Which?")
-    outcome = PredictionStore(folder).lock(record)
-    assert (outcome.record, outcome.is_new, outcome.problem) == (record, True, None)
+    result = PredictionStore(folder).lock(record)
+    assert (result.prediction, result.is_new, result.problem) == (record, True, None)
     assert PredictionStore().get("cpu-wall") == record
 
 
@@ -49,8 +49,8 @@ def test_nothing_locked_is_no_prediction_and_no_problem(folder):
 def test_a_prediction_is_locked_once(folder):
     first = a_record(answer="CPU")
     PredictionStore().lock(first)
-    outcome = PredictionStore().lock(a_record(answer="storage"))
-    assert (outcome.record, outcome.is_new) == (first, False)
+    result = PredictionStore().lock(a_record(answer="storage"))
+    assert (result.prediction, result.is_new) == (first, False)
     assert predictions()["cpu-wall"]["answer"] == "CPU"
 
 
@@ -135,22 +135,22 @@ def test_a_lock_left_by_a_kernel_that_died_is_taken_over(folder):
 
 
 def test_a_lock_that_is_held_is_respected_and_said(folder, monkeypatch):
-    monkeypatch.setattr(store, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(store, "LOCK_TIMEOUT", 0.05)
     (folder / f"{NAME}.lock").touch()
-    outcome = PredictionStore().lock(a_record())
-    assert outcome.is_new
-    assert "predictions.json.lock is held by another notebook" in outcome.problem
+    result = PredictionStore().lock(a_record())
+    assert result.is_new
+    assert "predictions.json.lock is held by another notebook" in result.problem
     assert not (folder / NAME).exists()
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_stops(folder):
     (folder / "file").touch()
     nowhere = folder / "file" / "below"  # no folder: every write fails, for root too
-    outcome = PredictionStore(nowhere).lock(a_record(answer="CPU"))
-    assert outcome.is_new
-    assert outcome.problem.startswith("A prediction is kept in ")
-    assert "could not be written (Not a directory). It counts until the kernel stops." in outcome.problem
-    assert "Make the folder writable, then run this cell again." in outcome.problem
+    result = PredictionStore(nowhere).lock(a_record(answer="CPU"))
+    assert result.is_new
+    assert result.problem.startswith("A prediction is kept in ")
+    assert "could not be written (Not a directory). It counts until the kernel stops." in result.problem
+    assert "Make the folder writable, then run this cell again." in result.problem
     again = PredictionStore(nowhere).lock(a_record(answer="storage"))
     assert (again.record.answer, again.is_new) == ("CPU", False)
     revealed = PredictionStore(nowhere).reveal("cpu-wall", truth="CPU", hit=True)
@@ -189,9 +189,9 @@ def test_a_corrupt_file_is_explained_left_alone_by_reading_and_set_aside_by_lock
     assert "The next prediction you lock sets it aside" in contents.problem
     assert (folder / NAME).read_bytes() == content
 
-    outcome = PredictionStore().lock(a_record())
-    assert outcome.is_new
-    assert "It was moved to predictions.json.bad-1; nothing in it was changed." in outcome.problem
+    result = PredictionStore().lock(a_record())
+    assert result.is_new
+    assert "It was moved to predictions.json.bad-1; nothing in it was changed." in result.problem
     assert (folder / f"{NAME}.bad-1").read_bytes() == content
     assert PredictionStore().read().problem is None
 

@@ -23,4 +23,4 @@ def test_a_prediction_is_one_sentence():
 
 
 def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
-    assert words.moment("some day") == "some day"
+    assert words.timestamp("some day") == "some day"

@@ -1,4 +1,4 @@
-"""Tables in text, pictures with their tables, and SVG for explorers.
+"""What a notebook shows: tables in text, figures with their tables, and SVG for explorers.
 
 Only `plots` and `loader_lanes` load matplotlib, and only when a plot is asked for.
 """
@@ -28,7 +28,7 @@ __all__ = [
 _renamed = renamed(__name__, {"looks": "style", "picture": "figure"})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # Any: a function or a module
     if name in _PLOTS:
         return getattr(import_module(f"{__name__}.plots"), name)
     if name == "loader_timeline":

@@ -10,11 +10,14 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import runtime
 from ..._aliases import renamed
 from ...tables import to_html, to_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # On the page; matplotlib's 10 points are then as large as the text around them.
 _PIXELS_PER_INCH = 90
@@ -42,7 +45,7 @@ class StaticFigure:
     alt: str
     caption: str
     headers: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     width: int
 
     def __repr__(self) -> str:
@@ -61,7 +64,7 @@ class StaticFigure:
 
 
 def render_figure(
-    figure: Any, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]
+    figure: Figure, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> StaticFigure:
     """Render a matplotlib figure. Its ground is white, so that it reads the same in a dark theme."""
     width = round(_PIXELS_PER_INCH * figure.get_figwidth())

@@ -1,13 +1,9 @@
-"""Starvation as one sees it: workers, the queue between them and the loop, and the accelerator's gaps.
-
-It draws a trace, simulated or measured, and works out only what the picture counts.
-"""
+"""The timeline of a loader: workers, the queue between them and the loop, and the accelerator's gaps."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -18,18 +14,18 @@ from ...simulate.trace import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, whole
 from .figure import StaticFigure, render_figure
-from .style import COLORS, GRAY, INK
+from .style import COLORS, GRAY, INK, Options
 
 _HEIGHT = 0.72  # of a bar in its lane
 _NARROW = 0.021  # of the width: a shorter bar has no room for its number
 _GAP = 1e-6  # ms: less is rounding
 # Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
-_READY = {"facecolor": "#56B4E9", "linewidth": 0.0}
-_WAITS = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
-_HELD = {"facecolor": "#e3f1fb", "edgecolor": COLORS["CPU"], "hatch": "xx", "linewidth": 0.0}
+_READY: Options = {"facecolor": "#56B4E9", "linewidth": 0.0}
+_WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
+_HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": COLORS["CPU"], "hatch": "xx", "linewidth": 0.0}
 
 
-def loader_timeline(run: Any, *, batches: int = 24) -> StaticFigure:
+def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigure:
     """Worker lanes with numbered batches, the queue's depth, and the accelerator with its waits hatched.
 
     Parameters
@@ -46,7 +42,7 @@ def loader_timeline(run: Any, *, batches: int = 24) -> StaticFigure:
     run = _trace(run)
     trace = run.first(whole(batches, "batches"))
     end = float(trace.step_end[-1])
-    # Workers are already at later batches by then, which are seen as far as the picture goes.
+    # Workers are already at later batches by then, which are seen as far as the figure goes.
     seen = run.first(int(np.flatnonzero(run.prepare_start < end)[-1]) + 1)
     inline = bool((trace.worker < 0).all())
     copies = bool((trace.copied - trace.copy_start > _GAP).any())
@@ -70,17 +66,17 @@ def loader_timeline(run: Any, *, batches: int = 24) -> StaticFigure:
     # A stretch from the middle begins with batches that were begun before it.
     start = "the start" if seen.prepare_start.min() >= 0 else "the start of this stretch"
     parts[-1].set_xlabel(f"time since {start} (ms), {trace.source}")
-    said = _said(trace, waits, held)
+    summary = _summary(trace, waits, held)
     return render_figure(
         figure,
-        alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{_and_queue(inline)}. {said}",
-        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {said}",
+        alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{_and_queue(inline)}. {summary}",
+        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {summary}",
         headers=["batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)"],
         rows=_rows(trace, waits),
     )
 
 
-def _trace(run: Any) -> Trace:
+def _trace(run: Trace | Simulation) -> Trace:
     if isinstance(run, Simulation):
         trace = run.trace()
         return trace.after(run.warm_up) if run.warm_up else trace
@@ -96,16 +92,16 @@ def _named(worker: int) -> str:
     return "training loop" if worker < 0 else f"worker {worker + 1}"
 
 
-def _bar(axes: Any, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
-    look = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
-    axes.barh(y, end - start, left=start, **look)
+def _bar(axes: Axes, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
+    bar: Options = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
+    axes.barh(y, end - start, left=start, **bar)
     start, end = max(start, 0.0), min(end, width)
     if end - start > _NARROW * width:
         middle = (start + end) / 2
         axes.text(middle, y, str(number + 1), ha="center", va="center", color=INK[resource], fontsize=9)
 
 
-def _draw_workers(axes: Any, trace: Trace, lanes: list[str], end: float) -> None:
+def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> None:
     for batch, worker, start, done in zip(
         trace.batch, trace.worker, trace.prepare_start, trace.prepared, strict=True
     ):
@@ -113,7 +109,7 @@ def _draw_workers(axes: Any, trace: Trace, lanes: list[str], end: float) -> None
     _lanes(axes, lanes)
 
 
-def _draw_queue(axes: Any, trace: Trace, end: float) -> int:
+def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
     """Finished batches as a step area: those next in turn, on top those that a missing one holds back.
 
     Returns the most that were held back at once.
@@ -143,11 +139,11 @@ def _at(times: np.ndarray, changes: np.ndarray, depths: np.ndarray) -> np.ndarra
     return np.concatenate(([0], depths))[np.searchsorted(changes, times, side="right")]
 
 
-def _draw_accelerator(axes: Any, trace: Trace, lanes: list[str], end: float) -> np.ndarray:
+def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) -> np.ndarray:
     """The accelerator's steps and its waits; returns how long it waited for each batch [ms]."""
     y = lanes.index("accelerator")
     free = np.concatenate(([0.0], trace.step_end[:-1]))
-    waits = np.maximum(trace.step_start - free, 0.0)
+    waits: np.ndarray = np.maximum(trace.step_start - free, 0.0)
     for i, batch in enumerate(trace.batch):
         if trace.copied[i] - trace.copy_start[i] > _GAP:
             _bar(axes, lanes.index("copy"), trace.copy_start[i], trace.copied[i], "link", batch, end)
@@ -158,13 +154,13 @@ def _draw_accelerator(axes: Any, trace: Trace, lanes: list[str], end: float) -> 
     return waits
 
 
-def _lanes(axes: Any, names: list[str]) -> None:
+def _lanes(axes: Axes, names: list[str]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(figure: Any, *, inline: bool, held: bool, copies: bool) -> None:
+def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool) -> None:
     entries = [
         Patch(color=COLORS["CPU"], label="preparing a batch"),
         *([] if inline else [Patch(**_READY, label="ready for the loop")]),
@@ -184,7 +180,7 @@ def _legend(figure: Any, *, inline: bool, held: bool, copies: bool) -> None:
     )
 
 
-def _said(trace: Trace, waits: np.ndarray, held: int) -> str:
+def _summary(trace: Trace, waits: np.ndarray, held: int) -> str:
     share = (
         f"The accelerator is busy {percent(trace.utilization)} and waits {percent(trace.stall)} of the time"
     )
@@ -192,21 +188,21 @@ def _said(trace: Trace, waits: np.ndarray, held: int) -> str:
         return f"{share}."
     longest = int(np.argmax(waits))
     times = "once" if (waits > _GAP).sum() == 1 else f"{(waits > _GAP).sum()} times"
-    said = (
+    summary = (
         f"{share}, {times}; longest for batch {trace.batch[longest] + 1}: "
         f"{format_quantity(Q_(float(waits[longest]), 'ms'), 3)}."
     )
     if not held:
-        return said
+        return summary
     were = "batch was" if held == 1 else "batches were"
-    return f"{said} Up to {held} finished {were} held back by an earlier one."
+    return f"{summary} Up to {held} finished {were} held back by an earlier one."
 
 
 def _and_queue(inline: bool) -> str:
     return "" if inline else ", and between them the number of batches in the queue"
 
 
-def _rows(trace: Trace, waits: np.ndarray) -> list[list[Any]]:
+def _rows(trace: Trace, waits: np.ndarray) -> list[list[object]]:
     return [
         [
             int(trace.batch[i]) + 1,

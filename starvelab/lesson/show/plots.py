@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
@@ -17,18 +17,20 @@ from ...errors import InputError
 from ...model.analysis import crossover, schedule
 from ...model.analysis.point import overlapping
 from ...model.analysis.schedule import one_step
-from ...model.pipeline import CALLED, FLOW
+from ...model.assumptions import Assumptions
+from ...model.catalogue import Entry
+from ...model.pipeline import CALLED, FLOW, Pipeline, Step
 from ...model.stages import SingleNodeModel
 from ...model.stages.cost import longer
 from ...tables import percent
 from ...units import format_number, format_quantity
 from .figure import StaticFigure, render_figure
-from .style import COLORS, DASHES, GRAY, HATCHES, INK, SERIES
+from .style import COLORS, DASHES, GRAY, HATCHES, INK, SERIES, Options
 
-_MOST_TICKS = 12  # batch sizes that fit below an axis
+_MAX_TICKS = 12  # batch sizes that fit below an axis
 
 
-def stage_bars(step: Any) -> StaticFigure:
+def stage_bars(step: Step) -> StaticFigure:
     """One bar for each resource, as long as its share of work takes; the longest sets the step.
 
     Parameters
@@ -74,7 +76,7 @@ def stage_bars(step: Any) -> StaticFigure:
     )
 
 
-def timeline(step: Any, *, batches: int = 5) -> StaticFigure:
+def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
     """The first batches in time, one lane for each resource; where the accelerator waits is hatched.
 
     Parameters
@@ -96,13 +98,19 @@ def timeline(step: Any, *, batches: int = 5) -> StaticFigure:
     done = 0.0
     for job in jobs:
         y, name = lanes.index(job.resource), job.resource
-        bar = {"color": COLORS[name], "edgecolor": "white", "height": 0.66, "linewidth": 1.5}
+        bar: Options = {"color": COLORS[name], "edgecolor": "white", "height": 0.66, "linewidth": 1.5}
         axes.barh(y, job.end - job.start, left=job.start, **bar)
         if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
             middle = (job.start + job.end) / 2
             axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=INK[name])
         if name == "accelerator":
-            gap = {"color": "none", "edgecolor": GRAY, "hatch": "////", "height": 0.66, "linewidth": 0}
+            gap: Options = {
+                "color": "none",
+                "edgecolor": GRAY,
+                "hatch": "////",
+                "height": 0.66,
+                "linewidth": 0,
+            }
             axes.barh(y, job.start - done, left=done, **gap)
             done = job.end
     axes.set_yticks(range(len(lanes)), lanes)
@@ -123,7 +131,7 @@ def timeline(step: Any, *, batches: int = 5) -> StaticFigure:
     return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
 
-def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> StaticFigure:
+def over_batch(pipeline: Pipeline, *, batches: Sequence[int] | None = None) -> StaticFigure:
     """Time of each resource, and utilization, over the batch size, with the crossover marked.
 
     Parameters
@@ -158,7 +166,7 @@ def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> Static
             axes.axvline(where, color=GRAY, linestyle="--", linewidth=1)
         note = f"crossover\nat {format_number(where, 3)}"
         right.annotate(note, (where, 0.06), xytext=(6, 0), textcoords="offset points")
-    labeled = ticks[:: -(-len(ticks) // _MOST_TICKS)]
+    labeled = ticks[:: -(-len(ticks) // _MAX_TICKS)]
     for axes in (left, right):
         axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
         axes.minorticks_off()
@@ -180,7 +188,7 @@ def over_batch(pipeline: Any, *, batches: Sequence[int] | None = None) -> Static
     )
 
 
-def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> StaticFigure:
+def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -> StaticFigure:
     """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
 
     Parameters
@@ -232,24 +240,29 @@ def over_workers(pipelines: Mapping[str, Any], *, workers: Sequence[int]) -> Sta
     )
 
 
-def _others(step: Any) -> dict[str, Any]:
+def _others(step: Step) -> dict[str, np.ndarray]:
     return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != "CPU"}
 
 
-def _wall(step: Any) -> int | None:
+def _wall(step: Step) -> int | None:
     """The first position from which the CPU is no slower than something else; None if there is none."""
     keeps_up = ~longer(step.resource_times["CPU"].m_as("ms"), reduce(np.maximum, _others(step).values()))
     return int(np.argmax(keeps_up)) if keeps_up.any() else None
 
 
-def _slowest_other(step: Any, position: int) -> str:
+def _slowest_other(step: Step, position: int) -> str:
     others = {name: times[position] for name, times in _others(step).items()}
     # As in the pipeline, the accelerator binds in a tie.
     return max(others, key=lambda name: (others[name], name == "accelerator"))
 
 
 def roofline(
-    *, model: Any, hardware: Any, batches: Sequence[int], assumptions: Any, precision: str = "fp16"
+    *,
+    model: Entry,
+    hardware: Entry,
+    batches: Sequence[int],
+    assumptions: Assumptions,
+    precision: str = "fp16",
 ) -> StaticFigure:
     """The accelerator's roof (memory bandwidth, then peak arithmetic) and where batches of a model lie below.
 
@@ -283,7 +296,7 @@ def roofline(
     axes.plot(
         intensity, reached, color=color, marker=marker, linestyle="none", label=f"{model.name}, whole step"
     )
-    beside = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+    beside: Options = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
     for batch, point in zip(batches, zip(intensity, reached, strict=True), strict=True):
         axes.annotate(f"batch {batch}", point, **beside)
     axes.set(xscale="log", xlabel="arithmetic intensity (FLOP per byte of memory traffic)")
@@ -322,5 +335,5 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _bare(axes: Any) -> None:
+def _bare(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)

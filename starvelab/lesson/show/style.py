@@ -1,11 +1,12 @@
-"""How a resource looks wherever it is drawn: its color, and what tells it apart without color.
-
-It draws nothing.
-"""
+"""The style of figures: the color of each resource, and what tells it apart without color."""
 
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from ..._aliases import renamed
+
+# Any: keyword arguments of matplotlib's functions, each of a type of its own.
+Options: TypeAlias = dict[str, Any]
 
 _ORANGE, _BLUE, _PINK, _GREEN = "#D55E00", "#0072B2", "#CC79A7", "#009E73"
 

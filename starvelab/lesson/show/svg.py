@@ -1,4 +1,4 @@
-"""Pictures for explorers: SVG strings made in Python, cheap enough to redraw while a slider moves.
+"""Figures for explorers: SVG strings made in Python, cheap enough to redraw while a slider moves.
 
 Text and lines take the page's color, so that they read in the light and the dark theme.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
 from ...model.analysis.schedule import one_step
-from ...model.pipeline import CALLED
+from ...model.pipeline import CALLED, Step
 from ...model.stages.single_node import SingleNodeResult
 from ...simulate import Trace
 from ...tables import percent
@@ -23,14 +22,14 @@ from .style import COLORS, PART_COLORS
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 _WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
-_FIGURES = _LEFT + _BAR + 12  # where figures stand: in a column, so that no line crosses them
+_NUMBERS = _LEFT + _BAR + 12  # where numbers stand: in a column, so that no line crosses them
 _STYLE = (
     "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
     "font:14px var(--jp-content-font-family,sans-serif)"
 )
 
 
-def step_bars(step: Any) -> str:
+def step_bars(step: Step) -> str:
     """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization.
 
     Parameters
@@ -58,7 +57,7 @@ def step_bars(step: Any) -> str:
         'stroke="currentColor"/>'
         f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
         f'fill="{COLORS["accelerator"]}"/>'
-        f'<text x="{_FIGURES}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
+        f'<text x="{_NUMBERS}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
         f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
         f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
     )
@@ -71,7 +70,7 @@ def step_bars(step: Any) -> str:
     )
 
 
-def step_parts(result: Any) -> str:
+def step_parts(result: SingleNodeResult) -> str:
     """What one step of the accelerator is made of: arithmetic beside memory traffic, and overhead on top.
 
     Parameters
@@ -108,7 +107,7 @@ def step_parts(result: Any) -> str:
     )
 
 
-def loader_lanes(trace: Any, *, span: float = 600.0) -> str:
+def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     """The first `span` milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
 
     Where the accelerator's lane is hatched it waits; a box is one batch. `show.loader_timeline` has more to
@@ -118,7 +117,7 @@ def loader_lanes(trace: Any, *, span: float = 600.0) -> str:
     ----------
     trace : Trace
     span : float
-        Always the same, so that pictures of two settings compare: more boxes are more batches.
+        Always the same, so that figures of two settings compare: more boxes are more batches.
 
     Raises
     ------
@@ -196,7 +195,7 @@ def _bars(
             f'<text x="{_LEFT - 10}" y="{y + 19}" text-anchor="end"{weight}>{name}</text>'
             f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, scale * ms) if ms else 0:.1f}" height="28" rx="3" '
             f'fill="{colors[name]}"/>'
-            f'<text x="{_FIGURES}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
+            f'<text x="{_NUMBERS}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
         )
     below, x = 8 + len(times) * _ROW, f"{_LEFT + scale * whole:.1f}"
     line = f'<line x1="{x}" y1="2" x2="{x}" y2="{below - 6}" stroke="currentColor" stroke-dasharray="4 3"/>'

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill
-from typing import Any
 
 from ...errors import InputError
 from ...tables import cell, to_text
 
 
-def info(title: str, **fields: Any) -> None:
+def info(title: str, **fields: object) -> None:
     """Print a titled two-column list; underscores in a field's name become spaces.
 
     Examples
@@ -31,7 +30,7 @@ def info(title: str, **fields: Any) -> None:
     print("\n".join((title, "-" * len(title), *lines)))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print an aligned table; quantities to four significant digits with short units.
 
     Raises
@@ -58,7 +57,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     print(to_text(headers, rows))
 
 
-def say(text: Any) -> None:
+def say(text: object) -> None:
     """Print a paragraph, broken between words; a notebook would break it within them.
 
     Examples

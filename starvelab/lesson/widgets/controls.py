@@ -1,7 +1,4 @@
-"""From a short description, such as ``(1, 64)`` or ``["PNG", "JPEG"]``, to a labeled control and its value.
-
-It does not know what the values are used for.
-"""
+"""Controls of explorers: a description, such as ``(1, 64)`` or ``["PNG", "JPEG"]``, becomes a widget."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import ipywidgets
 
@@ -17,12 +14,17 @@ from ...errors import InputError
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .keyboard import LISTED_CLASS
 
+# Any: what a notebook wrote for a control; `make_control` says which forms there are.
+Description: TypeAlias = Any
+# Any: a control's value may be a number, a quantity, a catalogue entry, a text, or anything else in a list.
+Value: TypeAlias = Any
+
 # None is a value that may be meant: a pipeline without storage.
 NO_START = object()
 
 # As many as fit beside each other; more become a drop-down list.
-MOST_BUTTONS = 4
-FEWEST_STEPS = 100
+MAX_BUTTONS = 4
+MIN_STEPS = 100
 
 _STYLE = {"description_width": "13em"}
 _LAYOUT = {"width": "36em", "max_width": "100%"}
@@ -36,10 +38,10 @@ class Control:
     """A widget, and how its value is read."""
 
     widget: ipywidgets.Widget
-    read: Callable[[], Any]
+    read: Callable[[], Value]
 
 
-def make_control(name: str, described: Any, start: Any = NO_START) -> Control:
+def make_control(name: str, described: Description, start: Value = NO_START) -> Control:
     """Make the control that `described` asks for.
 
     Parameters
@@ -62,7 +64,7 @@ def make_control(name: str, described: Any, start: Any = NO_START) -> Control:
         return _tick_box(label, start if isinstance(start, bool) else described)
     if isinstance(described, Mapping):
         return _choice(name, label, {str(key): value for key, value in described.items()}, start)
-    if isinstance(described, tuple) and len(described) in (2, 3) and all(map(_is_figure, described)):
+    if isinstance(described, tuple) and len(described) in (2, 3) and all(map(_is_number, described)):
         return _range(name, label, described, start)
     if isinstance(described, list | tuple | range) and len(described):
         return _choice(name, label, {_label_of(value): value for value in described}, start)
@@ -71,18 +73,18 @@ def make_control(name: str, described: Any, start: Any = NO_START) -> Control:
     )
 
 
-def _is_figure(value: Any) -> bool:
+def _is_number(value: Value) -> bool:
     return isinstance(value, Quantity) or (isinstance(value, Real) and not isinstance(value, bool))
 
 
-def _is_like(value: Any, unit: str) -> bool:
+def _is_like(value: Value, unit: str) -> bool:
     return isinstance(value, Quantity) and value.is_compatible_with(unit)
 
 
-def _label_of(value: Any) -> str:
+def _label_of(value: Value) -> str:
     if isinstance(value, Quantity):
         return format_quantity(value)
-    if _is_figure(value):
+    if _is_number(value):
         return format_number(value, 6)
     return str(getattr(value, "name", value))
 
@@ -92,7 +94,7 @@ def _tick_box(label: str, start: bool) -> Control:
     return Control(widget, lambda: widget.value)
 
 
-def _range(name: str, label: str, described: tuple, start: Any) -> Control:
+def _range(name: str, label: str, described: tuple[Value, ...], start: Value) -> Control:
     unit = next((str(value.units) for value in described if isinstance(value, Quantity)), None)
     if unit is not None:
         if not all(_is_like(value, unit) for value in described):
@@ -123,7 +125,7 @@ def _range(name: str, label: str, described: tuple, start: Any) -> Control:
 
 def _round_step(span: float) -> float:
     """The power of ten that divides `span` into a hundred to a thousand steps, so that values stay round."""
-    return 10.0 ** math.floor(math.log10(span / FEWEST_STEPS))
+    return 10.0 ** math.floor(math.log10(span / MIN_STEPS))
 
 
 def _decimals(number: float) -> int:
@@ -131,7 +133,7 @@ def _decimals(number: float) -> int:
     return len(f"{number:.4f}".rstrip("0").partition(".")[2])
 
 
-def _choice(name: str, label: str, values: dict[str, Any], start: Any) -> Control:
+def _choice(name: str, label: str, values: dict[str, Value], start: Value) -> Control:
     if len(values) < 2:
         raise InputError(f"The control {name!r} must offer two or more values, got {list(values)}. {_FORMS}")
     options = list(values.items())
@@ -140,10 +142,10 @@ def _choice(name: str, label: str, values: dict[str, Any], start: Any) -> Contro
     )
     # The widget holds the label: a widget cannot compare quantities or catalogue entries.
     shown = {"options": list(values), "value": begins, "description": label, "style": _STYLE}
-    if all(map(_is_figure, values.values())):
+    if all(map(_is_number, values.values())):
         widget = ipywidgets.SelectionSlider(continuous_update=True, layout=_LAYOUT, **shown)
         widget.add_class(LISTED_CLASS)
-    elif len(values) <= MOST_BUTTONS:
+    elif len(values) <= MAX_BUTTONS:
         shown["style"] = _STYLE | {"button_width": "auto"}
         widget = ipywidgets.ToggleButtons(**shown)
     else:

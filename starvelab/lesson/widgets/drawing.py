@@ -1,13 +1,9 @@
-"""What an explorer shows for one setting of its controls: a picture, a sentence, and the figures as a table.
-
-It does not know which controls led to it, or how the picture was made.
-"""
+"""What an explorer shows for one setting of its controls: a figure, a sentence, and the values as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...errors import InputError
 from . import words
@@ -15,27 +11,27 @@ from . import words
 
 @dataclass(frozen=True)
 class Drawing:
-    """One picture with its words.
+    """One figure with its words.
 
     Attributes
     ----------
     svg : str
-        The picture, an ``<svg>`` element with role="img" and a title.
+        The figure, an ``<svg>`` element with role="img" and a title.
     sentence : str
         What is to be seen, in plain text.
     headers : sequence of str, optional
-        Head of the table of figures.
+        Head of the table of values.
     rows : sequence of sequences, optional
-        The figures; quantities and numbers are shown to four digits.
+        The values; quantities and numbers are shown to four digits.
     """
 
     svg: str
     sentence: str = ""
     headers: Sequence[str] | None = None
-    rows: Sequence[Sequence[Any]] | None = None
+    rows: Sequence[Sequence[object]] | None = None
 
     @classmethod
-    def of(cls, drawn: Any) -> Drawing:
+    def of(cls, drawn: object) -> Drawing:
         """Read what a drawing function returned: a `Drawing`, anything with its fields, or an SVG string."""
         if isinstance(drawn, str):
             drawn = cls(drawn)
@@ -45,15 +41,15 @@ class Drawing:
                 f"An explorer's function must return a Drawing or an SVG string, got {drawn!r:.80}. "
                 "Return Drawing(svg, sentence)."
             )
-        made = cls(
+        drawing = cls(
             svg, getattr(drawn, "sentence", ""), getattr(drawn, "headers", None), getattr(drawn, "rows", None)
         )
-        if (made.headers is None) != (made.rows is None):
+        if (drawing.headers is None) != (drawing.rows is None):
             raise InputError("A Drawing has both headers and rows or neither. Pass the one that is missing.")
-        return made
+        return drawing
 
     def table(self) -> str:
-        """The figures as HTML, folded away until the reader opens them; empty without figures."""
+        """The values as HTML, folded away until the reader opens them; empty without values."""
         if self.headers is None or self.rows is None:
             return ""
         return (

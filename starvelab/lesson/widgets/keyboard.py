@@ -1,13 +1,12 @@
-"""The box every widget of the lab stands in: keys pressed inside it stay inside, and its parts have names.
+"""The box that every widget of the lab stands in: keys pressed in it stay in it, and its parts have names.
 
-It does not know what is in the box. Without anywidget's front end the box still works, by mouse.
+Without anywidget's front end the box still works, by mouse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import anywidget
 import ipywidgets
@@ -37,7 +36,7 @@ class Box(ipywidgets.VBox):
         What stands in it.
     """
 
-    def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: Any) -> None:
+    def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: object) -> None:
         # If the front end of anywidget is missing, JupyterLab puts an error in place of that widget.
         # The hidden box around it keeps that out of sight.
         hidden = ipywidgets.VBox([_Keyboard(name=name)], layout={"display": "none"})
@@ -50,8 +49,8 @@ class Box(ipywidgets.VBox):
         return f"[{self._in_words}]"
 
 
-def spoken(**kwargs: Any) -> ipywidgets.HTML:
+def spoken(**kwargs: object) -> ipywidgets.HTML:
     """An HTML widget whose changes a screen reader reads out."""
-    made = ipywidgets.HTML(**kwargs)
-    made.add_class(SPOKEN_CLASS)
-    return made
+    widget = ipywidgets.HTML(**kwargs)
+    widget.add_class(SPOKEN_CLASS)
+    return widget

@@ -1,7 +1,4 @@
-"""A question that asks for a prediction: what may be answered, and how sure one may be of it.
-
-It does not know where answers are kept, or how the question is drawn.
-"""
+"""A question that asks for a prediction: what may be answered, and how sure one may be of it."""
 
 from __future__ import annotations
 
@@ -9,16 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import InputError
 from ...units import Quantity, convert
 
+# Any: what a learner answered, or a notebook passed. It is checked here.
+Answer: TypeAlias = Any
+
 # What "sure" means for a number: sure to be this near to it, as a share of the true value.
 WITHIN = 0.25
-
-# The questions of this session by their keys, for whoever has to say which one is still open.
-asked: dict[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +48,14 @@ class Question:
         choices: Sequence[str] | None = None,
         unit: str | None = None,
     ) -> Question:
-        """Make a question; an `InputError` tells its author what cannot be asked."""
+        """Make a question.
+
+        Raises
+        ------
+        InputError
+            If the key, the choices or the unit make no sense.
+        """
         check_key(key)
-        if text:
-            asked[key] = text
         if choices is None:
             return cls(key=key, text=text, unit=unit)
         if unit is not None:
@@ -65,7 +66,7 @@ class Question:
             raise InputError(
                 f'choices must be a list of texts, got {choices!r}. Pass for example ["CPU", "storage"].'
             )
-        if len({_plain(choice) for choice in choices}) != len(choices) or len(choices) < 2:
+        if len({_normalized(choice) for choice in choices}) != len(choices) or len(choices) < 2:
             raise InputError(
                 f"choices must be two or more different texts, got {list(choices)!r}. Correct the list."
             )
@@ -76,7 +77,7 @@ class Question:
         """Confidence of somebody who guesses, 0 to 1: one in the number of choices, or 0 for a number."""
         return 1 / len(self.choices) if self.choices else 0.0
 
-    def check_answer(self, answer: Any) -> str | float:
+    def check_answer(self, answer: Answer) -> str | float:
         """Return `answer` as it is stored: the choice as its author spelt it, or a number in the unit.
 
         Raises
@@ -115,7 +116,7 @@ class Question:
             )
         return self._check_number(number)
 
-    def check_confidence(self, confidence: Any) -> float | None:
+    def check_confidence(self, confidence: Answer) -> float | None:
         """Return a confidence between guessing and certain, or None if none was given."""
         if confidence is None:
             return None
@@ -125,7 +126,7 @@ class Question:
                 f"confidence must be a number from {low:.2g} to 1, got {confidence!r}. Write 0.7 for 70 %."
             )
         # The slider's lowest step and a typed 0.33 both mean one in three.
-        if not low - 0.01 <= confidence <= 1:
+        if not low - 0.01 <= float(confidence) <= 1:
             why = f": among {len(self.choices)} choices guessing is right that often" if self.choices else ""
             raise InputError(
                 f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. Write 0.7 for 70 %."
@@ -143,16 +144,16 @@ class Question:
         except ValueError:  # InputError is one: "nan" is a text
             return text.strip()
 
-    def _check_choice(self, answer: Any) -> str:
+    def _check_choice(self, answer: Answer) -> str:
         for choice in self.choices or ():
-            if _plain(choice) == _plain(answer):
+            if _normalized(choice) == _normalized(answer):
                 return choice
         raise InputError(
             f"The prediction {self.key!r} must be one of {', '.join(self.choices or ())}, got {answer!r}. "
             "Choose one of them."
         )
 
-    def _check_number(self, answer: Any) -> float:
+    def _check_number(self, answer: Answer) -> float:
         if isinstance(answer, str):
             return self.read_number(answer)
         if isinstance(answer, bool) or not isinstance(answer, Real) or not math.isfinite(answer):
@@ -162,13 +163,13 @@ class Question:
         return float(answer)
 
 
-def check_key(key: Any) -> None:
-    """Refuse a key that is no name."""
+def check_key(key: Answer) -> None:
+    """Reject a key that is no text, or an empty one."""
     if not isinstance(key, str) or not key.strip():
         raise InputError(f'A prediction is kept under a name, got {key!r}. Pass a text such as "cpu-wall".')
 
 
-def in_unit(value: Any, unit: str | None, what: str) -> float:
+def in_unit(value: Quantity, unit: str | None, what: str) -> float:
     """Magnitude of a quantity in the unit of a prediction; without a unit it must be a plain number."""
     if unit is None:
         if not value.dimensionless:
@@ -177,10 +178,10 @@ def in_unit(value: Any, unit: str | None, what: str) -> float:
     return float(convert(value, unit, what).magnitude)
 
 
-def same_choice(one: Any, other: Any) -> bool:
+def same_choice(one: Answer, other: Answer) -> bool:
     """Whether two answers name the same thing, whatever their case and spaces."""
-    return _plain(one) == _plain(other)
+    return _normalized(one) == _normalized(other)
 
 
-def _plain(text: Any) -> str:
+def _normalized(text: Answer) -> str:
     return " ".join(str(text).split()).casefold()

@@ -1,4 +1,4 @@
-"""Predictions, kept in ``predictions.json`` beside the notebook: each key locked once, nothing lost.
+"""Predictions, kept in ``predictions.json`` beside the notebook: each key is locked once, nothing is lost.
 
 Several notebooks may write the file at the same time, and it may not be writable at all.
 """
@@ -15,29 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from ...prediction_file import FILE_NAME, Contents, Prediction, read_file
+from .memory import KERNEL, Memory
 
 # The file is locked for milliseconds. A lock this old was left behind by a kernel that died while writing.
 STALE_SECONDS = 5.0
-PATIENCE_SECONDS = 8.0
+LOCK_TIMEOUT = 8.0  # seconds
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The record that now counts, whether this call made it, and in words what went wrong with the file."""
+class StoreResult:
+    """The prediction that now counts, whether this call stored it, and what went wrong with the file."""
 
-    record: Prediction
+    prediction: Prediction
     is_new: bool
     problem: str | None = None
 
 
-# Predictions that could not be written (read-only folder, full disk). They count as long as the kernel lives.
-_unsaved: dict[Path, dict[str, Prediction]] = {}
-
-_waiting: dict[tuple[Path, str], list[Callable[[], None]]] = {}
-
-
 def now() -> str:
-    """The time as it stands in a record: ISO 8601, UTC, whole seconds."""
+    """The time as it stands in a prediction: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -48,9 +43,12 @@ class PredictionStore:
     ----------
     folder : path or None
         Where ``predictions.json`` stands; None for the folder the notebook runs in.
+    memory : Memory
+        What this kernel keeps beside the file.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, memory: Memory = KERNEL) -> None:
+        self.memory = memory
         self.folder = Path.cwd() if folder is None else Path(folder).absolute()
         self.path = self.folder / FILE_NAME
 
@@ -60,24 +58,24 @@ class PredictionStore:
         problem = contents.problem
         if problem is not None:
             problem += " It is left as it is. The next prediction you lock sets it aside under another name."
-        return Contents(_unsaved.get(self.path, {}) | contents.predictions, problem)
+        return Contents(self.memory.unsaved.get(self.path, {}) | contents.predictions, problem)
 
     def get(self, key: str) -> Prediction | None:
         """The prediction locked under `key`, or None."""
         return self.read().predictions.get(key)
 
-    def lock(self, record: Prediction) -> Outcome:
-        """Keep `record`, unless its key is locked already: then the record that was first."""
+    def lock(self, prediction: Prediction) -> StoreResult:
+        """Store a prediction, unless its key is locked already: then the first one stays."""
 
-        def add(records: dict[str, Prediction]) -> Prediction:
-            return records.setdefault(record.key, record)
+        def add(predictions: dict[str, Prediction]) -> Prediction:
+            return predictions.setdefault(prediction.key, prediction)
 
-        kept, problem = self._update(add)
-        for callback in _waiting.pop((self.path, record.key), []):
+        stored, problem = self._update(add)
+        for callback in self.memory.waiting.pop((self.path, prediction.key), []):
             callback()
-        return Outcome(kept, kept is record, problem)
+        return StoreResult(stored, stored is prediction, problem)
 
-    def reveal(self, key: str, *, truth: str | float, hit: bool) -> Outcome:
+    def reveal(self, key: str, *, truth: str | float, hit: bool) -> StoreResult:
         """Write truth and hit beside the prediction `key`, once: the first reveal stays.
 
         Raises
@@ -85,19 +83,19 @@ class PredictionStore:
         KeyError
             If nothing is locked under `key`.
         """
-        stamp = now()
-        made: list[Prediction] = []
+        timestamp = now()
+        changed: list[Prediction] = []
 
-        def add(records: dict[str, Prediction]) -> Prediction:
-            if not records[key].revealed:
-                records[key] = replace(records[key], truth=truth, hit=hit, revealed_at=stamp)
-                made.append(records[key])
-            return records[key]
+        def add(predictions: dict[str, Prediction]) -> Prediction:
+            if not predictions[key].revealed:
+                predictions[key] = replace(predictions[key], truth=truth, hit=hit, revealed_at=timestamp)
+                changed.append(predictions[key])
+            return predictions[key]
 
-        kept, problem = self._update(add)
-        return Outcome(kept, bool(made), problem)
+        stored, problem = self._update(add)
+        return StoreResult(stored, bool(changed), problem)
 
-    def credit(self, key: str, *, measured: float) -> Outcome:
+    def credit(self, key: str, *, measured: float) -> StoreResult:
         """Count the prediction `key` as a hit, since it met what was `measured`.
 
         Raises
@@ -106,27 +104,26 @@ class PredictionStore:
             If nothing is locked under `key`.
         """
 
-        def add(records: dict[str, Prediction]) -> Prediction:
-            records[key] = replace(records[key], measured=measured, hit=True)
-            return records[key]
+        def add(predictions: dict[str, Prediction]) -> Prediction:
+            predictions[key] = replace(predictions[key], measured=measured, hit=True)
+            return predictions[key]
 
-        kept, problem = self._update(add)
-        return Outcome(kept, False, problem)
+        stored, problem = self._update(add)
+        return StoreResult(stored, False, problem)
 
     def when_locked(self, key: str, callback: Callable[[], None]) -> None:
         """Call `callback` once, when this kernel locks a prediction under `key`."""
-        _waiting.setdefault((self.path, key), []).append(callback)
+        self.memory.waiting.setdefault((self.path, key), []).append(callback)
 
     def _update(self, change: Callable[[dict[str, Prediction]], Prediction]) -> tuple[Prediction, str | None]:
-        """Apply `change` to the newest records on disk; keep it in memory if it cannot be written."""
+        """Apply `change` to the newest predictions on disk; keep it in memory if it cannot be written."""
         try:
             return self._update_file(change)
         except OSError as error:
-            records = self.read().predictions
-            kept = change(records)
-            _unsaved.setdefault(self.path, {})[kept.key] = kept
+            stored = change(self.read().predictions)
+            self.memory.unsaved.setdefault(self.path, {})[stored.key] = stored
             reason = error.strerror or str(error)
-            return kept, (
+            return stored, (
                 f"A prediction is kept in {self.path}, and that could not be written ({reason}). "
                 "It counts until the kernel stops. Make the folder writable, then run this cell again."
             )
@@ -140,11 +137,11 @@ class PredictionStore:
         try:
             with lock.open("w", encoding="utf-8") as file:
                 contents = read_file(self.folder)
-                before = _unsaved.get(self.path, {}) | contents.predictions
+                before = self.memory.unsaved.get(self.path, {}) | contents.predictions
                 after = dict(before)
-                kept = change(after)
+                stored = change(after)
                 json.dump(
-                    {key: record.to_json() for key, record in after.items()},
+                    {key: prediction.to_json() for key, prediction in after.items()},
                     file,
                     indent=2,
                     ensure_ascii=False,
@@ -154,7 +151,7 @@ class PredictionStore:
                 os.fsync(file.fileno())
             if after == contents.predictions and contents.problem is None:
                 lock.unlink()
-                return kept, None
+                return stored, None
             problem = None
             if contents.problem is not None:
                 problem = (
@@ -164,12 +161,12 @@ class PredictionStore:
         except BaseException:
             lock.unlink(missing_ok=True)
             raise
-        _unsaved.pop(self.path, None)
-        return kept, problem
+        self.memory.unsaved.pop(self.path, None)
+        return stored, problem
 
     def _acquire(self) -> Path:
         lock = self.path.with_name(FILE_NAME + ".lock")
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
                 os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -197,8 +194,9 @@ def _age(path: Path) -> float:
         return 0.0
 
 
+# Any: a field of a prediction is text, a number, a truth value, a list of texts, or nothing.
 def predictions(folder: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Every prediction locked in `folder`, as plain data under its key.
+    """Every prediction locked in `folder`, by its key and as JSON has it.
 
     What cannot be read is left out; `scorecard` says what that was.
 
@@ -212,4 +210,5 @@ def predictions(folder: str | os.PathLike[str] | None = None) -> dict[str, dict[
     dict of dict
         For each key: answer, unit, confidence, choices, question, locked_at, truth, hit, revealed_at.
     """
-    return {key: record.to_json() for key, record in PredictionStore(folder).read().predictions.items()}
+    contents = PredictionStore(folder).read()
+    return {key: prediction.to_json() for key, prediction in contents.predictions.items()}

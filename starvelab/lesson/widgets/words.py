@@ -1,7 +1,4 @@
-"""Predictions, truths and notices in words, as plain text and as HTML that reads on light and dark.
-
-It does not know widgets: what it returns can be printed, displayed or put in one.
-"""
+"""Predictions, truths and notices in words, as plain text and as HTML for light and dark themes."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 from ... import tables
 from ...prediction_file import Prediction
@@ -46,13 +42,13 @@ def notice(text: str, word: str = "") -> str:
 
 def paragraphs(text: str) -> str:
     """Plain text as HTML: an empty line starts a paragraph; ``**bold**`` and backticks are kept."""
-    made = []
+    blocks = []
     for block in filter(None, re.split(r"\n\s*\n", text.strip())):
         safe = escape(" ".join(block.split()))
         safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
         safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
-        made.append(f'<p style="{_PARAGRAPH}">{safe}</p>')
-    return "".join(made)
+        blocks.append(f'<p style="{_PARAGRAPH}">{safe}</p>')
+    return "".join(blocks)
 
 
 def one_line(text: str) -> str:
@@ -60,7 +56,7 @@ def one_line(text: str) -> str:
     return " ".join(re.sub(r"\*\*|`", "", text).split())
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
     return (
         f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{tables.to_html(headers, rows)}</div>'
@@ -74,11 +70,11 @@ def value(answer: str | float, unit: str | None) -> str:
     return f"{answer:.10g} {unit or ''}".strip()
 
 
-def truth(record: Prediction) -> str:
+def truth(locked: Prediction) -> str:
     """The answer as it was revealed; nothing before that."""
-    if record.truth is None or isinstance(record.truth, str):
-        return record.truth or ""
-    return number(record.truth, record.unit)
+    if locked.truth is None or isinstance(locked.truth, str):
+        return locked.truth or ""
+    return number(locked.truth, locked.unit)
 
 
 def number(value: float, unit: str | None) -> str:
@@ -93,28 +89,28 @@ def percent(share: float) -> str:
     return tables.percent(share, 0)
 
 
-def sureness(record: Prediction) -> str:
+def confidence(locked: Prediction) -> str:
     """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
-    if record.confidence is None:
+    if locked.confidence is None:
         return ""
-    near = "" if isinstance(record.answer, str) else f" to be within {percent(WITHIN)}"
-    return f"{percent(record.confidence)} sure{near}"
+    near = "" if isinstance(locked.answer, str) else f" to be within {percent(WITHIN)}"
+    return f"{percent(locked.confidence)} sure{near}"
 
 
-def moment(stamp: str) -> str:
+def timestamp(stored: str) -> str:
     """A stored time as people write it: ``21 Nov 2026 at 10:05 UTC``."""
     try:
-        when = datetime.fromisoformat(stamp)
+        when = datetime.fromisoformat(stored)
     except ValueError:
-        return stamp
+        return stored
     return f"{when.day} {when:%b %Y} at {when:%H:%M} UTC"
 
 
-def prediction(record: Prediction) -> str:
+def prediction(locked: Prediction) -> str:
     """A locked prediction as one sentence of plain text."""
     parts = [
-        f"You predicted {value(record.answer, record.unit)}",
-        sureness(record),
-        f"on {moment(record.locked_at)}",
+        f"You predicted {value(locked.answer, locked.unit)}",
+        confidence(locked),
+        f"on {timestamp(locked.locked_at)}",
     ]
     return ", ".join(part for part in parts if part) + "."

@@ -1,6 +1,6 @@
 """The score card: what was predicted, what came true, and whether the learner was as sure as they were right.
 
-It does not know marks. A prediction counts for having been made; being wrong costs nothing.
+A prediction counts for having been made. Being wrong costs nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .store import PredictionStore
 # A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
 CALIBRATED_WITHIN = 0.10
 # Characters of a question that name it in the table.
-LONGEST_QUESTION = 80
-# Below this many predictions the comparison is a hint.
-ENOUGH = 5
+MAX_QUESTION_LENGTH = 80
+# With fewer predictions the comparison is only a hint.
+MIN_PREDICTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -31,72 +31,73 @@ class ScoreCard:
 
     Attributes
     ----------
-    records : tuple of Prediction
+    predictions : tuple of Prediction
         Every prediction, in the order it was locked.
     problem : str or None
         In words, what could not be read.
     """
 
-    records: tuple[Prediction, ...]
+    predictions: tuple[Prediction, ...]
     problem: str | None = None
 
     @property
     def revealed(self) -> tuple[Prediction, ...]:
         """The predictions whose truth has been shown."""
-        return tuple(record for record in self.records if record.revealed)
+        return tuple(one for one in self.predictions if one.revealed)
 
     @property
     def hits(self) -> int:
         """How many came true."""
-        return sum(bool(record.hit) for record in self.revealed)
+        return sum(bool(one.hit) for one in self.revealed)
 
     @property
     def mean_confidence(self) -> float | None:
         """Mean confidence of the revealed predictions that have one, 0 to 1; None without any."""
-        return _mean(record.confidence for record in self._rated)
+        return _mean(confidence for confidence, _ in self._rated)
 
     @property
     def hit_rate(self) -> float | None:
         """Share of the same predictions that came true; None without any."""
-        return _mean(float(bool(record.hit)) for record in self._rated)
+        return _mean(float(hit) for _, hit in self._rated)
 
     @property
     def brier(self) -> float | None:
         """Brier score: mean of (confidence - outcome)^2, with outcome 1 for a hit and 0 for a miss."""
-        return _mean((record.confidence - bool(record.hit)) ** 2 for record in self._rated)
+        return _mean((confidence - hit) ** 2 for confidence, hit in self._rated)
 
     @property
-    def _rated(self) -> list[Prediction]:
-        return [record for record in self.revealed if record.confidence is not None]
+    def _rated(self) -> list[tuple[float, bool]]:
+        """Confidence and hit of each revealed prediction that has a confidence."""
+        return [(one.confidence, bool(one.hit)) for one in self.revealed if one.confidence is not None]
 
     def sentences(self) -> list[str]:
         """What the card says beneath its table."""
-        if not self.records:
-            said = [
+        if not self.predictions:
+            sentences = [
                 "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
             ]
         elif not self.revealed:
-            said = [
-                f"{_count(len(self.records), 'prediction')} locked, none revealed yet. "
+            sentences = [
+                f"{_count(len(self.predictions), 'prediction')} locked, none revealed yet. "
                 "Run the cells that show the answers."
             ]
         else:
-            said = [f"{self.hits} of {_count(len(self.revealed), 'revealed prediction')} came true."]
-        if self._rated:
-            said += [self._calibration(), self._brier_in_words()]
+            sentences = [f"{self.hits} of {_count(len(self.revealed), 'revealed prediction')} came true."]
+        confidence, hit_rate, brier = self.mean_confidence, self.hit_rate, self.brier
+        if confidence is not None and hit_rate is not None and brier is not None:
+            sentences += [self._calibration(confidence, hit_rate), _brier_in_words(brier)]
         unrated = len(self.revealed) - len(self._rated)
         if unrated:
-            said.append(
+            sentences.append(
                 f"{_count(unrated, 'prediction')} without a statement of how sure you were: the slider was "
                 "not moved. Calibration leaves such predictions out."
             )
         if self.problem is not None:
-            said.append(self.problem)
-        return said
+            sentences.append(self.problem)
+        return sentences
 
-    def _calibration(self) -> str:
-        sure, right = self.mean_confidence, self.hit_rate
-        gap = sure - right
+    def _calibration(self, confidence: float, hit_rate: float) -> str:
+        gap = confidence - hit_rate
         verdict = "well matched"
         if gap > CALIBRATED_WITHIN + 1e-9:
             verdict = "overconfident"
@@ -104,42 +105,36 @@ class ScoreCard:
             verdict = "underconfident"
         hint = (
             ""
-            if len(self._rated) >= ENOUGH
+            if len(self._rated) >= MIN_PREDICTIONS
             else f" From {_count(len(self._rated), 'prediction')} this is only a hint."
         )
         where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
         return (
-            f"{where} {words.percent(sure)} sure on average "
-            f"and right {words.percent(right)} of the time: {verdict}.{hint}"
-        )
-
-    def _brier_in_words(self) -> str:
-        return (
-            f"Your Brier score is {self.brier:.2f}: the mean squared distance between how sure you were "
-            "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
+            f"{where} {words.percent(confidence)} sure on average "
+            f"and right {words.percent(hit_rate)} of the time: {verdict}.{hint}"
         )
 
     def rows(self) -> list[list[str]]:
         """The table's rows: prediction, yours, how sure, the answer, the result."""
         return [
             [
-                shorten(words.one_line(record.question or record.key), LONGEST_QUESTION, placeholder=" ..."),
-                words.value(record.answer, record.unit),
-                "" if record.confidence is None else words.percent(record.confidence),
-                words.truth(record),
-                _result(record),
+                shorten(words.one_line(one.question or one.key), MAX_QUESTION_LENGTH, placeholder=" ..."),
+                words.value(one.answer, one.unit),
+                "" if one.confidence is None else words.percent(one.confidence),
+                words.truth(one),
+                _result(one),
             ]
-            for record in self.records
+            for one in self.predictions
         ]
 
     def _repr_html_(self) -> str:
-        body = words.table(_HEADERS, self.rows()) if self.records else ""
-        # JupyterLab sets cells to the right, which is for figures; these are texts.
+        body = words.table(_HEADERS, self.rows()) if self.predictions else ""
+        # JupyterLab sets cells to the right, which is for numbers; these are texts.
         body = re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', body)
         return body + "".join(f"<p>{words.escape(sentence)}</p>" for sentence in self.sentences())
 
     def __repr__(self) -> str:
-        table = [to_text(_HEADERS, self.rows()), ""] if self.records else []
+        table = [to_text(_HEADERS, self.rows()), ""] if self.predictions else []
         return "\n".join([*table, *self.sentences()])
 
 
@@ -161,16 +156,23 @@ def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
     """
     contents = PredictionStore(folder).read()
     return ScoreCard(
-        tuple(sorted(contents.predictions.values(), key=lambda record: record.locked_at)), contents.problem
+        tuple(sorted(contents.predictions.values(), key=lambda one: one.locked_at)), contents.problem
     )
 
 
-def _result(record: Prediction) -> str:
-    if not record.revealed:
+def _result(prediction: Prediction) -> str:
+    if not prediction.revealed:
         return "not revealed"
-    if record.measured is not None:
-        return f"hit: {words.number(record.measured, record.unit)} were measured"
-    return "hit" if record.hit else "miss"
+    if prediction.measured is not None:
+        return f"hit: {words.number(prediction.measured, prediction.unit)} were measured"
+    return "hit" if prediction.hit else "miss"
+
+
+def _brier_in_words(brier: float) -> str:
+    return (
+        f"Your Brier score is {brier:.2f}: the mean squared distance between how sure you were "
+        "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
+    )
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -1,7 +1,4 @@
-"""A picture that follows its controls: move a slider and see what the model says.
-
-It does not know what is drawn; a function or a pipeline does.
-"""
+"""Explorers: a figure that follows its controls, so that moving a slider shows what the model says."""
 
 from __future__ import annotations
 
@@ -9,21 +6,30 @@ import contextlib
 import inspect
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import ipywidgets
 
 from ...errors import InputError, StarvelabError
 from ...model.pipeline import Pipeline
 from . import words
-from .controls import NO_START, make_control
+from .controls import NO_START, Description, Value, make_control
 from .drawing import Drawing
 from .keyboard import Box, spoken
 from .store import PredictionStore
 
+# Takes the values of the controls by name. Any: whatever `Drawing.of` reads may come back.
+Draw: TypeAlias = Callable[..., Any]
 
-def explore(draw: Any, *, after: str | None = None, advice: bool = True, **controls: Any) -> Explorer:
-    """Make an explorer: controls, a picture that follows them, a sentence and a table of figures.
+
+def explore(
+    draw: Draw | Pipeline,
+    *,
+    after: str | None = None,
+    advice: bool = True,
+    **controls: Description,
+) -> Explorer:
+    """Make an explorer: controls, a figure that follows them, a sentence and a table of its values.
 
     Parameters
     ----------
@@ -69,19 +75,19 @@ def explore(draw: Any, *, after: str | None = None, advice: bool = True, **contr
     return Explorer(draw, controls, starts, after)
 
 
-def _defaults(draw: Callable) -> dict[str, Any]:
+def _defaults(draw: Draw) -> dict[str, Value]:
     with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
         parameters = inspect.signature(draw).parameters.values()
         return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
     return {}
 
 
-def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Callable[..., Drawing]:
+def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     # Loaded on first use: most explorers draw with a function of their own.
     from ...model.analysis import explain
     from ..show import svg
 
-    def draw(**values: Any) -> Drawing:
+    def draw(**values: Value) -> Drawing:
         changed = pipeline.but(**values)
         step = changed.solve()
         return Drawing(
@@ -101,27 +107,27 @@ class Explorer(Box):
     ----------
     controls : dict of str to widget
         The controls by the name of the argument they stand for.
-    picture, sentence, figures, message : HTML
-        The SVG, what is to be seen, the table, and errors or prints of the drawing function.
+    figure, sentence, table, message : HTML
+        The SVG, what is to be seen, its values, and errors or prints of the drawing function.
     """
 
     def __init__(
-        self, draw: Callable[..., Any], controls: dict[str, Any], starts: dict[str, Any], after: str | None
+        self, draw: Draw, controls: dict[str, Description], starts: dict[str, Value], after: str | None
     ) -> None:
         self._draw = draw
         self._controls = {
             name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()
         }
-        self._drawn: dict[str, Any] | None = None
+        self._drawn: dict[str, Value] | None = None
         self.controls = {name: control.widget for name, control in self._controls.items()}
-        self.picture = ipywidgets.HTML()
+        self.figure = ipywidgets.HTML()
         self.sentence = spoken()
-        self.figures = ipywidgets.HTML()
+        self.table = ipywidgets.HTML()
         self.message = spoken()
         labels = ", ".join(name.replace("_", " ") for name in controls)
         super().__init__(
             f"Explorer: {labels}",
-            [*self.controls.values(), self.message, self.picture, self.sentence, self.figures],
+            [*self.controls.values(), self.message, self.figure, self.sentence, self.table],
         )
         for widget in self.controls.values():
             widget.observe(self._moved, names="value")
@@ -145,7 +151,7 @@ class Explorer(Box):
             widget.disabled = False
         self._redraw()
 
-    def _moved(self, _change: Any) -> None:
+    def _moved(self, _change: object) -> None:
         self._redraw()
 
     def _redraw(self) -> None:
@@ -155,19 +161,19 @@ class Explorer(Box):
         if values == self._drawn:
             return
         self._drawn = values
-        printed, drawing, said = io.StringIO(), None, ""
+        printed, drawing, message = io.StringIO(), None, ""
         try:
             with contextlib.redirect_stdout(printed):
                 drawing = Drawing.of(self._draw(**values))
         except StarvelabError as error:
-            said = words.notice(words.escape(error), "Problem")
+            message = words.notice(words.escape(error), "Problem")
         except Exception as error:
-            said = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+            message = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
         if printed.getvalue():
-            said += f"<pre>{words.escape(printed.getvalue())}</pre>"
+            message += f"<pre>{words.escape(printed.getvalue())}</pre>"
         # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
-        # old picture would contradict the controls, so it goes.
-        self.message.value = said
-        self.picture.value = drawing.svg if drawing else ""
+        # old figure would contradict the controls, so it goes.
+        self.message.value = message
+        self.figure.value = drawing.svg if drawing else ""
         self.sentence.value = words.paragraphs(drawing.sentence) if drawing else ""
-        self.figures.value = drawing.table() if drawing else ""
+        self.table.value = drawing.table() if drawing else ""

@@ -1,7 +1,4 @@
-"""Showing the truth beside a prediction, once one is locked.
-
-It does not know how the truth was worked out, nor what is displayed after it.
-"""
+"""Showing the truth beside a prediction, once it is locked."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any
 
 from IPython.display import display
 
@@ -19,7 +15,8 @@ from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Quantity
 from . import words
-from .question import WITHIN, asked, check_key, in_unit, same_choice
+from .memory import KERNEL, Memory
+from .question import WITHIN, Answer, check_key, in_unit, same_choice
 from .store import PredictionStore
 
 LOCK_FIRST = "Lock your prediction above first, then run this cell again."
@@ -32,13 +29,14 @@ NEVER_SHOWN = "Its answer was not shown before this was handed in."
 
 def reveal(
     key: str,
-    truth: Any = None,
+    truth: Answer = None,
     *,
-    then: Callable[[], Any] | None = None,
+    then: Callable[[], object] | None = None,
     within: float = WITHIN,
-    measured: Any = None,
+    measured: Answer = None,
     disturbed: str = "",
     folder: str | os.PathLike[str] | None = None,
+    memory: Memory = KERNEL,
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
@@ -60,112 +58,119 @@ def reveal(
         What was measured, where the truth is what a model says. Whoever predicted this number gets credit for
         it: the score card counts a hit.
     disturbed : str
-        What disturbed the measurement that `truth` comes from; empty if nothing did. `then` shows a disturbed
-        measurement, and it never becomes the answer.
+        What disturbed the measurement that `truth` comes from; empty if nothing did. A disturbed measurement
+        is shown by `then`, and never becomes the answer.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
+    memory : Memory
+        What this kernel keeps beside the file.
     """
     check_key(key)
     if truth is None and then is None and measured is None:
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
-    store = PredictionStore(folder)
+    store = PredictionStore(folder, memory)
     contents = store.read()
-    record = contents.predictions.get(key)
-    if record is None:
-        _show(" ".join(filter(None, (LOCK_FIRST, _which(key), contents.problem))), "Please note")
+    prediction = contents.predictions.get(key)
+    if prediction is None:
+        _show(
+            " ".join(filter(None, (LOCK_FIRST, _which(memory.questions.get(key, "")), contents.problem))),
+            "Please note",
+        )
         return
-    if truth is not None and disturbed and not record.revealed and not runtime.current().is_grading:
-        _show(f"{words.prediction(record)} {NOT_COUNTED.format(disturbed)}", "Please note")
+    if truth is not None and disturbed and not prediction.revealed and not runtime.current().is_grading:
+        _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
     elif truth is not None:
-        _show_truth(truth, record, store, within)
+        _show_truth(truth, prediction, store, within)
     if measured is not None:
-        _show_measured(measured, record, store, within)
+        _show_measured(measured, prediction, store, within)
     if then is not None:
         returned = then()
         if returned is not None:
-            display(returned)
+            display(returned)  # type: ignore[no-untyped-call]
 
 
-def _which(key: str) -> str:
-    """The question, as the learner has read it: nobody sees its key."""
-    text = " ".join(asked.get(key, "").partition("\n\n")[0].replace("**", "").replace("`", "").split())
+def _which(question: str) -> str:
+    """The question as the learner has read it: nobody sees its key."""
+    text = words.one_line(question.partition("\n\n")[0])
     return f'It is the one that asks: "{text}"' if text else ""
 
 
-def _show_truth(truth: Any, record: Prediction, store: PredictionStore, within: float) -> None:
+def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
     try:
-        plain = _comparable(truth, record)
+        value = _comparable(truth, prediction)
     except InputError as error:
         # A mistake of the notebook, not of the learner: say it, and go on with what was to be shown.
         _show(str(error), "Problem")
         return
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
-        _show_outcome(record, now=record.truth, within=within)
+        _show_result(prediction, now=prediction.truth, within=within)
         return
-    outcome = store.reveal(record.key, truth=plain, hit=_is_hit(record, plain, within))
-    _show_outcome(outcome.record, now=plain, within=within)
-    if outcome.problem is not None:
-        _show(outcome.problem, "Please note")
+    result = store.reveal(prediction.key, truth=value, hit=_is_hit(prediction, value, within))
+    _show_result(result.prediction, now=value, within=within)
+    if result.problem is not None:
+        _show(result.problem, "Please note")
 
 
-def _show_measured(measured: Any, record: Prediction, store: PredictionStore, within: float) -> None:
+def _show_measured(measured: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
     """Give credit to whoever predicted what was measured and not what the model says."""
     try:
-        plain = _comparable(measured, record)
+        value = _comparable(measured, prediction)
     except InputError as error:
         _show(str(error), "Problem")
         return
-    if isinstance(plain, str) or not _is_hit(record, plain, within):
+    if isinstance(value, str) or not _is_hit(prediction, value, within):
         return
     if not runtime.current().is_grading:
-        store.credit(record.key, measured=plain)
+        store.credit(prediction.key, measured=value)
     _show(
-        f"{words.prediction(record)} {words.number(plain, record.unit)} were measured: your number is closer "
-        "to that than the model's. The score card counts it as a hit.",
+        f"{words.prediction(prediction)} {words.number(value, prediction.unit)} were measured: your number "
+        "is closer to that than the model's. The score card counts it as a hit.",
         "Credit",
     )
 
 
-def _comparable(truth: Any, record: Prediction) -> str | float:
+def _comparable(truth: Answer, prediction: Prediction) -> str | float:
     """The truth as it is stored: a text, or a number in the unit of the prediction."""
-    what = f"The truth of {record.key!r}"
+    what = f"The truth of {prediction.key!r}"
     # Locked in code without its question, a prediction knows neither unit nor choices. If it turns out to be
     # of another kind than the truth, that is a miss and not a fault of the notebook.
-    free = record.unit is None and record.choices is None
+    free = prediction.unit is None and prediction.choices is None
     if isinstance(truth, Quantity):
-        truth = truth.magnitude if free else in_unit(truth, record.unit, what)
+        truth = truth.magnitude if free else in_unit(truth, prediction.unit, what)
     if isinstance(truth, str):
-        if free or any(same_choice(truth, one) for one in record.choices or ()):
+        if free or any(same_choice(truth, one) for one in prediction.choices or ()):
             return truth
-    elif record.choices is None and _is_finite(truth):
+    elif prediction.choices is None and _is_finite(truth):
         return float(truth)
-    expected = f"one of {', '.join(record.choices)}" if record.choices else "a finite number"
+    expected = f"one of {', '.join(prediction.choices)}" if prediction.choices else "a finite number"
     raise InputError(f"{what} must be {expected}, got {truth!r}. Correct the call of reveal.")
 
 
-def _is_finite(number: Any) -> bool:
+def _is_finite(number: Answer) -> bool:
     return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
 
 
-def _is_hit(record: Prediction, truth: str | float, within: float) -> bool:
-    if isinstance(record.answer, str) or isinstance(truth, str):
-        return same_choice(record.answer, truth)
-    return abs(record.answer - truth) <= within * abs(truth) * (1 + 1e-12)
+def _is_hit(prediction: Prediction, truth: str | float, within: float) -> bool:
+    if isinstance(prediction.answer, str) or isinstance(truth, str):
+        return same_choice(prediction.answer, truth)
+    return abs(prediction.answer - truth) <= within * abs(truth) * (1 + 1e-12)
 
 
-def _show_outcome(record: Prediction, *, now: str | float | None, within: float) -> None:
-    if record.truth is None:
-        _show(f"{words.prediction(record)} {NEVER_SHOWN}", "Please note")
+def _show_result(prediction: Prediction, *, now: str | float | None, within: float) -> None:
+    if prediction.truth is None:
+        _show(f"{words.prediction(prediction)} {NEVER_SHOWN}", "Please note")
         return
-    lines = [words.prediction(record), f"The answer: {words.truth(record)}."]
-    # With a credit for what was measured the record is a hit, and still misses what the model says.
-    hit = record.hit if record.measured is None else _is_hit(record, record.truth, within)
-    if not hit and not isinstance(record.answer, str) and not isinstance(record.truth, str):
-        lines.append(_distance(record.answer, record.truth, record.unit))
-    if now != record.truth:
+    lines = [words.prediction(prediction), f"The answer: {words.truth(prediction)}."]
+    # With a credit for what was measured it counts as a hit, and still misses what the model says.
+    hit = prediction.hit
+    if prediction.measured is not None:
+        hit = _is_hit(prediction, prediction.truth, within)
+    if not (hit or isinstance(prediction.answer, str) or isinstance(prediction.truth, str)):
+        lines.append(_distance(prediction.answer, prediction.truth, prediction.unit))
+    if now != prediction.truth:
         lines.append(
-            f"The cell now gives {words.truth(replace(record, truth=now))}; "
+            f"The cell now gives {words.truth(replace(prediction, truth=now))}; "
             "the score card keeps the answer that was shown first."
         )
     _show(" ".join(filter(None, lines)), "Hit" if hit else "Miss")
@@ -187,4 +192,5 @@ def _distance(answer: float, truth: float, unit: str | None) -> str:
 
 
 def _show(text: str, word: str) -> None:
-    display({"text/html": words.notice(words.escape(text), word), "text/plain": f"{word}. {text}"}, raw=True)
+    formats = {"text/html": words.notice(words.escape(text), word), "text/plain": f"{word}. {text}"}
+    display(formats, raw=True)  # type: ignore[no-untyped-call]

@@ -1,13 +1,9 @@
-"""Asking for a prediction, in a widget or in code, and locking it once.
-
-It does not know the truth: `reveal` shows that, in a later cell.
-"""
+"""Asking for a prediction, in a widget or in code, and locking it once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import ipywidgets
 
@@ -16,7 +12,8 @@ from ...prediction_file import FILE_NAME, Prediction
 from ...units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
-from .question import WITHIN, Question
+from .memory import KERNEL, Memory
+from .question import WITHIN, Answer, Question
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
@@ -26,13 +23,14 @@ NOT_STATED = -1.0
 
 def predict(
     key: str,
-    answer: Any = None,
+    answer: Answer = None,
     *,
     question: str | None = None,
     choices: Sequence[str] | None = None,
     unit: str | None = None,
     confidence: float | None = None,
     folder: str | os.PathLike[str] | None = None,
+    memory: Memory = KERNEL,
 ) -> PredictionBox | None:
     """Ask for a prediction, or lock one that is given. A prediction is locked once.
 
@@ -52,6 +50,8 @@ def predict(
         How sure, 0 to 1; in a widget where its slider starts.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
+    memory : Memory
+        What this kernel keeps beside the file.
 
     Returns
     -------
@@ -66,15 +66,17 @@ def predict(
     if isinstance(answer, Quantity) and unit is None and choices is None:
         unit = unit_name(answer.units) or None
     asked = Question.ask(key, text=question, choices=choices, unit=unit)
-    sure = asked.check_confidence(confidence)
-    store = PredictionStore(folder)
+    if question:
+        memory.questions[key] = question
+    checked = asked.check_confidence(confidence)
+    store = PredictionStore(folder, memory)
     if answer is None:
-        return PredictionBox(asked, store, confidence=sure)
-    print(_lock_in_words(store, _record(asked, asked.check_answer(answer), sure)))
+        return PredictionBox(asked, store, confidence=checked)
+    print(_lock_in_words(store, _prediction(asked, asked.check_answer(answer), checked)))
     return None
 
 
-def _record(question: Question, answer: str | float, confidence: float | None) -> Prediction:
+def _prediction(question: Question, answer: str | float, confidence: float | None) -> Prediction:
     return Prediction(
         key=question.key,
         answer=answer,
@@ -86,26 +88,23 @@ def _record(question: Question, answer: str | float, confidence: float | None) -
     )
 
 
-def _lock_in_words(store: PredictionStore, record: Prediction) -> str:
-    """Lock `record` and say what is locked now, and where."""
-    outcome = store.lock(record)
-    said = ", ".join(
-        filter(
-            None, [words.value(outcome.record.answer, outcome.record.unit), words.sureness(outcome.record)]
-        )
-    )
-    if outcome.is_new:
-        where = os.path.relpath(store.path) if outcome.problem is None else "memory"
-        line = f"Locked {record.key!r} in {where}: {said}."
+def _lock_in_words(store: PredictionStore, mine: Prediction) -> str:
+    """Lock a prediction, and say what is locked now, and where."""
+    result = store.lock(mine)
+    locked = result.prediction
+    answer = ", ".join(filter(None, [words.value(locked.answer, locked.unit), words.confidence(locked)]))
+    if result.is_new:
+        where = os.path.relpath(store.path) if result.problem is None else "memory"
+        message = f"Locked {mine.key!r} in {where}: {answer}."
     else:
-        line = f"{record.key!r} was locked on {words.moment(outcome.record.locked_at)}: {said}."
-        if outcome.record.answer != record.answer:
-            line += f" {_only_once(record)}"
-    return line if outcome.problem is None else f"{line} {outcome.problem}"
+        message = f"{mine.key!r} was locked on {words.timestamp(locked.locked_at)}: {answer}."
+        if locked.answer != mine.answer:
+            message += f" {_only_once(mine)}"
+    return message if result.problem is None else f"{message} {result.problem}"
 
 
-def _only_once(record: Prediction) -> str:
-    return f"A prediction is locked once; {words.value(record.answer, record.unit)} does not replace it."
+def _only_once(mine: Prediction) -> str:
+    return f"A prediction is locked once; {words.value(mine.answer, mine.unit)} does not replace it."
 
 
 class PredictionBox(Box):
@@ -156,10 +155,10 @@ class PredictionBox(Box):
     @property
     def locked(self) -> bool:
         """Whether the prediction can no longer be changed."""
-        return self.button.disabled
+        return bool(self.button.disabled)
 
     def _clicked(self, _button: ipywidgets.Button) -> None:
-        # Nothing raised in a callback reaches the page: every refusal has to be said in the widget.
+        # Nothing raised in a callback reaches the page: every error has to be shown in the widget.
         try:
             self._lock()
         except InputError as error:
@@ -168,15 +167,16 @@ class PredictionBox(Box):
             self.message.value = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
 
     def _lock(self) -> None:
-        sure = self.confidence.value
-        mine = _record(self._question, self._read_answer(), None if sure == NOT_STATED else sure)
-        outcome = self._store.lock(mine)
-        self._show_locked(outcome.record)
-        if not outcome.is_new and outcome.record.answer != mine.answer:
-            said = f"It was locked before, in another cell or window. {_only_once(mine)}"
-            self.message.value += words.notice(words.escape(said), "Please note")
-        if outcome.problem is not None:
-            self.message.value += words.notice(words.escape(outcome.problem), "Please note")
+        stated = self.confidence.value
+        confidence = None if stated == NOT_STATED else stated
+        mine = _prediction(self._question, self._read_answer(), confidence)
+        result = self._store.lock(mine)
+        self._show_locked(result.prediction)
+        if not result.is_new and result.prediction.answer != mine.answer:
+            message = f"It was locked before, in another cell or window. {_only_once(mine)}"
+            self.message.value += words.notice(words.escape(message), "Please note")
+        if result.problem is not None:
+            self.message.value += words.notice(words.escape(result.problem), "Please note")
 
     def _read_answer(self) -> str | float:
         if self._question.choices is None:
@@ -185,23 +185,23 @@ class PredictionBox(Box):
             raise InputError("Choose one of the answers first, then lock.")
         return self._question.check_answer(self.answer.value)
 
-    def _show_locked(self, record: Prediction) -> None:
+    def _show_locked(self, locked: Prediction) -> None:
         if self._question.choices is None:
-            self.answer.value = words.value(record.answer, None)
+            self.answer.value = words.value(locked.answer, None)
             self.answer.description = "My answer"
-        elif record.answer in self._question.choices:
-            self.answer.value = record.answer
-        if record.confidence is None:
+        elif locked.answer in self._question.choices:
+            self.answer.value = locked.answer
+        if locked.confidence is None:
             self.confidence.layout.display = "none"
         else:
             self.confidence.value = min(
-                self.confidence.options, key=lambda option: abs(option[1] - record.confidence)
+                self.confidence.options, key=lambda option: abs(option[1] - locked.confidence)
             )[1]
         for control in (self.answer, self.confidence, self.button):
             control.disabled = True
         self.button.description = "Locked"
         self.message.value = words.notice(
-            f"{words.escape(words.prediction(record))} It is locked, and kept in {FILE_NAME}."
+            f"{words.escape(words.prediction(locked))} It is locked, and kept in {FILE_NAME}."
         )
 
 

@@ -1,0 +1,32 @@
+"""The memory of a kernel: what it knows about predictions, and what is not in their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...prediction_file import Prediction
+
+
+@dataclass
+class Memory:
+    """What one kernel keeps until it stops.
+
+    Attributes
+    ----------
+    questions : dict of str to str
+        The text of each question that was asked, by its key: to say which one is still open.
+    unsaved : dict of Path to dict of str to Prediction
+        By file: predictions that could not be written (read-only folder, full disk). They count, too.
+    waiting : dict of (Path, str) to list of callable
+        By file and key: what to call when that prediction is locked.
+    """
+
+    questions: dict[str, str] = field(default_factory=dict)
+    unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
+    waiting: dict[tuple[Path, str], list[Callable[[], None]]] = field(default_factory=dict)
+
+
+# Of the notebook that runs in this process. Functions that a notebook calls take another one as `memory`.
+KERNEL = Memory()
