@@ -89,7 +89,7 @@ class DatasetPipeline:
         if (self.accelerator is None) == (self.step_time is None):
             raise InputError(
                 "A dataset needs an accelerator or the step_time of one, and not both. "
-                'Pass for example step_time="30 ms": a figure that you measured, or expect.'
+                'Pass for example step_time="30 ms": a time that you measured, or expect.'
             )
         if self.accelerator is None:
             object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))

@@ -152,7 +152,7 @@ def test_a_step_is_said_once(options):
         diagnose(sleeper(), **options)
     assert str(caught.value) == (
         "A dataset needs an accelerator or the step_time of one, and not both. "
-        'Pass for example step_time="30 ms": a figure that you measured, or expect.'
+        'Pass for example step_time="30 ms": a time that you measured, or expect.'
     )
 
 

@@ -44,7 +44,7 @@ def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown):
         reveal("fan", "CPU")
     assert shown[1] == shown[0]
     assert shown[2].startswith("Please note. You predicted CPU, on ")
-    assert shown[2].endswith(". Its answer was not shown before this was handed in.")
+    assert shown[2].endswith(". Its answer was not shown before this was submitted.")
     assert (predictions()["cpu-wall"], predictions()["fan"]) == before
 
 

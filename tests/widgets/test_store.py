@@ -69,7 +69,7 @@ def test_the_first_reveal_stays():
     first = made.reveal("cpu-wall", truth=18.3, hit=True)
     second = made.reveal("cpu-wall", truth=99.0, hit=False)
     assert (first.is_new, second.is_new) == (True, False)
-    assert second.record == first.record
+    assert second.prediction == first.prediction
     assert predictions()["cpu-wall"]["truth"] == 18.3
 
 
@@ -152,9 +152,9 @@ def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_s
     assert "could not be written (Not a directory). It counts until the kernel stops." in result.problem
     assert "Make the folder writable, then run this cell again." in result.problem
     again = PredictionStore(nowhere).lock(a_record(answer="storage"))
-    assert (again.record.answer, again.is_new) == ("CPU", False)
+    assert (again.prediction.answer, again.is_new) == ("CPU", False)
     revealed = PredictionStore(nowhere).reveal("cpu-wall", truth="CPU", hit=True)
-    assert revealed.record.hit
+    assert revealed.prediction.hit
     assert predictions(nowhere)["cpu-wall"]["truth"] == "CPU"
 
 

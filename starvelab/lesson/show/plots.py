@@ -65,12 +65,12 @@ def stage_bars(step: Step) -> StaticFigure:
         else "Nothing overlaps, so the times add up to a step of"
     )
     busy = f"the accelerator is busy {percent(step.utilization)} of it."
-    said = f"{sets} {format_quantity(step.step_time)}; {busy} {step.infeasible_reason}".strip()
+    message = f"{sets} {format_quantity(step.step_time)}; {busy} {step.infeasible_reason}".strip()
     each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
         figure,
-        alt=f"Bar chart of the time for one batch: {each}. {said}",
-        caption=f"Time each resource needs for one batch. {said}",
+        alt=f"Bar chart of the time for one batch: {each}. {message}",
+        caption=f"Time each resource needs for one batch. {message}",
         headers=headers,
         rows=rows,
     )
@@ -121,12 +121,12 @@ def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
     headers = ["batch", "resource", "start (ms)", "end (ms)"]
     rows = [[job.batch + 1, job.resource, job.start, job.end] for job in jobs]
     length = format_quantity(step.step_time)
-    said = (
+    message = (
         f"waits {percent(step.stall)} of each step of {length}"
         if step.utilization < 1
         else f"never waits: a step takes {length}"
     )
-    caption = f"The first {batches} batches. In the long run the accelerator {said}."
+    caption = f"The first {batches} batches. In the long run the accelerator {message}."
     alt = f"Timeline with a lane for each of {', '.join(lanes)}. {caption}"
     return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
@@ -210,7 +210,7 @@ def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -
     dense = np.arange(ticks[0], ticks[-1] + 1)
     figure = Figure(figsize=(7.5, 3.9), layout="constrained")
     axes = figure.add_subplot()
-    columns, said = {}, []
+    columns, sentences = {}, []
     for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
         overlapping(pipeline, "over_workers")
         columns[name] = pipeline.solve(workers=ticks).utilization
@@ -218,19 +218,21 @@ def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -
         axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=name)
         wall = _wall(step)
         if wall is None:
-            said.append(f"{_capital(name)}: the CPU binds up to {dense[-1]} workers.")
+            sentences.append(f"{_capital(name)}: the CPU binds up to {dense[-1]} workers.")
             continue
         axes.plot(dense[wall], step.utilization[wall], marker=marker, color=color, markersize=9)
         limit = CALLED[_slowest_other(step, wall)]
         share = percent(step.utilization[wall])
-        said.append(f"{_capital(name)}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy.")
+        sentences.append(
+            f"{_capital(name)}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy."
+        )
     axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(_PERCENT)
     axes.legend(frameon=False, loc="lower right")
     _bare(axes)
     rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]
-    found = " ".join(said)
+    found = " ".join(sentences)
     return render_figure(
         figure,
         alt=f"Line chart of utilization over the number of workers. {found}",

@@ -24,7 +24,7 @@ NOT_COUNTED = (
     "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
     "machine, run the measuring cell again, and then this one."
 )
-NEVER_SHOWN = "Its answer was not shown before this was handed in."
+NEVER_SHOWN = "Its answer was not shown before this was submitted."
 
 
 def reveal(

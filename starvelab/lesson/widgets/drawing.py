@@ -53,6 +53,6 @@ class Drawing:
         if self.headers is None or self.rows is None:
             return ""
         return (
-            '<details><summary style="cursor: pointer">The figures as a table</summary>'
+            '<details><summary style="cursor: pointer">The values as a table</summary>'
             f"{words.table(self.headers, self.rows)}</details>"
         )
