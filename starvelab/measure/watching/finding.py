@@ -97,7 +97,7 @@ class JobFinding(TableRepr):
         return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
 
     @property
-    def summary(self) -> str:  # type: ignore[override]  # TableRepr lets fields take these places
+    def summary(self) -> str:
         """The share that waits, the verdict, and what to do: three sentences."""
         return f"{self._share} {self._judged} {self.next_step}"
 
@@ -147,12 +147,12 @@ class JobFinding(TableRepr):
         return "Find the stage that is slow with diagnose(loader), and speed up that one."
 
     @property
-    def headers(self) -> tuple[str, str]:  # type: ignore[override]
+    def headers(self) -> tuple[str, str]:
         """Of the table that shows it."""
         return ("quantity", "value")
 
     @property
-    def rows(self) -> list[list[Any]]:  # type: ignore[override]  # Any: texts, quantities and numbers
+    def rows(self) -> list[list[Any]]:  # Any: texts, quantities and numbers
         """One row for each value that is known."""
         table: list[list[Any]] = [
             ["loop waits for data", percent(self.host_wait)],
@@ -189,7 +189,7 @@ class JobFinding(TableRepr):
         ]
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         """What the numbers cannot say, in one line."""
         if self.stall is not None or self.verdict in (NOT_BOUND, UNKNOWN):
             return ""
