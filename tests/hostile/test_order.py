@@ -142,6 +142,10 @@ def test_a_helper_of_a_check_is_not_the_students_to_define(tmp_path):
         ("gone", [IMPORTS, forged, tests[1]]),
     ):
         assert sum(points(graded(tmp_path / folder, written, cells)).values()) == 0
+    # Without the instructor's notebook there is only the student's order.
+    cells = [nbformat.from_dict(dict(cell)) for cell in (IMPORTS, forged, *tests[::-1])]
+    swapped = execute(nbformat.v4.new_notebook(cells=cells), tmp_path, student="mover")
+    assert points(swapped) == {"first": 0, "second": 0}
 
 
 def test_tests_in_another_order_find_what_stands_before_them_and_nothing_else(tmp_path):
