@@ -132,7 +132,8 @@ rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms", col
          "host batch": batch_time(), "device batch": batch_time()}
 
 # %% [markdown]
-# `diagnose` takes these six times as they are, subtracts, and names the bottleneck.
+# `diagnose` takes these six times as they are, subtracts, and names the largest step of the ladder. (You meet below
+# why that is not always the part that costs most.)
 
 # %%
 by_hand = diagnose(rungs)

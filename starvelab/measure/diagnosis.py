@@ -6,7 +6,7 @@ The ladder is measured, simulated, or made of times that somebody measured by ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from typing import Any, cast
 
@@ -46,6 +46,12 @@ class Finding(TableRepr):
         The next; empty if nothing else costs anything.
     evidence : mapping of str to quantity [time]
         What each part adds to the time between batches. Small negative differences are noise and count as 0.
+    costs : mapping of str to quantity [time]
+        How long each part keeps the workers, for one batch and shared by all of them; without the parts of
+        which this is not known. A part may cost more than it adds: the accelerator hides the rest.
+    stage : str
+        The transform that costs most within the bottleneck, by the name that its author gave it; empty where this
+        is not known.
     periods : mapping of str to quantity [time]
         Time between batches, by what is cached.
     stall : float
@@ -68,6 +74,8 @@ class Finding(TableRepr):
     reason: str
     levers: tuple[Lever, ...]
     source: str
+    costs: Mapping[str, Any] = field(default_factory=dict)
+    stage: str = ""
 
     @property
     def culprit(self) -> str:
@@ -84,14 +92,17 @@ class Finding(TableRepr):
     @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
-        return ("part", "adds to each batch", "cached up to here", "time between batches")
+        return ("part", "costs", "adds to each batch", "cached up to here", "time between batches")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
         """One row for each part, in the order in which a sample meets them."""
         # A part comes in when what it makes is no longer cached: its row shows the rung before.
         pairs = zip(self.evidence.items(), self.periods.items(), strict=True)
-        return [[part, added, cached, period] for (part, added), (cached, period) in pairs]
+        return [
+            [part, self.costs.get(part, ""), added, cached, period]
+            for (part, added), (cached, period) in pairs
+        ]
 
     @property
     def summary(self) -> str:
@@ -101,10 +112,23 @@ class Finding(TableRepr):
         if self.bottleneck == "compute":
             named = f"It computes for {cost} of each batch, and nothing starves it."
         else:
-            named = f"The bottleneck is {self.bottleneck}, which adds {cost} to each batch"
+            named = f"The largest step of the ladder is {self.bottleneck}, which adds {cost} to each batch"
             named += f"; next comes {self.runner_up}." if self.runner_up else "."
+            named += f" Most of it is {self.stage!r}." if self.stage else ""
+            named += self._costs_more()
         doubt = "" if self.confident else f" Not certain: {self.reason}."
         return f"{stall} {named}{doubt}"
+
+    def _costs_more(self) -> str:
+        """Which part of the workers' time costs more than the largest step of the ladder, if one does."""
+        own = self.costs.get(self.bottleneck)
+        most = max(self.costs, key=lambda part: self.costs[part].m_as("ms"), default="")
+        if own is None or self.costs[most] <= own:
+            return ""
+        return (
+            f" The part that costs most is {most}: {format_quantity(self.costs[most])} of a batch, which the "
+            "accelerator hides in part."
+        )
 
     @property
     def note(self) -> str:
@@ -167,14 +191,30 @@ def diagnose(
         )
     clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
-        return _conclude(_simulated(pipe, clock, seconds), "simulated")
+        return _conclude(
+            _simulated(pipe, clock, seconds),
+            "simulated",
+            pipe,
+            # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
+            {
+                part: time.m_as("s")
+                for part, time in clock.costs.items()
+                if part != "read" or getattr(pipe, "storage", None) is None
+            },
+        )
     if progress:
         length = format_quantity(Q_(seconds, "s"))
         print(f"Diagnosing {describe(pipe)}: about {length}.")
-    return _conclude(profile(pipe, seconds=seconds, rungs=pipe.rungs, progress=progress), "measured")
+    ladder = profile(pipe, seconds=seconds, rungs=pipe.rungs, progress=progress)
+    return _conclude(ladder, "measured", pipe, ladder.stage_seconds)
 
 
-def _conclude(ladder: Ladder, source: str) -> Finding:
+def _conclude(
+    ladder: Ladder,
+    source: str,
+    pipe: Pipeline | None = None,
+    stage_seconds: Mapping[str, float] | None = None,
+) -> Finding:
     medians = ladder.medians
     pairs = list(zip(ladder.rungs, [*ladder.rungs[1:], TOP + 1], strict=True))
     names = [part_between(low, high) for low, high in pairs]
@@ -188,6 +228,9 @@ def _conclude(ladder: Ladder, source: str) -> Finding:
     noise = dict(zip(names, np.hypot(ladder.errors, [*ladder.errors[1:], 0.0]), strict=True))
     following = ranking[1] if len(ranking) > 1 and evidence[ranking[1]] > MIN_LEAD * noise[ranking[1]] else ""
     reason = _doubt(ladder, evidence, ranking, noise) if source == "measured" else ""
+    stages = _stages(pipe, stage_seconds or {})
+    costs = {part: sum(stages[part].values()) for part in names if stages.get(part)}
+    within = stages.get(ranking[0], {}) if starved and source == "measured" else {}
     return Finding(
         bottleneck=ranking[0],
         runner_up=following,
@@ -198,7 +241,22 @@ def _conclude(ladder: Ladder, source: str) -> Finding:
         reason=reason,
         levers=_levers(ranking[0]),
         source=source,
+        costs={part: Q_(ms, "ms") for part, ms in costs.items()},
+        stage=max(within, key=within.__getitem__) if len(within) > 1 else "",
     )
+
+
+def _stages(pipe: Pipeline | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """For each part the milliseconds that its stages take for a batch, shared by all workers."""
+    if pipe is None or not seconds:
+        return {}
+    # A dataset of one's own has no transforms that could be told apart.
+    part_of = {one.name: one.part for one in getattr(pipe, "transforms", ())}
+    scale = 1e3 * pipe.batch_size / max(pipe.worker_count, 1)
+    stages: dict[str, dict[str, float]] = {}
+    for name, each in seconds.items():
+        stages.setdefault(part_of.get(name, name), {})[name] = scale * each
+    return stages
 
 
 def _levers(part: str) -> tuple[Lever, ...]:

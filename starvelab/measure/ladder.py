@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,12 +34,15 @@ class Ladder:
     quality : Quality
     asked : float
         Seconds of the budget.
+    stage_seconds : mapping of str to float
+        What each stage took for a sample with nothing cached, in one worker; empty where that is not known.
     """
 
     rungs: tuple[int, ...]
     periods: tuple[np.ndarray, ...]
     quality: Quality
     asked: float
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -87,9 +90,10 @@ def profile(pipe: Pipeline, *, seconds: float, rungs: Sequence[int], progress: b
                 bar.update(min(spent, seconds) - bar.n)
             rounds, last = rounds + 1, spent - begun
         load = meter.background_load()
+        stage_seconds = session.stage_seconds(rung=0)
     blocks = tuple(np.array(periods[rung]) for rung in rungs)
     spread = float(np.median([variation(each) for each in blocks]))
-    return Ladder(tuple(rungs), blocks, Quality(load, spread, rounds), seconds)
+    return Ladder(tuple(rungs), blocks, Quality(load, spread, rounds), seconds, stage_seconds)
 
 
 def _block(session: Session) -> float:

@@ -11,7 +11,9 @@ from starvelab import Q_, InputError, UnknownNameError
 from starvelab.measure import (
     PARTS,
     Finding,
+    InputPipeline,
     SimulatedClock,
+    Transform,
     VirtualAccelerator,
     VirtualLink,
     VirtualStorage,
@@ -223,15 +225,51 @@ def test_levers_are_those_of_the_bottleneck():
 def test_a_finding_shows_its_evidence():
     finding = found(100, 95, 50, 30, 30, 28)
     assert finding.summary == (
-        "The accelerator waits 72.0 % of the time: highly input-bound. The bottleneck is decode, which adds "
-        "45 ms to each batch; next comes transform."
+        "The accelerator waits 72.0 % of the time: highly input-bound. The largest step of the ladder is "
+        "decode, which adds 45 ms to each batch; next comes transform."
     )
     assert finding.note.startswith("To try: ")
     assert repr(finding).endswith(finding.note)
     assert [row[0] for row in finding.rows] == list(PARTS)
-    assert [row[2] for row in finding.rows] == list(CACHED)
+    assert [row[3] for row in finding.rows] == list(CACHED)
     assert "decode" in repr(finding)
     assert finding._repr_html_().startswith("<table><caption>The accelerator waits 72.0 %")
+
+
+def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
+    pipe = InputPipeline(batch_size=32, workers=2, accelerator=VirtualAccelerator(step_time="50 ms"))
+    finding = diagnose(pipe, clock=SimulatedClock({"read": "1 ms", "decode": "4 ms", "transform": "5 ms"}))
+    # Two workers share 32 images, and the accelerator hides 50 ms of what the transforms cost.
+    assert {part: cost.m_as("ms") for part, cost in finding.costs.items()} == pytest.approx(
+        {"read": 16, "decode": 64, "transform": 80}
+    )
+    assert (finding.bottleneck, finding.stage) == ("decode", "")
+    assert finding.summary.endswith(
+        " The part that costs most is transform: 80 ms of a batch, which the accelerator hides in part."
+    )
+    assert [row[1] for row in finding.rows][3:] == ["", "", ""], "nothing is known of these"
+
+
+def test_a_simulated_storage_is_no_cost_of_the_clock():
+    pipe = InputPipeline(storage=VirtualStorage(bandwidth="10 MB/s"))
+    clock = SimulatedClock({"read": "1 ms", "decode": "4 ms"}, sample_size="100 KB")
+    assert list(diagnose(pipe, clock=clock).costs) == ["decode"]
+
+
+def test_the_stage_that_costs_most_is_called_by_its_own_name():
+    def same(value):
+        return value
+
+    pipe = InputPipeline(
+        batch_size=4,
+        workers=2,
+        transforms=[Transform("open", same, part="decode"), Transform("ask", same), Transform("crop", same)],
+    )
+    seconds = {"read": 0.001, "open": 0.002, "ask": 0.012, "crop": 0.001, "collate": 0.0005}
+    finding = _conclude(ladder(60, 58, 54, 20, 20, 10), "measured", pipe, seconds)
+    assert (finding.bottleneck, finding.stage) == ("transform", "ask")
+    assert finding.costs["transform"].m_as("ms") == pytest.approx(13 * 4 / 2)
+    assert " Most of it is 'ask'." in finding.summary
 
 
 def test_where_nothing_starves_the_finding_says_so():
