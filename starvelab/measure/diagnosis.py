@@ -50,7 +50,7 @@ class Finding(TableRepr):
         How long each part keeps the workers, for one batch and shared by all of them; without the parts of
         which this is not known. A part may cost more than it adds: the accelerator hides the rest.
     stage : str
-        The transform that costs most within the bottleneck, by the name that its author gave it; empty where this
+        The transform that costs most within the bottleneck, by its own name; empty where this
         is not known.
     periods : mapping of str to quantity [time]
         Time between batches, by what is cached.
@@ -199,7 +199,7 @@ def diagnose(
             {
                 part: time.m_as("s")
                 for part, time in clock.costs.items()
-                if part != "read" or getattr(pipe, "storage", None) is None
+                if part != "read" or pipe.storage is None
             },
         )
     if progress:

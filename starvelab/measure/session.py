@@ -130,6 +130,6 @@ class Session:
     def stage_seconds(self, rung: int | None = None) -> dict[str, float]:
         """Mean seconds that each stage took for a sample; of one `rung` of the ladder, or of all."""
         works = [one.delivery.work for one in self.passed]
-        spent = [work.seconds for work in works if work is not None and rung in (None, work.rung)]
+        spent = [work.seconds for work in works if rung in (None, work.rung)]
         names = spent[0] if spent else ()
         return {name: float(np.mean([each[name] for each in spent])) / self.pipe.batch_size for name in names}
