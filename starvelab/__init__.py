@@ -2,6 +2,7 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
+    commands                what `starvelab` on the command line runs
     grading                 a class graded: student code in a sandbox, checks outside it
     lesson | measure        checks, pictures, widgets of a notebook | a real loader, and what starves it
     model | simulate        stages on resources, solved and analyzed | a loader in time, step by step

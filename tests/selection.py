@@ -47,6 +47,7 @@ PROGRAMS = (
         for name in (
             "datasets",
             "diagnosis",
+            "doctor",
             "gpu",
             "notebook",
             "resnet",

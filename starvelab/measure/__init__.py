@@ -3,6 +3,7 @@
 from .._aliases import renamed
 from ..host import usable_cores
 from ._run import run
+from .advice import WorkerAdvice, advise
 from .calibration import Calibration, calibrate
 from .devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from .diagnosis import Finding, diagnose
@@ -35,6 +36,8 @@ __all__ = [
     "VirtualLink",
     "VirtualStorage",
     "Watch",
+    "WorkerAdvice",
+    "advise",
     "calibrate",
     "compare",
     "diagnose",

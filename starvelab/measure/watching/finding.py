@@ -35,6 +35,12 @@ class JobFinding(TableRepr):
     wait_p50, wait_p95, wait_p99 : quantity [time]
         Percentiles of the waits for a batch.
     batch_rate : quantity [1/time]
+    step_time : quantity [time] or None
+        From batch to batch without the wait.
+    batch_size : int or None
+    prepare_cpu : float or None
+        Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
+        known.
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
     first_waits : tuple of quantity [time]
@@ -70,6 +76,9 @@ class JobFinding(TableRepr):
     wait_p99: Any
     batch_rate: Any
     throughput: Any | None = None
+    step_time: Any = None
+    batch_size: int | None = None
+    prepare_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     first_waits: tuple[Any, ...] = ()

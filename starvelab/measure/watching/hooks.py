@@ -33,6 +33,7 @@ class HookedLoop:
         """The next batch is the first of a pass over the data."""
         self.first, self.known = True, True
         self.wait: float | None = None
+        self.elsewhere = 0.0  # seconds of this step that went to another loop
         self.asks()
 
     def asks(self) -> None:
@@ -57,13 +58,13 @@ class HookedLoop:
         if self.first:
             waits.first.append(self.received - self.asked)
         self.wait = None if self.first or not self.known else self.received - self.asked
-        self.first, self.known = False, True
+        self.first, self.known, self.elsewhere = False, True, 0.0
 
     def step_ends(self) -> None:
         """The step is over."""
         self.asks()
         if self.wait is not None:
-            self.times.waits.add(self.wait, self.asked - self.received)
+            self.times.waits.add(self.wait, max(0.0, self.asked - self.received - self.elsewhere))
             self.wait = None
 
     def ends(self) -> None:

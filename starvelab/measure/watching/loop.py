@@ -153,6 +153,7 @@ class _Pass(Iterator[Batch]):
         device = times.device()
         if device is not None:
             device.asked()
+        spent = time.thread_time()
         try:
             batch = next(self.source)
         except StopIteration:
@@ -169,12 +170,16 @@ class _Pass(Iterator[Batch]):
             times.waits.first.append(self.start_up + received - asked)
         elif not self.follows_error:
             self.counted_wait = received - asked
+            if times.workers == 0:
+                times.cpu.add(time.thread_time() - spent, received - asked)
         times.waits.batches += 1
         self.count += 1
         self.elsewhere, self.follows_error = 0.0, False
-        if self.bar is not None and received - self.shown > REFRESH:
-            self.bar.set_postfix_str(times.line(ready), refresh=False)
-            self.bar.update(self.count - self.bar.n)
+        if first or received - self.shown > REFRESH:
+            times.cpu.look(self.source)
+            if self.bar is not None and not first:
+                self.bar.set_postfix_str(times.line(ready), refresh=False)
+                self.bar.update(self.count - self.bar.n)
             self.shown = received
         self.received = time.perf_counter()
         return batch

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...units import Q_
+from .cpu import PrepareCpu
 from .device import Cuda, DeviceTimes, cuda_in_use
 from .finding import JobFinding
 from .waits import Mean, Waits, share_of, without_interruptions
@@ -28,7 +29,7 @@ class LoopTimes:
 
     def __init__(self, *, batch_size: int | None, workers: int | None, cuda: Cuda | None = None) -> None:
         self.batch_size, self.workers, self.cuda = batch_size, workers, cuda
-        self.waits, self.ready = Waits(), Mean()
+        self.waits, self.ready, self.cpu = Waits(), Mean(), PrepareCpu()
         self._device: DeviceTimes | None = None
 
     def learn(self, loader: object) -> None:
@@ -75,12 +76,15 @@ class LoopTimes:
             wait_p95=Q_(float(high), "ms"),
             wait_p99=Q_(float(highest), "ms"),
             batch_rate=Q_(rate, "1/s"),
+            step_time=Q_(1e3 * float(np.mean(steps[ordinary])), "ms") if host.counted else None,
+            prepare_cpu=self.cpu.share,
             throughput=Q_(rate * self.batch_size, "img/s") if self.batch_size else None,
             first_waits=tuple(Q_(1e3 * wait, "ms") for wait in self.waits.first),
             interruptions=counted.interruptions,
             interrupted=Q_(counted.interrupted, "s"),
             queue_depth=self.ready.value,
             workers=self.workers,
+            batch_size=self.batch_size,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
 

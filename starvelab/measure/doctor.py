@@ -1,0 +1,242 @@
+"""`starvelab doctor train.py`: a training script as it is, and at its end how long it waited for its data.
+
+PyTorch's iterators are timed while the script runs. It gets the same batches in the same order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from operator import length_hint
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..errors import InputError
+from .advice import WorkerAdvice, advise
+from .watching.finding import JobFinding
+from .watching.hooks import HookedLoop
+from .watching.verdict import MIN_BATCHES, NOT_BOUND
+
+INTERRUPTED = 130  # the status of a program that Ctrl+C ended
+LOOK = 0.5  # seconds between two questions for the CPU time of the workers
+
+
+class Doctor:
+    """Times every DataLoader of a program.
+
+    Attributes
+    ----------
+    loops : mapping to LoaderLoop
+        One for each place of the script that goes over a loader, in the order in which they began.
+    iterators : mapping to LoaderLoop
+        Which loop each iterator belongs to.
+    """
+
+    def __init__(self) -> None:
+        self.loops: dict[tuple[object, ...], LoaderLoop] = {}
+        self.iterators: WeakKeyDictionary[Any, LoaderLoop] = WeakKeyDictionary()
+        self.under_way: list[LoaderLoop] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Time PyTorch's iterators for as long as this lasts.
+
+        Raises
+        ------
+        InputError
+            If PyTorch is not installed.
+        """
+        try:
+            from torch.utils.data import dataloader
+        except ImportError as error:
+            raise InputError(
+                "starvelab doctor watches the DataLoaders of PyTorch, and it is not installed here. Run it "
+                "with the Python of your training job."
+            ) from error
+        kind = dataloader._BaseDataLoaderIter
+        original = kind.__next__
+        doctor = self
+
+        def timed(iterator: Any) -> Any:  # Any: PyTorch's iterators and batches bring no types
+            return doctor.next_of(iterator, original, sys._getframe(1))
+
+        kind.__next__ = timed  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            kind.__next__ = original  # type: ignore[method-assign]
+
+    def next_of(self, iterator: Any, original: Callable[[Any], Any], caller: FrameType) -> Any:
+        """The next batch of an iterator, and what it took."""
+        loop = self.iterators.get(iterator)
+        if loop is None or iterator._num_yielded == 0:
+            loop = self.iterators[iterator] = self._loop(iterator, caller)
+            loop.begins(self.under_way)
+        else:
+            loop.hooked.step_ends()
+        spent = time.thread_time()
+        try:
+            batch = original(iterator)
+        except StopIteration:
+            loop.ends(self.under_way)
+            raise
+        except BaseException:
+            loop.hooked.something_else()
+            raise
+        loop.received(iterator, time.thread_time() - spent)
+        return batch
+
+    def _loop(self, iterator: Any, caller: FrameType) -> LoaderLoop:
+        # A script may make its loader anew for each pass: place and kind of data tell the loops apart.
+        size = getattr(iterator._index_sampler, "batch_size", None)
+        dataset, place = iterator._dataset, f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
+        name = f"{type(dataset).__name__} at {place}"
+        key = (name, length_hint(dataset), size, iterator._num_workers)
+        return self.loops.setdefault(key, LoaderLoop(name, size, iterator._num_workers))
+
+    def results(self) -> list[tuple[str, JobFinding]]:
+        """What was found of each loader, the one that took longest first."""
+        found = [(loop.name, loop.hooked.result) for loop in self.loops.values()]
+        return sorted(found, key=lambda one: -_seconds(one[1]))
+
+
+class LoaderLoop:
+    """The loop over one loader."""
+
+    def __init__(self, name: str, batch_size: int | None, workers: int) -> None:
+        self.name = name
+        self.hooked = HookedLoop(progress=False)
+        self.hooked.times.batch_size, self.hooked.times.workers = batch_size, workers
+        self.outer: LoaderLoop | None = None
+        self.looked = 0.0
+
+    def begins(self, under_way: list[LoaderLoop]) -> None:
+        """A pass begins, perhaps within a step of another loop."""
+        if self in under_way:  # the pass before was left early
+            under_way.remove(self)
+        self.outer = under_way[-1] if under_way else None
+        self.outer_batches = self.outer.hooked.times.waits.batches if self.outer else 0
+        self.begun = time.perf_counter()
+        under_way.append(self)
+        self.hooked.pass_begins()
+
+    def received(self, iterator: Any, spent: float) -> None:  # Any: PyTorch's iterators bring no types
+        """The loop has its batch, for which its thread used the CPU so long."""
+        hooked = self.hooked
+        hooked.step_begins()
+        if hooked.times.workers == 0 and hooked.wait is not None:
+            hooked.times.cpu.add(spent, hooked.wait)
+        elif hooked.received - self.looked > LOOK:
+            hooked.times.cpu.look(iterator)
+            self.looked = hooked.received
+
+    def ends(self, under_way: list[LoaderLoop]) -> None:
+        """The pass is over: its time was no part of the step of a loop around it."""
+        self.hooked.wait = None
+        if self in under_way:
+            under_way.remove(self)
+        outer = self.outer
+        if outer is not None and outer.hooked.times.waits.batches == self.outer_batches:
+            outer.hooked.elsewhere += time.perf_counter() - self.begun
+
+
+def _seconds(finding: JobFinding) -> float:
+    rate = float(finding.batch_rate.m_as("1/s"))
+    return finding.counted / rate if rate else 0.0
+
+
+def advice_for(finding: JobFinding) -> WorkerAdvice | None:
+    """What to do, where enough is known and something is to be done."""
+    if finding.verdict == NOT_BOUND or finding.counted < MIN_BATCHES or finding.workers is None:
+        return None
+    return advise(finding)
+
+
+def report(doctor: Doctor) -> str:
+    """What was found, as text."""
+    results = doctor.results()
+    if not results:
+        return (
+            "starvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader) around the loader "
+            "of its loop instead."
+        )
+    lines = []
+    for name, finding in results:
+        lines.append(f"starvelab doctor: {name}, {finding.batches} batches")
+        lines.append(f"  {finding.summary}")
+        advice = advice_for(finding)
+        if advice is not None:
+            lines.append(f"  {advice.summary}")
+    return "\n".join(lines)
+
+
+def html_report(doctor: Doctor, script: str) -> str:
+    """What was found, as a page."""
+    parts = []
+    for name, finding in doctor.results():
+        advice = advice_for(finding)
+        parts.append(f"<h2>{escape(name)}</h2>{finding._repr_html_()}")
+        parts.append(advice._repr_html_() if advice is not None else "")
+    body = "".join(parts) or f"<p>{escape(report(doctor))}</p>"
+    title = f"starvelab doctor: {escape(script)}"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font-family:sans-serif;max-width:60em;margin:auto}td,th{padding:0.2em 0.6em}</style>"
+        f"<h1>{title}</h1>{body}</html>\n"
+    )
+
+
+def run_script(script: Path, arguments: Sequence[str]) -> int:
+    """Run a script as `python SCRIPT ARGUMENTS` would; its exit status."""
+    before = sys.argv, sys.path[0]
+    sys.argv, sys.path[0] = [str(script), *arguments], str(script.resolve().parent)
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except KeyboardInterrupt:
+        print("Interrupted. This is what is known so far.", file=sys.stderr)
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv, sys.path[0] = before
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `starvelab doctor`. Returns the exit status of the script."""
+    parser = argparse.ArgumentParser(
+        prog="starvelab doctor",
+        description="Run a training script unchanged, and say at its end how long it waited for its data.",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="PAGE", help="write what was found into an HTML page as well"
+    )
+    parser.add_argument("script", type=Path, help="the training script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    asked = parser.parse_args(arguments)
+    if not asked.script.is_file():
+        parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
+    doctor = Doctor()
+    try:
+        with doctor.watching():
+            status = run_script(asked.script, asked.arguments)
+    except InputError as error:
+        parser.error(str(error))
+    sys.stdout.flush()
+    print(report(doctor))
+    if asked.report is not None:
+        asked.report.write_text(html_report(doctor, asked.script.name), encoding="utf-8")
+    return status
