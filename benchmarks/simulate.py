@@ -23,8 +23,8 @@ IN_ORDER = Loader(
 )
 LOADERS = {
     "in order": IN_ORDER,
-    "out of order": IN_ORDER.but(in_order=False),
-    "from a storage that workers share": IN_ORDER.but(read_time="8 ms"),
+    "out of order": IN_ORDER.replace(in_order=False),
+    "from a storage that workers share": IN_ORDER.replace(read_time="8 ms"),
 }
 KEYS = dict(zip(LOADERS, ("in-order", "out-of-order", "shared-storage"), strict=True))
 

@@ -15,7 +15,7 @@ from typing import Any
 from tabulate import tabulate
 
 from starvelab import Q_, TUTORIAL, Hardware, Links, Models, Pipeline
-from starvelab.model.analysis import carry_rate
+from starvelab.model.analysis import extrapolate_rate
 from starvelab.tables import cell
 from starvelab.units import Quantity
 
@@ -45,7 +45,7 @@ def carried(
     origin = Hardware.Cloud.A100.replace(matmul_bf16_sustained=matmul_a100)
     to = Hardware.Cloud.H100.replace(matmul_bf16_sustained=matmul_h100)
     total = Q_(batch_size, "img") / step if rate is None else rate
-    return carry_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
+    return extrapolate_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
 
 
 def carried_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
@@ -53,7 +53,7 @@ def carried_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
     group, name = to.split(".")
     entry, a100 = getattr(getattr(Hardware, group), name), Hardware.Cloud.A100
     reached = entry.peak_fp16_dense * (matmul_a100 / a100.peak_fp16_dense)
-    return carry_rate(
+    return extrapolate_rate(
         rate,
         model=getattr(Models, model),
         measured_on=a100.replace(matmul_bf16_sustained=matmul_a100),
@@ -105,9 +105,9 @@ def period_between(**steps: Any) -> Any:
     return 1 / steps["with"] - 1 / steps["without"]
 
 
-def link_between(*, batch_size: int, sent_size: Any, **steps: Any) -> Any:
+def link_between(*, batch_size: int, transfer_size: Any, **steps: Any) -> Any:
     """The bandwidth of a copy, from the steps per second with and without it."""
-    return batch_size * Q_(sent_size) / period_between(**steps)
+    return batch_size * Q_(transfer_size) / period_between(**steps)
 
 
 def sample_between(*, batch_size: int, workers: int, **steps: Any) -> Any:
@@ -154,7 +154,7 @@ FIGURES: dict[str, Callable[[Pipeline], Any]] = {
     "steps": lambda pipe: 1 / pipe.solve().step_time,
     "stall": lambda pipe: pipe.solve().stall,
     "speedup": lambda pipe: (pipe.solve().throughput / pipe.solve(workers=1).throughput).m_as(""),
-    "copy_rate": lambda pipe: pipe.sent * pipe.batch_size / pipe.solve().stage_times["copy"],
+    "copy_rate": lambda pipe: pipe.transferred * pipe.batch_size / pipe.solve().stage_times["copy"],
 }
 
 
@@ -194,7 +194,7 @@ class Published:
         """Predict a row, or a guess, and compare."""
         row, uses = self.rows.get(name) or self.guesses[name], {}
         fields = self._fill(row["pipeline"], uses)
-        assumed = TUTORIAL.but(**fields.pop("assumptions", {}) or {"contention": 0.0})
+        assumed = TUTORIAL.replace(**fields.pop("assumptions", {}) or {"contention": 0.0})
         predicted = FIGURES[row.get("figure", "throughput")](Pipeline(**fields, assumptions=assumed))
         measured = self.value(name)
         share = predicted / measured

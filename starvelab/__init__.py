@@ -6,7 +6,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     grading                 a class graded: student code in a sandbox, checks outside it
     lesson | measure        checks, pictures, widgets of a notebook | a real loader, and what starves it
     model | simulate        stages on resources, solved and analyzed | a loader in time, step by step
-    tables                  quantities as text and HTML
+    tables | fields         quantities as text and HTML | what a field of a description may hold
     units | runtime         one registry with its own vocabulary | "are we grading?"
     host | prediction_file  cores and the cache folder | predictions.json, read
     errors                  the rule, what came, what to do
@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 from . import _aliases
-from .errors import InputError, MissingFigureError, StarvelabError, UnknownNameError
+from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.analysis import crossover, explain, sensitivity, sweep, workers_needed
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from .model.catalogue import Datasets, Hardware, Links, Models, Storage
@@ -43,7 +43,7 @@ __all__ = [
     "Hardware",
     "InputError",
     "Links",
-    "MissingFigureError",
+    "MissingValueError",
     "Models",
     "Pipeline",
     "SingleNodeModel",
@@ -63,6 +63,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return import_module(f"{__name__}.{name}")
+    if name == "MissingFigureError":
+        return _aliases.deprecated(MissingValueError, name, "MissingValueError")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

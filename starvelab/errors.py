@@ -15,8 +15,8 @@ class InputError(StarvelabError, ValueError):
     """A value that the model cannot mean: negative, not finite, of the wrong dimension, without a unit."""
 
 
-class MissingFigureError(StarvelabError, LookupError):
-    """A catalogue entry was asked for a figure that its sources do not give."""
+class MissingValueError(StarvelabError, LookupError):
+    """A catalogue entry was asked for a value that its sources do not give."""
 
 
 class UnknownNameError(StarvelabError, LookupError, AttributeError):
@@ -28,7 +28,7 @@ class WorkerError(StarvelabError, RuntimeError):
 
 
 def check_names(names: Iterable[str], known: Collection[str], owner: str) -> None:
-    """Refuse a name that is no field of `owner`, and say which one was meant."""
+    """Reject a name that is no field of `owner`, and say which one was meant."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)

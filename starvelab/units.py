@@ -1,6 +1,6 @@
-"""One pint registry with the lab's own vocabulary, and the gate that every figure passes on its way in.
+"""One pint registry with the lab's own vocabulary, and the checks that every value passes on its way in.
 
-It does not know what a stage or a GPU is: only dimensions, finite numbers and signs.
+A value must have the right dimension, be finite, and have the right sign; then it becomes a plain number.
 """
 
 from __future__ import annotations
@@ -18,22 +18,27 @@ import pint
 
 from .errors import InputError
 
+# Any: a float, an array of floats, or a fraction. One formula serves a point, a sweep and an exact answer,
+# and no static type spans the arithmetic of all three.
+Number: TypeAlias = Any
+# Any: what a caller passed and nobody has checked yet. Checking it is the job of the functions that take it.
+Unchecked: TypeAlias = Any
+
 registry: pint.UnitRegistry[float] = pint.UnitRegistry(
     str(files(__package__) / "units.txt"), autoconvert_to_preferred=False
 )
 if TYPE_CHECKING:
-    # Without its parameter, so that `isinstance` takes it: the magnitude is a number or an array.
-    Quantity: TypeAlias = pint.Quantity
+    from pint import Quantity as Quantity  # re-exported: the type of `registry.Quantity`
 else:
     Quantity = registry.Quantity
 
 
-def _rebuild(magnitude: Any, unit: str) -> Any:
+def _rebuild(magnitude: Number, unit: str) -> Quantity:
     return Quantity(magnitude, unit)
 
 
 # Pint rebuilds a pickled quantity in whatever registry the other process uses. In pint's own, data is
-# dimensionless: a figure sent there would lose its dimension without a word. This one brings its registry.
+# dimensionless: a value sent there would lose its dimension without a word. This one brings its registry.
 copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
 
 # Parsing a unit costs more than the arithmetic of a whole solve, so those of the results are parsed once.
@@ -44,7 +49,7 @@ _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s"
 _EXAMPLE = 'Write for example Q_("500 KB").'
 
 
-def Q_(value: Any, unit: str | None = None) -> Quantity:
+def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     """Make a quantity: ``Q_("500 KB")`` or ``Q_(10.9, "GB/s")``.
 
     KB, MB and GB are powers of 1000; KiB, MiB and GiB are powers of 1024.
@@ -81,7 +86,7 @@ def Q_(value: Any, unit: str | None = None) -> Quantity:
     return made
 
 
-def _is_numeric(value: Any) -> bool:
+def _is_numeric(value: Unchecked) -> bool:
     """Whether it is a real number or an array of them; bools and texts are not."""
     if type(value) in (float, int):
         return True
@@ -93,7 +98,7 @@ def _is_numeric(value: Any) -> bool:
         return False
 
 
-def _parse(value: Any, unit: str | None, asked: str) -> Any:
+def _parse(value: Unchecked, unit: str | None, asked: str) -> Quantity:
     try:
         made = Quantity(value) if unit is None else Quantity(value, unit)
         _ = made.dimensionality  # an unknown unit is only noticed when it is looked up
@@ -114,12 +119,12 @@ def _parse(value: Any, unit: str | None, asked: str) -> Any:
     return made
 
 
-def convert(value: Any, unit: str, what: str) -> Any:
+def convert(value: Unchecked, unit: str, what: str) -> Quantity:
     """Return `value` in `unit`, or say which unit was wanted; a string is read as a quantity."""
     return as_quantity(value, unit, what).to(unit)
 
 
-def as_quantity(value: Any, unit: str, what: str) -> Quantity:
+def as_quantity(value: Unchecked, unit: str, what: str) -> Quantity:
     """Return `value` as a quantity of the dimension of `unit`; a string is read as one."""
     if isinstance(value, str):
         value = Q_(value)
@@ -136,30 +141,37 @@ def as_quantity(value: Any, unit: str, what: str) -> Quantity:
     return value
 
 
-def has_dimension(value: Any, unit: str) -> bool:
+def has_dimension(value: Unchecked, unit: str) -> bool:
     """Whether `value` is a quantity that converts to `unit`."""
     return isinstance(value, Quantity) and _factor(value.units, unit) is not None
 
 
-def positive(value: Any, unit: str | None, what: str, *, zero: bool = False) -> Any:
+def positive(value: Unchecked, unit: str | None, what: str) -> Number:
     """Magnitude of `value` in `unit`: a float, or a float array of the same shape.
 
     Parameters
     ----------
     value : quantity or str
-        The figure as the caller gave it.
+        As the caller gave it.
     unit : str or None
         The unit whose dimension it must have; None for a plain number.
     what : str
         Its name in the error message.
-    zero : bool
-        Whether zero is allowed.
 
     Raises
     ------
     InputError
-        For a bare number, a wrong dimension, NaN, an infinite, negative or (unless allowed) zero figure.
+        For a bare number, a wrong dimension, or a value that is NaN, infinite, negative or zero.
     """
+    return _magnitude(value, unit, what, zero=False)
+
+
+def nonnegative(value: Unchecked, unit: str | None, what: str) -> Number:
+    """Like `positive`, and zero is allowed."""
+    return _magnitude(value, unit, what, zero=True)
+
+
+def _magnitude(value: Unchecked, unit: str | None, what: str, *, zero: bool) -> Number:
     if unit is None:
         return check_magnitude(value, what, zero=zero)
     value = as_quantity(value, unit, what)
@@ -167,13 +179,25 @@ def positive(value: Any, unit: str | None, what: str, *, zero: bool = False) -> 
 
 
 @cache
-def _factor(units: Any, unit: str) -> float | None:
+def _factor(units: pint.Unit, unit: str) -> float | None:
     """What a magnitude is multiplied by to get into `unit`; None if the dimensions differ."""
     one = Quantity(1.0, units)
-    return one.m_as(unit) if one.is_compatible_with(unit) else None
+    return float(one.m_as(unit)) if one.is_compatible_with(unit) else None
 
 
-def check_magnitude(value: Any, what: str, *, units: Any = None, zero: bool = False) -> Any:
+def base_number(value: Quantity) -> Number:
+    """The magnitude of a quantity in base units: seconds, bytes, samples, FLOP, MAC, dollars."""
+    return value.magnitude * _base_factor(value.units)
+
+
+@cache
+def _base_factor(units: pint.Unit) -> float:
+    return float(Quantity(1.0, units).to_base_units().magnitude)
+
+
+def check_magnitude(
+    value: Unchecked, what: str, *, units: pint.Unit | None = None, zero: bool = False
+) -> Number:
     """A finite, positive float or float array; the same message for plain numbers and quantities."""
     if type(value) in (float, int) and isfinite(value) and (value > 0 or (zero and value == 0)):
         return float(value)
@@ -184,11 +208,11 @@ def check_magnitude(value: Any, what: str, *, units: Any = None, zero: bool = Fa
     if bad.any():
         shown = f"{array[bad].flat[0]:g} {'' if units is None else unit_name(units)}".strip()
         rule = "finite and not negative" if zero else "finite and positive"
-        raise InputError(f"{what} must be {rule}, got {shown}. Check the figure and its sign.")
+        raise InputError(f"{what} must be {rule}, got {shown}. Check the value and its sign.")
     return array if array.ndim else float(array)
 
 
-def whole(value: Any, what: str) -> Any:
+def positive_int(value: Unchecked, what: str) -> Number:
     """A whole number of at least one (an int, or an integer array of the same shape)."""
     if type(value) is int and value > 0:
         return value
@@ -201,25 +225,24 @@ def whole(value: Any, what: str) -> Any:
     return array.astype(np.int64) if array.ndim else int(array)
 
 
-def exact(value: Any, unit: str | None, what: str, *, zero: bool = False) -> Fraction:
-    """Like `positive`, but as an exact fraction of the decimal number that was meant.
+def exact(number: Number, what: str) -> Number:
+    """A float as the fraction of the decimal number that was meant; whole numbers stay what they are.
 
     Twelve significant digits undo the rounding of unit conversion (0.1 ms is exactly 1/10000 s), so that
     counts of workers come out right where floats do not: 435.9968 and 32.9973 are one step from the next.
     """
-    magnitude = positive(value, unit, what, zero=zero)
-    if np.ndim(magnitude):
+    if np.ndim(number):
         raise InputError(
-            f"{what} must be one figure for an exact answer, got an array. Ask for one point at a time."
+            f"{what} must be one value for an exact answer, got an array. Ask for one point at a time."
         )
-    return Fraction(f"{magnitude:.12g}")
+    return Fraction(f"{number:.12g}") if isinstance(number, float) and isfinite(number) else number
 
 
 _SHORT_UNITS = {"sample": "img", "pct": "%"}
 _SHOWN = 12  # numbers of an array: a sweep of a million must not fill the screen
 
 
-def format_number(value: Any, digits: int = 4) -> str:
+def format_number(value: Number, digits: int = 4) -> str:
     """A number to four significant digits without exponent: 21800, 11.74, 64, 0.4186."""
     value = float(value)
     if not np.isfinite(value):
@@ -232,7 +255,7 @@ def format_number(value: Any, digits: int = 4) -> str:
     return np.format_float_positional(rounded, trim="-")
 
 
-def format_quantity(value: Any, digits: int = 4) -> str:
+def format_quantity(value: Quantity, digits: int = 4) -> str:
     """A quantity as people write it: ``11.74 ms``, ``2 GB/s``, ``21800 img/s``; arrays as a list."""
     if np.ndim(value.magnitude):
         numbers = [format_number(x, digits) for x in np.ravel(value.magnitude)[:_SHOWN]]
@@ -242,7 +265,7 @@ def format_quantity(value: Any, digits: int = 4) -> str:
     return f"{number} {unit_name(value.units)}".strip()
 
 
-def unit_name(units: Any) -> str:
-    """Units as people write them: ``GB/s``, ``img/s``, ``%``; nothing for a plain number."""
+def unit_name(units: Unchecked) -> str:
+    """Units of a quantity as people write them: ``GB/s``, ``img/s``, ``%``; nothing for a plain number."""
     text = f"{units:~C}".replace("**", "^").replace("*", "·")
     return "/".join("·".join(_SHORT_UNITS.get(u, u) for u in part.split("·")) for part in text.split("/"))

@@ -30,7 +30,7 @@ links = st.sampled_from([entry for entry in Links if entry.get("bandwidth_pinned
 
 shares = st.floats(0, 0.2).map(lambda x: round(x, 6))
 assumptions = st.sampled_from([TUTORIAL, PUBLISHED]) | st.builds(
-    lambda contention, coherency, in_flight: TUTORIAL.but(
+    lambda contention, coherency, in_flight: TUTORIAL.replace(
         contention=contention, coherency=coherency, requests_in_flight=in_flight
     ),
     shares,
@@ -40,7 +40,7 @@ assumptions = st.sampled_from([TUTORIAL, PUBLISHED]) | st.builds(
 
 
 lines = st.builds(Line, st.fractions(0, 20, max_denominator=6), st.fractions(0, 4, max_denominator=6))
-costs = st.lists(lines, min_size=1, max_size=3).map(lambda legs: Cost(tuple(legs)))
+costs = st.lists(lines, min_size=1, max_size=3).map(lambda pieces: Cost(tuple(pieces)))
 
 
 def _pipeline(**fields: Any) -> Pipeline:
@@ -64,7 +64,7 @@ def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
         "cpu_throughput": st.none() | quantities(10, 60_000, "MB/s"),
         "storage": st.none() | drives,
         "link": st.none() | links,
-        "sent_size": st.none() | sample_sizes,
+        "transfer_size": st.none() | sample_sizes,
         "device_input_time": st.none() | quantities(0, 1, "ms"),
         "accelerator_rate": st.none() | quantities(1, 50_000, "img/s"),
         "step_overhead": st.none() | quantities(0, 50, "ms"),

@@ -8,6 +8,8 @@ from importlib import import_module
 
 import pytest
 
+import starvelab
+from starvelab import TUTORIAL
 from starvelab._aliases import DEPRECATED, SHORT
 
 
@@ -78,4 +80,23 @@ def old_names_of_values(tmp_path):
 def test_old_fields_and_methods_of_measuring_work_and_say_what_the_new_ones_are(tmp_path):
     for said, (old, new) in old_names_of_values(tmp_path).items():
         with pytest.warns(DeprecationWarning, match=f"^{re.escape(said)}. Use that name.$"):
+            assert old() == new
+
+
+def test_old_names_of_the_model_and_the_simulation_work_and_say_what_the_new_ones_are():
+    loader = starvelab.simulate.Loader(step_time="20 ms", prepare_time="50 ms")
+    wall = starvelab.Pipeline(accelerator_rate="1000 img/s")
+    step = wall.solve()
+    for said, old, new in (
+        ("but is now called replace", lambda: wall.but(workers=9), wall.replace(workers=9)),
+        ("but is now called replace", lambda: loader.but(workers=9), loader.replace(workers=9)),
+        ("but is now called replace", lambda: TUTORIAL.but(efficiency=1), TUTORIAL.replace(efficiency=1)),
+        ("binding is now called bottleneck", lambda: step.binding, step.bottleneck),
+        (
+            "MissingFigureError is now called MissingValueError",
+            lambda: starvelab.MissingFigureError,
+            starvelab.MissingValueError,
+        ),
+    ):
+        with pytest.warns(DeprecationWarning, match=f"^{said}. Use that name.$"):
             assert old() == new

@@ -8,7 +8,7 @@ from starvelab import (
     Q_,
     Hardware,
     InputError,
-    MissingFigureError,
+    MissingValueError,
     Pipeline,
     StarvelabError,
     UnknownNameError,
@@ -20,7 +20,7 @@ from starvelab.errors import WorkerError
     ("error", "builtins"),
     [
         (InputError, [ValueError]),
-        (MissingFigureError, [LookupError]),
+        (MissingValueError, [LookupError]),
         (UnknownNameError, [LookupError, AttributeError]),
         (WorkerError, [RuntimeError]),
     ],
@@ -47,6 +47,6 @@ def test_one_base_class_catches_whatever_the_lab_refuses(mistake):
 
 def test_a_missing_figure_is_not_taken_for_a_missing_attribute():
     # Or hasattr would swallow the message that says what to do.
-    assert not issubclass(MissingFigureError, AttributeError)
-    with pytest.raises(MissingFigureError):
+    assert not issubclass(MissingValueError, AttributeError)
+    with pytest.raises(MissingValueError):
         hasattr(Hardware.Cloud.T4, "storage_bandwidth")

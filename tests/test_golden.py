@@ -23,7 +23,7 @@ from starvelab import (
     workers_needed,
 )
 from starvelab.tables import percent
-from starvelab.units import exact, format_quantity
+from starvelab.units import format_quantity
 
 GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "tutorial.toml").read_text(encoding="utf-8"))
 A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
@@ -72,13 +72,15 @@ def self_check(*, accelerator_ms, cpu_ms):
     return 100 * wall.accelerator_utilization
 
 
-def copy_ms(*, sent_size):
-    return TransferModel().solve(batch_size=256, sent_size=sent_size, link=A100).transfer_time.m_as("ms")
+def copy_ms(*, transfer_size):
+    return (
+        TransferModel().solve(batch_size=256, transfer_size=transfer_size, link=A100).transfer_time.m_as("ms")
+    )
 
 
 def limit(resource):
     """Exact seconds per sample of a batch without end."""
-    return pipeline().resource_costs(exact)[resource].limit
+    return pipeline().resource_costs(exact=True)[resource].limit
 
 
 def overhead_over_compute():
@@ -92,7 +94,7 @@ def overhead_percent(*, batch_size):
 
 
 def other_release(**changes):
-    return pipeline(assumptions=TUTORIAL.but(**changes))
+    return pipeline(assumptions=TUTORIAL.replace(**changes))
 
 
 COMPUTE = {
@@ -112,7 +114,7 @@ COMPUTE = {
     "supply_that_never_binds_gb_per_s": lambda: Fraction(500_000) / limit("accelerator") / 10**9,
     "workers_needed": lambda batch_size, **at: workers_needed(pipeline(**at), batch_size=batch_size).workers,
     "workers_before_rounding": lambda **at: workers_needed(pipeline(**at)).exact,
-    "binding": lambda **at: pipeline(**at).solve().binding,
+    "binding": lambda **at: pipeline(**at).solve().bottleneck,
     "training_step_ms": lambda **at: (
         pipeline(phase="training", **at).solve().resource_times["accelerator"].m_as("ms")
     ),

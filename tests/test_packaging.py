@@ -86,7 +86,7 @@ def test_an_empty_environment_with_the_wheel_has_the_model_and_its_facts(install
 import json, starvelab as sl
 pipe = sl.Pipeline(model=sl.Models.ResNet50, hardware=sl.Hardware.Cloud.A100, batch_size=256, workers=8)
 step = pipe.solve()
-print(json.dumps([sl.__file__, f"{step.step_time.to('ms').magnitude:.0f}", step.binding]))
+print(json.dumps([sl.__file__, f"{step.step_time.to('ms').magnitude:.0f}", step.bottleneck]))
 """
     where, milliseconds, binding = json.loads(run(installed, code, tmp_path))
     assert Path(where).is_relative_to(installed.parents[1])

@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from starvelab import Q_, InputError
 from starvelab.units import (
     Quantity,
+    base_number,
     convert,
     exact,
     format_number,
     format_quantity,
     has_dimension,
+    nonnegative,
     positive,
+    positive_int,
     registry,
     unit_name,
-    whole,
 )
 from tests.strategies import quantities
 
@@ -166,19 +168,19 @@ def test_what_is_no_quantity_is_refused_with_the_reason(arguments, expected):
 
 @pytest.mark.parametrize("figure", [-5.0, 0, float("nan"), float("inf"), -float("inf")])
 def test_a_figure_must_be_finite_and_positive_and_is_shown_as_it_came(figure):
-    expected = f"size must be finite and positive, got {figure:g} KB. Check the figure and its sign."
+    expected = f"size must be finite and positive, got {figure:g} KB. Check the value and its sign."
     assert message(positive, Q_(figure, "KB"), "B", "size") == expected
 
 
 def test_a_single_bad_figure_in_an_array_is_found_and_shown():
-    expected = "size must be finite and positive, got -2 KB. Check the figure and its sign."
+    expected = "size must be finite and positive, got -2 KB. Check the value and its sign."
     assert message(positive, Q_([1, -2, 3], "KB"), "B", "size") == expected
 
 
 def test_zero_passes_where_it_is_allowed_and_a_negative_figure_does_not():
-    assert positive(Q_("0 ms"), "s", "latency", zero=True) == 0
-    expected = "latency must be finite and not negative, got -1 ms. Check the figure and its sign."
-    assert message(positive, Q_("-1 ms"), "s", "latency", zero=True) == expected
+    assert nonnegative(Q_("0 ms"), "s", "latency") == 0
+    expected = "latency must be finite and not negative, got -1 ms. Check the value and its sign."
+    assert message(nonnegative, Q_("-1 ms"), "s", "latency") == expected
 
 
 @pytest.mark.parametrize(
@@ -221,13 +223,13 @@ def test_the_gate_gives_floats_and_float_arrays_of_the_same_shape():
 
 @pytest.mark.parametrize("value", [256, 256.0, np.int32(256), np.float64(256)])
 def test_a_whole_number_of_any_type_is_an_int(value):
-    assert whole(value, "batch_size") == 256
-    assert type(whole(value, "batch_size")) is int
+    assert positive_int(value, "batch_size") == 256
+    assert type(positive_int(value, "batch_size")) is int
 
 
 @pytest.mark.parametrize("values", [[1, 2], (1, 2), range(1, 3), np.array([1, 2]), np.array([1.0, 2.0])])
 def test_whole_numbers_in_a_row_are_an_integer_array(values):
-    found = whole(values, "batch_size")
+    found = positive_int(values, "batch_size")
     assert (found.dtype, found.tolist()) == (np.int64, [1, 2])
 
 
@@ -235,19 +237,25 @@ def test_whole_numbers_in_a_row_are_an_integer_array(values):
     "value", [True, np.True_, [True, False], "256", None, Q_("256 img"), {256}, Decimal(256)]
 )
 def test_what_only_looks_like_a_whole_number_is_refused(value):
-    assert message(whole, value, "batch_size").startswith("batch_size must be a whole number, got ")
-    assert message(whole, value, "batch_size").endswith("Pass an int such as 256.")
+    assert message(positive_int, value, "batch_size").startswith("batch_size must be a whole number, got ")
+    assert message(positive_int, value, "batch_size").endswith("Pass an int such as 256.")
 
 
 def test_an_exact_figure_is_the_decimal_number_that_was_meant():
-    assert exact(Q_("0.1 ms"), "s", "overhead") == Fraction(1, 10_000)
-    assert exact(Q_("114.66 KB"), "B", "size") == 114_660
-    assert exact("0 ms", "s", "latency", zero=True) == 0
+    assert exact(positive("0.1 ms", "s", "overhead"), "overhead") == Fraction(1, 10_000)
+    assert exact(positive("114.66 KB", "B", "size"), "size") == 114_660
+    assert exact(0.0, "latency") == 0
+    assert exact(7, "workers") == 7
+
+
+def test_a_base_number_counts_seconds_bytes_samples_and_flop():
+    values = ("1 ms", "2 KB", "3 GB/s", "4 img/s", "5 TFLOP/s", "6 GMAC")
+    assert [base_number(Q_(value)) for value in values] == pytest.approx([1e-3, 2e3, 3e9, 4, 5e12, 6e9])
 
 
 def test_an_exact_figure_is_one_figure():
-    assert message(exact, Q_([1, 2], "ms"), "s", "overhead") == (
-        "overhead must be one figure for an exact answer, got an array. Ask for one point at a time."
+    assert message(exact, np.array([1.0, 2.0]), "overhead") == (
+        "overhead must be one value for an exact answer, got an array. Ask for one point at a time."
     )
 
 

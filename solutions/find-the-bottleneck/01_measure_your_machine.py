@@ -410,7 +410,7 @@ def bar(row, name, figure, share, color):
 
 # %%
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
-    loader = one_ahead.but(prepare_time=f"{prepare_ms} ms", workers=workers, in_flight=steps_in_flight, jitter=variation)
+    loader = one_ahead.replace(prepare_time=f"{prepare_ms} ms", workers=workers, in_flight=steps_in_flight, jitter=variation)
     found = simulate(loader, batches=300, warm_up=20)
     rows = [["loop in next()", percent(found.host_wait)], ["accelerator waits", percent(found.stall)]]
     said = f"The loop spends {rows[0][1]} of the time in next(), and the accelerator waits {rows[1][1]} of it."

@@ -74,9 +74,9 @@ reveal("slow-samples", busy, then=lambda: loader_timeline(simulate(slow), batche
 
 # %%
 def show_levers():
-    sims = {name: simulate(slow.but(**changes), batches=400, replicas=200) for name, changes in TWO.items()}
+    sims = {name: simulate(slow.replace(**changes), batches=400, replicas=200) for name, changes in TWO.items()}
     table(["lever", "busy", "throughput"], [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
-    return loader_timeline(simulate(slow.but(**TWO["both"])), batches=40)
+    return loader_timeline(simulate(slow.replace(**TWO["both"])), batches=40)
 
 
 reveal("slow-samples", then=show_levers)
@@ -407,7 +407,7 @@ table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the li
 # %%
 fast = Loader(step_time="15 ms", prepare_time="20 ms", workers=2, copy_time="8 ms", copy_overlaps=False)
 display(loader_timeline(simulate(fast, batches=30, warm_up=10), batches=8))
-loader_timeline(simulate(fast.but(copy_overlaps=True), batches=30, warm_up=10), batches=8)
+loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=10), batches=8)
 
 # %% [markdown]
 # ## Exercise 3.3: in turn, or beside (6 points)
@@ -463,7 +463,7 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms
 rows = []
 for beside in (False, True):
     for asks in (True, False):
-        s = simulate(fast.but(copy_overlaps=beside, in_flight=1 if asks else 2), batches=220, warm_up=20)
+        s = simulate(fast.replace(copy_overlaps=beside, in_flight=1 if asks else 2), batches=220, warm_up=20)
         copies = "beside the step" if beside else "in turn"
         rows.append([copies, asks, fast.step_time / s.utilization, percent(s.utilization)])
 table(["copies", "loss.item() each step", "from batch to batch", "busy"], rows)
@@ -485,7 +485,7 @@ def trained(workers, precision):
 
 
 def show_precision():
-    rows = [[w, name, step.throughput, percent(step.utilization), step.binding] for w in (8, 16, 38)
+    rows = [[w, name, step.throughput, percent(step.utilization), step.bottleneck] for w in (8, 16, 38)
             for name, p in (("TF32", "tf32"), ("mixed", "fp16")) for step in [trained(w, p)]]
     table(["workers", "precision", "throughput", "GPU busy", "binds"], rows)
 
@@ -516,7 +516,7 @@ reveal("mixed-precision", faster, then=show_precision)
 # %%
 def autotune(loader, cores=8, worth=1.05):
     while loader.workers < cores:
-        more = loader.but(workers=loader.workers + 1)
+        more = loader.replace(workers=loader.workers + 1)
         if simulate(more).throughput < worth * simulate(loader).throughput:
             break
         loader = more
@@ -524,10 +524,10 @@ def autotune(loader, cores=8, worth=1.05):
 
 # %%
 chain = Loader(step_time="30 ms", prepare_time="320 ms", workers=0, in_flight=1, cores=8)
-tuned = autotune(chain.but(prepare_time="128 ms", workers=1))
-links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8, chain.but(prepare_time="40 ms")],
-         ["... and cache after decoding", 8, chain.but(prepare_time="16 ms")],
-         ["... and prefetch", 8, chain.but(prepare_time="128 ms", workers=8)],
+tuned = autotune(chain.replace(prepare_time="128 ms", workers=1))
+links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8, chain.replace(prepare_time="40 ms")],
+         ["... and cache after decoding", 8, chain.replace(prepare_time="16 ms")],
+         ["... and prefetch", 8, chain.replace(prepare_time="128 ms", workers=8)],
          ["... calls left to AUTOTUNE", tuned.workers, tuned]]
 table(["chain", "parallel calls", "busy", "throughput"],
       [[name, calls, percent(s.utilization), s.throughput] for name, calls, loader in links for s in [simulate(loader)]])
@@ -536,7 +536,7 @@ table(["chain", "parallel calls", "busy", "throughput"],
 # ## Exercise 3.4: the best lever (7 points)
 #
 # Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
-# `{"a deeper queue": {"prefetch": 8}}`; `loader.but(**changes)` applies one.
+# `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -563,7 +563,7 @@ little = {"a deeper queue": {"prefetch": 4}}
 def best_lever(loader, levers):
     """The name [str] of the lever that raises the throughput most; None if none raises it by 5 % or more."""
     ### BEGIN SOLUTION
-    rates = {name: simulate(loader.but(**changes)).throughput for name, changes in levers.items()}
+    rates = {name: simulate(loader.replace(**changes)).throughput for name, changes in levers.items()}
     best = max(rates, key=rates.get)
     return best if rates[best] >= 1.05 * simulate(loader).throughput else None
     ### END SOLUTION
@@ -584,7 +584,7 @@ choice = {"twice the workers": {"workers": 8}, "pinned copies": {"copy_overlaps"
 check(best_lever(copies, choice), "pinned copies", what="the best lever where copies take turns")
 check(best_lever(copies, {"full precision": {"step_time": "60 ms"}, "one worker": {"workers": 1}}), None,
       what="the best lever where all make it worse")
-check(best_lever(starved.but(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
+check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
 ### END HIDDEN TESTS
 
 # %% [markdown]

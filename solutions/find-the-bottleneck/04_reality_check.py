@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 
 from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline, Q_, SingleNodeModel, Storage,
                        crossover, show, workers_needed)
-from starvelab.model.analysis import carry_rate
-from starvelab.model.catalogue import measured_rates
+from starvelab.model.analysis import extrapolate_rate
+from starvelab.model.rates import measured_rates
 from starvelab.checks import Credit, check
 from starvelab.show.style import COLORS
 from starvelab.widgets import Drawing, explore, predict, reveal, scorecard
@@ -75,7 +75,7 @@ changes = {
 
 def rate(made):
     """Images per second with these of the changes made."""
-    assumed = TUTORIAL.but(**{key: value for name in made for key, value in changes[name].items()})
+    assumed = TUTORIAL.replace(**{key: value for name in made for key, value in changes[name].items()})
     return SingleNodeModel(assumed).solve(model=resnet, hardware=a100, batch_size=256).throughput.m_as("img/s")
 
 # %% [markdown]
@@ -145,7 +145,7 @@ reveal("largest-factor", then=show_orders)
 # %%
 def draw(training=False, two_flops=False, measured_share=False, no_overhead=False):
     made = [name for name, on in zip(changes, (training, two_flops, measured_share, no_overhead), strict=True) if on]
-    assumed = TUTORIAL.but(**{key: value for name in made for key, value in changes[name].items()})
+    assumed = TUTORIAL.replace(**{key: value for name in made for key, value in changes[name].items()})
     step = SingleNodeModel(assumed).solve(model=resnet, hardware=a100, batch_size=256)
     return Drawing(show.svg.step_parts(step), f"The walkthrough's rate, divided by {(ceiling / step.throughput).m_as(''):.2f}.")
 
@@ -209,7 +209,7 @@ predict("verdict-that-falls", question="Put published figures in: which of these
 # %%
 def answers(assumptions):
     """The answers of notebooks 1 to 4 of the first assignment."""
-    p = pipe.but(assumptions=assumptions)
+    p = pipe.replace(assumptions=assumptions)
     step = p.solve()
     return {
         "1: ceiling": p.solve(cpu_throughput="1e9 img/s").throughput,
@@ -222,13 +222,13 @@ def answers(assumptions):
 # %%
 def later_answers(assumptions):
     """The answers of notebooks 5 and 6; where the GPU decodes, its time for that is charged."""
-    p = pipe.but(assumptions=assumptions)
-    scans = p.but(sample_size=Datasets.Medical5MB.sample_size)
+    p = pipe.replace(assumptions=assumptions)
+    scans = p.replace(sample_size=Datasets.Medical5MB.sample_size)
     dali = p.solve(batch_size=512, cpu_throughput="1e9 img/s", device_input_time=Q_("1 img") / a100.image_decode_rate)
     trains = (dali.stage_times["model"] / dali.step_time).m_as("")
     return {
         "5: workers needed at 256": workers_needed(p).workers, "5: at any batch": workers_needed(p, batch_size="any").workers,
-        "6: training at a batch of 64": f"{p.solve(batch_size=64, phase='training').binding} binds",
+        "6: training at a batch of 64": f"{p.solve(batch_size=64, phase='training').bottleneck} binds",
         "6: workers for 5 MB scans": workers_needed(scans).workers, "6: GPU decodes, and trains": f"{100 * trains:.0f} %",
     }
 
@@ -239,9 +239,9 @@ def show_answers():
 
 # %%
 def verdicts(assumptions):
-    p = pipe.but(assumptions=assumptions)
+    p = pipe.replace(assumptions=assumptions)
     step = p.solve()
-    return {"The CPU binds": step.binding == "CPU", "Eight workers are too few": workers_needed(p).workers > 8,
+    return {"The CPU binds": step.bottleneck == "CPU", "Eight workers are too few": workers_needed(p).workers > 8,
             "A 7 GB/s drive is too slow for the GPU's ceiling": step.demand_at_ceiling > a100.storage_bandwidth}
 
 
@@ -274,7 +274,7 @@ quick = {"overhead_per_layer": "0.01 ms"}
 stories = {"the walkthrough": {}, "slower workers": {"worker_rate": "155 MB/s"}, "less overhead a layer": quick,
            "faster workers": {"worker_rate": "298 MB/s"}, "less overhead, two FLOPs a MAC": {**quick, "flop_per_mac": 2},
            "less overhead, a quarter of peak": {**quick, "efficiency": 0.25}}
-told = {name: pipe.but(assumptions=TUTORIAL.but(**changed)) for name, changed in stories.items()}
+told = {name: pipe.replace(assumptions=TUTORIAL.replace(**changed)) for name, changed in stories.items()}
 show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
     [name, p.solve().resource_times["accelerator"], workers_needed(p).workers, workers_needed(p, batch_size=32).workers]
     for name, p in told.items()
@@ -357,7 +357,7 @@ credit.total()
 kits = Pipeline(
     model=Models.UNet3D, hardware=a100, batch_size=7, sample_size=Datasets.KiTS19.sample_size,
     cpu_time=Datasets.KiTS19.preparation_time, workers=64, cores=128, storage=Storage.NVMe_Gen4,
-    assumptions=PUBLISHED.but(contention=0.0, coherency=0.0),
+    assumptions=PUBLISHED.replace(contention=0.0, coherency=0.0),
 )
 predict("shared-drive", unit="%", question="Eight A100s share that drive. How busy is each of them, in percent?")
 
@@ -373,7 +373,7 @@ def show_sharing():
     counts = list(range(1, 9))
     on_a100, on_h100 = (kits.solve(hardware=one, accelerators=counts) for one in (a100, Hardware.Cloud.H100))
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy", "binds"], [
-        [n, *(x for s in (on_a100, on_h100) for x in (s.demand_at_ceiling[i], f"{100 * s.utilization[i]:.0f} %", s.binding[i]))]
+        [n, *(x for s in (on_a100, on_h100) for x in (s.demand_at_ceiling[i], f"{100 * s.utilization[i]:.0f} %", s.bottleneck[i]))]
         for i, n in enumerate(counts)
     ])
 
@@ -386,7 +386,7 @@ reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"), th
 # wall stays where it is, and you run into it sooner.
 
 # %%
-explore(kits.but(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive", accelerators=(1, 8), workers=[4, 8, 16, 32, 64],
+explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive", accelerators=(1, 8), workers=[4, 8, 16, 32, 64],
         hardware={"A100": a100, "H100": Hardware.Cloud.H100}, storage=(Q_("1 GB/s"), Q_("30 GB/s")))
 
 # %% [markdown]
@@ -413,13 +413,13 @@ def eight_gpus(one, v100, eight_v100, batch_v100, batch_size):
 
 def on_h100(rate, model):
     """What an H100 does, from what an A100 was measured to do."""
-    found = carry_rate(rate, model=model, measured_on=a100, to=Hardware.Cloud.H100)
+    found = extrapolate_rate(rate, model=model, measured_on=a100, to=Hardware.Cloud.H100)
     return Pipeline(accelerator_rate=found, batch_size=7, cpu_throughput="1e9 img/s")
 
 # %%
 pytorch = eight_gpus("2470 img/s", "1200 img/s", "8322 img/s", 256, 256)
 mxnet = eight_gpus("3410.52 img/s", "1376 img/s", "10723 img/s", 192, 512)
-mlperf = on_h100(Q_("27170 img/s") / 8, resnet).but(accelerators=8)
+mlperf = on_h100(Q_("27170 img/s") / 8, resnet).replace(accelerators=8)
 unet = on_h100(Q_("7 img") / Q_("0.636 s"), Models.UNet3D)
 nvidia = "NVIDIA/DeepLearningExamples"
 rows = [
@@ -431,10 +431,10 @@ rows = [
 
 # %%
 alone = Pipeline(accelerator_rate="1e9 img/s", batch_size=128)  # only a loader was measured: nothing waits for it
-loader = alone.but(cpu_time="6.48 ms", handover_time="49.76 ms", cores=16)
-t4 = alone.but(accelerator_rate="7449 img/s", accelerators=2, cpu_throughput="1e9 img/s")
+loader = alone.replace(cpu_time="6.48 ms", handover_time="49.76 ms", cores=16)
+t4 = alone.replace(accelerator_rate="7449 img/s", accelerators=2, cpu_throughput="1e9 img/s")
 image = Q_("114660.07 B")
-cloud = alone.but(storage=Q_("11000 img/s") * image / Q_("1 img"), sample_size=image, cpu_throughput="1e9 img/s")
+cloud = alone.replace(storage=Q_("11000 img/s") * image / Q_("1 img"), sample_size=image, cpu_throughput="1e9 img/s")
 rows += [
     ["PyTorch loader, 8 workers", Q_("1090 img/s"), loader.solve(workers=8).throughput, "Lotus, sec. V-D"],
     ["28 workers on 16 cores", Q_("2487 img/s"), loader.solve(workers=28).throughput, "Lotus, sec. V-D"],

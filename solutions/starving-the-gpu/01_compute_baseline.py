@@ -18,7 +18,7 @@
 
 # %% role="setup" id="setup-01"
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
-from starvelab.model.catalogue import measured_rate, measured_rates
+from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import Credit, check
 from starvelab.show import info, roofline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, reveal

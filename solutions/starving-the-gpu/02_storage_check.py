@@ -13,7 +13,7 @@
 # %% role="setup" id="setup-02"
 from math import ceil
 
-from starvelab import DataModel, Datasets, Hardware, MissingFigureError, Models, Pipeline, Q_
+from starvelab import DataModel, Datasets, Hardware, MissingValueError, Models, Pipeline, Q_
 from starvelab import SingleNodeModel, Storage, TransferModel
 from starvelab.checks import check
 from starvelab.show import info, say, stage_bars, table
@@ -71,7 +71,7 @@ reveal("storage-check", "The drive is too slow" if supply.is_stalled else found,
 # %%
 try:
     DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.T4)
-except MissingFigureError as error:
+except MissingValueError as error:
     say(error)
 
 # %% [markdown]
@@ -186,7 +186,7 @@ eight_workers = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, ba
                          storage=Hardware.Cloud.A100)
 behind = eight_workers.solve()
 info("One drive, eight workers", demand_at_the_ceiling=behind.demand_at_ceiling, really_read=behind.actual_demand,
-     drive_idle=f"{100 * behind.headroom['storage']:.0f} %", binds=behind.binding)
+     drive_idle=f"{100 * behind.headroom['storage']:.0f} %", binds=behind.bottleneck)
 stage_bars(behind)
 
 # %% [markdown]
@@ -197,7 +197,7 @@ stage_bars(behind)
 # %%
 table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
     [kind, Q_(150528 * width / 1000, "KB"),
-     TransferModel().solve(batch_size=256, sent_size=Q_(150528 * width, "B"), link=Hardware.Cloud.A100).transfer_time]
+     TransferModel().solve(batch_size=256, transfer_size=Q_(150528 * width, "B"), link=Hardware.Cloud.A100).transfer_time]
     for kind, width in (("uint8", 1), ("fp16", 2), ("fp32", 4))
 ])
 

@@ -79,7 +79,7 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 # so the longer one counts.
 
 # %%
-apart = pipe.but(overlap=False).solve()
+apart = pipe.replace(overlap=False).solve()
 together = pipe.solve()
 rows = [["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
         ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"]]

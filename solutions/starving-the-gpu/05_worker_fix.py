@@ -130,8 +130,8 @@ credit.total()
 # one 7 GB/s NVMe drive in the model, the same sweep looks different:
 
 # %%
-with_drive = pipe.but(batch_size=512, storage=Hardware.Cloud.A100)
-over_workers({"drive not modeled": pipe.but(batch_size=512), "one NVMe drive": with_drive},
+with_drive = pipe.replace(batch_size=512, storage=Hardware.Cloud.A100)
+over_workers({"drive not modeled": pipe.replace(batch_size=512), "one NVMe drive": with_drive},
              workers=[1, 8, 16, 24, 28, 32, 48, 56, 64])
 
 # %% [markdown]
@@ -140,11 +140,11 @@ over_workers({"drive not modeled": pipe.but(batch_size=512), "one NVMe drive": w
 # uncovers the next; the question is always "what binds *now*?".
 
 # %%
-say(explain(with_drive.but(workers=32)))
-sensitivity(with_drive.but(workers=16))
+say(explain(with_drive.replace(workers=32)))
+sensitivity(with_drive.replace(workers=16))
 
 # %%
-explore(with_drive.but(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud.A100), after="worker-fix", workers=(1, 80),
+explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud.A100), after="worker-fix", workers=(1, 80),
         batch_size=[32, 64, 128, 256, 512], storage=(Q_("1 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
@@ -255,10 +255,10 @@ rows = [
     [label, p.solve().resource_times["accelerator"], workers_needed(p).workers]
     for label, p in {
         "the walkthrough's": pipe,
-        "0.01 ms of overhead a layer": pipe.but(assumptions=TUTORIAL.but(**less)),
-        "... and a MAC counted as two FLOPs": pipe.but(assumptions=TUTORIAL.but(**less, flop_per_mac=2)),
-        "a training step": pipe.but(phase="training"),
-        "published measurements": pipe.but(assumptions=PUBLISHED),
+        "0.01 ms of overhead a layer": pipe.replace(assumptions=TUTORIAL.replace(**less)),
+        "... and a MAC counted as two FLOPs": pipe.replace(assumptions=TUTORIAL.replace(**less, flop_per_mac=2)),
+        "a training step": pipe.replace(phase="training"),
+        "published measurements": pipe.replace(assumptions=PUBLISHED),
     }.items()
 ]
 reveal("worker-fix", then=lambda: table(["assumptions", "GPU step", "workers at 256"], rows))

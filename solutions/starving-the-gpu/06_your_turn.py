@@ -20,7 +20,7 @@ from starvelab.show import say, stage_bars, table
 from starvelab.widgets import explore, predict, predictions, reveal, scorecard
 
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
-pipe = forward.but(phase="training")
+pipe = forward.replace(phase="training")
 
 # %% [markdown]
 # ## Case 1: a batch of 64
@@ -37,13 +37,13 @@ predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
 def show_flip():
     steps = {"forward": forward.solve(batch_size=64), "training": pipe.solve(batch_size=64)}
     table(["phase", "CPU", "GPU", "binds", "GPU busy"], [
-        [name, s.resource_times["CPU"], s.resource_times["accelerator"], s.binding, f"{100 * s.utilization:.1f} %"]
+        [name, s.resource_times["CPU"], s.resource_times["accelerator"], s.bottleneck, f"{100 * s.utilization:.1f} %"]
         for name, s in steps.items()
     ])
 
 
 CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive"}
-reveal("batch-64", CALLED[pipe.solve(batch_size=64).binding], then=show_flip)
+reveal("batch-64", CALLED[pipe.solve(batch_size=64).bottleneck], then=show_flip)
 
 # %% [markdown]
 # The same pipeline, the same GPU, the opposite verdict. A model that times the wrong phase does not merely get a number
@@ -126,7 +126,7 @@ check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s a
 # Now each image has 5 MB instead of 500 KB. The model, the GPU, the eight workers and the phase stay: it trains.
 
 # %%
-medical = pipe.but(sample_size=Datasets.Medical5MB.sample_size)
+medical = pipe.replace(sample_size=Datasets.Medical5MB.sample_size)
 predict("medical", question="Training on these images: what is the smallest batch size at which the GPU has to wait?")
 
 # %%
@@ -333,7 +333,7 @@ predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
         question="Training with DALI as a supply of 50 GB/s, images of 500 KB, a batch of 512: what binds?")
 
 # %%
-dali = pipe.but(batch_size=512, workers=1, cpu_throughput=Q_("50 GB/s"))
+dali = pipe.replace(batch_size=512, workers=1, cpu_throughput=Q_("50 GB/s"))
 
 
 def show_dali():
@@ -341,7 +341,7 @@ def show_dali():
     print(f"GPU busy {100 * step.utilization:.0f} %: preparing takes {step.resource_times['CPU']:~.3g}")
 
 
-reveal("dali", CALLED[dali.solve().binding], then=show_dali)
+reveal("dali", CALLED[dali.solve().bottleneck], then=show_dali)
 
 # %% [markdown]
 # 100 %, as in every row of the walkthrough's table, because its DALI is free. In reality decoding on the GPU takes **GPU
@@ -349,12 +349,12 @@ reveal("dali", CALLED[dali.solve().binding], then=show_dali)
 # images on an A100 (pytorch/vision, pull request 8496), that is 0.128 ms an image. And the drive is still there.
 
 # %%
-on_gpu = dali.but(device_input_time=Q_("0.12765 ms"), storage=Storage.NVMe_Gen4)
-cases = {"forward, for free": dali.but(phase="forward", storage=Storage.NVMe_Gen4),
-         "training, for free": dali.but(storage=Storage.NVMe_Gen4),
-         "training, with its GPU time": on_gpu, "training, eight workers": pipe.but(batch_size=512)}
+on_gpu = dali.replace(device_input_time=Q_("0.12765 ms"), storage=Storage.NVMe_Gen4)
+cases = {"forward, for free": dali.replace(phase="forward", storage=Storage.NVMe_Gen4),
+         "training, for free": dali.replace(storage=Storage.NVMe_Gen4),
+         "training, with its GPU time": on_gpu, "training, eight workers": pipe.replace(batch_size=512)}
 table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy", "GPU in the model"], [
-    [name, s.step_time, s.throughput, s.binding, f"{100 * s.utilization:.0f} %",
+    [name, s.step_time, s.throughput, s.bottleneck, f"{100 * s.utilization:.0f} %",
      f"{100 * (s.stage_times['model'] / s.step_time).to('').magnitude:.0f} %"]
     for name, s in ((name, p.solve()) for name, p in cases.items())
 ])
@@ -366,7 +366,7 @@ table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy", "GPU i
 # 6 % above that of the eight workers in the last row. Decoding on the GPU may still be worth it, but it is not free.
 
 # %%
-explore(on_gpu.but(storage=Q_("7 GB/s")), after="dali", phase=["training", "forward"], batch_size=[64, 128, 256, 512],
+explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali", phase=["training", "forward"], batch_size=[64, 128, 256, 512],
         storage=(Q_("2 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]

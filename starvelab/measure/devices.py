@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 
 from ..errors import InputError
-from ..units import Q_, Quantity, as_quantity, check_magnitude, positive
+from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .preparation import memory_size
 from .protocols import Batch, Link, Passage, Pipeline, Storage
 
@@ -26,7 +26,7 @@ def _check_fields(owner: object, unit: str, *names: str, zero: bool = False) -> 
     """Turn texts into quantities, and refuse what has another dimension or is not positive."""
     for name in names:
         value = as_quantity(getattr(owner, name), unit, name)
-        positive(value, unit, name, zero=zero)
+        (nonnegative if zero else positive)(value, unit, name)
         object.__setattr__(owner, name, value)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError
-from ..model.levers import Lever, levers_for
+from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from ._run import describe
@@ -59,7 +59,7 @@ class Finding(TableRepr):
     confident : bool
     reason : str
         Why not; empty if confident.
-    levers : tuple of Lever
+    levers : tuple of Advice
         What to try next.
     source : str
         "measured", "simulated" or "manual".
@@ -72,7 +72,7 @@ class Finding(TableRepr):
     stall: float
     confident: bool
     reason: str
-    levers: tuple[Lever, ...]
+    levers: tuple[Advice, ...]
     source: str
     costs: Mapping[str, Any] = field(default_factory=dict)
     stage: str = ""
@@ -259,7 +259,7 @@ def _stages(pipe: Pipeline | None, seconds: Mapping[str, float]) -> dict[str, di
     return stages
 
 
-def _levers(part: str) -> tuple[Lever, ...]:
+def _levers(part: str) -> tuple[Advice, ...]:
     # Of several parts together, the first of each before the second of any.
     in_turn = chain.from_iterable(zip_longest(*(levers_for(single) for single in part.split(" + "))))
     return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..model.pipeline import CALLED, Step
+from ..model.resources import LABELS
+from ..model.step import Step
 from ..simulate import Simulation, simulate
 from ..tables import TableRepr, percent
 from ..units import Quantity, format_quantity
@@ -52,7 +53,7 @@ class Forecast(TableRepr):
     @property
     def bottleneck(self) -> str:
         """The slowest resource, by the model of mean rates."""
-        return str(self.step.binding)
+        return str(self.step.bottleneck)
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class Forecast(TableRepr):
     @property
     def summary(self) -> str:
         """The throughput and the bottleneck, in one line."""
-        return f"{format_quantity(self.throughput)} predicted: {CALLED[self.bottleneck]} binds."
+        return f"{format_quantity(self.throughput)} predicted: {LABELS[self.bottleneck]} binds."
 
 
 def predict(calibration: Calibration, pipe: Pipeline) -> Forecast:

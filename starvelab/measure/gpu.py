@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, MissingFigureError
+from ..errors import InputError, MissingValueError
 from .devices import check_in_flight
 from .protocols import Batch, Passage, Pipeline
 
@@ -60,7 +60,7 @@ class CudaAccelerator:
 
         Raises
         ------
-        MissingFigureError
+        MissingValueError
             If there is no PyTorch that sees a GPU.
         """
         try:
@@ -70,7 +70,7 @@ class CudaAccelerator:
         except ImportError:
             usable = False
         if not usable:
-            raise MissingFigureError(
+            raise MissingValueError(
                 "CudaAccelerator needs PyTorch and a GPU that it can use, and there is none here. "
                 'Use VirtualAccelerator(step_time="30 ms") instead.'
             )

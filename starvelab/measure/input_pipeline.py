@@ -13,7 +13,7 @@ import numpy as np
 
 from .._aliases import deprecated
 from ..errors import InputError, check_names
-from ..units import Q_, whole
+from ..units import Q_, positive_int
 from .devices import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
 from .loaders import LOADERS
 from .preparation import SamplePreparer
@@ -149,7 +149,7 @@ def check_counts(pipe: Pipeline) -> None:
         given = getattr(pipe, name)
         if name == "workers" and type(given) is int and given == 0:
             continue
-        number = whole(given, name)
+        number = positive_int(given, name)
         if np.ndim(number):
             raise InputError(
                 f"A pipeline has one {name}, got an array. Make one with pipe.replace({name}=...)."

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..host import cache_folder
-from ..units import Q_, Quantity, whole
+from ..units import Q_, Quantity, positive_int
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -97,7 +97,7 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
             f"photos makes images of {', '.join(KINDS)}, got {size!r:.80}. "
             "Pass one of these, or use folder(...) for images of your own."
         )
-    wanted = kind.count if count is None else int(whole(count, "count"))
+    wanted = kind.count if count is None else int(positive_int(count, "count"))
     name, files = f"photos-{size.replace(' ', '')}-v1", [f"{number:03d}.jpg" for number in range(wanted)]
     home = cache_folder() / name
     if not (all((home / file).exists() for file in files) or _can_be_written(home)):

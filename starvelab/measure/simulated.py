@@ -17,7 +17,7 @@ from ..errors import UnknownNameError
 from ..host import usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
-from ..units import Q_, Quantity, as_quantity, positive
+from ..units import Q_, Quantity, as_quantity, nonnegative, positive
 from .devices import NO_TIME, StorageClock, VirtualAccelerator
 from .input_pipeline import InputPipeline
 from .measurement import Measurement, summarize
@@ -82,11 +82,11 @@ class SimulatedClock:
                     "from the link, that of computing from the accelerator."
                 )
             costs[part] = as_quantity(time, "ms", part)
-            positive(costs[part], "ms", part, zero=True)
+            nonnegative(costs[part], "ms", part)
         object.__setattr__(self, "costs", costs)
         for name in ("handover", "straggler_time"):
             object.__setattr__(self, name, as_quantity(getattr(self, name), "ms", name))
-            positive(getattr(self, name), "ms", name, zero=True)
+            nonnegative(getattr(self, name), "ms", name)
         for name in ("sample_size", "transfer_size"):
             object.__setattr__(self, name, as_quantity(getattr(self, name), "B", name))
             positive(getattr(self, name), "B", name)

@@ -78,7 +78,7 @@ def to_rate_model(pipe: Pipeline, costs: WorkerCosts) -> RateModel:
         model = replace(
             model,
             link=Q_(bytes_sent / pipe.link.copy_time(bytes_sent), "B/s"),
-            sent_size=Q_(costs.transfer_size, "B"),
+            transfer_size=Q_(costs.transfer_size, "B"),
             copy_overlaps=pipe.link.overlapped and accelerator.in_flight != 1,
         )
     return model

@@ -1,6 +1,6 @@
-"""Facts with their sources: hardware, drives, links, models, data sets, measured rates.
+"""The catalogue: hardware, drives, links, models and data sets, each an entry of facts with their sources.
 
-The figures stand in ``data/*.toml``, one line per fact; nothing here knows what they are for.
+The facts stand in ``data/*.toml``, one line each.
 """
 
 from __future__ import annotations
@@ -8,17 +8,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import InputError, MissingFigureError, UnknownNameError
-from ..tables import cell, to_html
-from ..units import as_quantity, positive, whole
-
-KINDS = ("datasheet", "paper", "measured", "assumption")
+from ..errors import InputError, MissingValueError, UnknownNameError
+from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
+from .facts import Fact, facts_html, facts_text
 
 # What an entry of each file may state, and in which unit; "count" is a whole number.
 FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -62,56 +58,17 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 _EXAMPLE = {"Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
-# A figure that may be nothing at all: a drive that answers at once, samples all of one size.
+# What may be zero: a drive that answers at once, samples all of one size.
 _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One figure and where it comes from.
-
-    Attributes
-    ----------
-    value : quantity or int
-    kind : {"datasheet", "paper", "measured", "assumption"}
-    source : str
-        Document, date, table or page; empty for an assumption.
-    note : str
-        Why an assumption has this value, or what to know about a sourced one.
-    """
-
-    value: Any
-    kind: str
-    source: str = ""
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(
-                f"A fact's kind must be one of {', '.join(KINDS)}, got {self.kind!r}. Say where it is from."
-            )
-        if self.kind == "assumption" and not self.note:
-            raise InputError(
-                f"An assumption needs a note, got none for {self.value}. Say why it has this value."
-            )
-        if self.kind != "assumption" and not self.source:
-            raise InputError(
-                f"A fact needs its source, got none for {self.value}. Name the document, and the table in it."
-            )
-
-    @property
-    def origin(self) -> str:
-        """The source, and the note if there is one, as one line."""
-        return ". ".join(part.rstrip(".") for part in (self.source, self.note) if part)
-
-
 class Entry:
-    """One thing of the catalogue; its figures are attributes, their sources are in `facts`.
+    """One thing of the catalogue; its values are attributes, their sources are in `facts`.
 
     Raises
     ------
-    MissingFigureError
-        For a figure that belongs to this kind of entry but that no source gives.
+    MissingValueError
+        For a value that belongs to this kind of entry but that no source gives.
     UnknownNameError
         For any other attribute; the message names the nearest one.
     """
@@ -119,6 +76,7 @@ class Entry:
     def __init__(self, kind: str, path: str, name: str, facts: Mapping[str, Fact]) -> None:
         self.__dict__.update(kind=kind, path=path, name=name, facts=MappingProxyType(dict(facts)))
 
+    # Any: a quantity, a count or a word, as the name of the field says.
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
@@ -127,27 +85,32 @@ class Entry:
             return facts[attribute].value
         fields = FIELDS[self.kind]
         if attribute in fields:
-            raise MissingFigureError(
-                f"{self.name} lists no {attribute}, and a figure without a source is not guessed. "
+            raise MissingValueError(
+                f"{self.name} lists no {attribute}, and a value without a source is not guessed. "
                 f'Pass your own with .replace({attribute}="...").'
             )
         raise _unknown(
             f"{self.kind} entry {self.name}", attribute, [*fields, "name", "facts", "get", "replace"]
         )
 
-    def __setattr__(self, attribute: str, value: Any) -> None:
+    def __setattr__(self, attribute: str, value: Unchecked) -> None:
         raise InputError(
             f"A catalogue entry cannot be changed, got {self.name}.{attribute} = {value!r}. "
             f"Make your own with .replace({attribute}=...)."
         )
 
-    def get(self, attribute: str, default: Any = None) -> Any:
-        """The figure, or `default` where no source gives one."""
+    def get(self, attribute: str, default: Unchecked = None) -> Any:  # Any: as for an attribute
+        """The value, or `default` where no source gives one."""
         fact = self.facts.get(attribute)
         return default if fact is None else fact.value
 
-    def replace(self, *, name: str | None = None, **figures: Any) -> Entry:
-        """A copy with some figures of your own, marked as assumptions.
+    def number(self, attribute: str, default: Number = None) -> Number:
+        """The value as a plain number in base units, or `default` where no source gives one."""
+        fact = self.facts.get(attribute)
+        return default if fact is None else fact.number
+
+    def replace(self, *, name: str | None = None, **values: Unchecked) -> Entry:
+        """A copy with some values of your own, marked as assumptions.
 
         Examples
         --------
@@ -156,8 +119,8 @@ class Entry:
         2.0
         """
         new = {
-            key: Fact(_figure(self.kind, key, value), "assumption", note="given by the user")
-            for key, value in figures.items()
+            key: Fact(_read(self.kind, key, value), "assumption", note="given by the user")
+            for key, value in values.items()
         }
         # A measured rate belongs to the accelerator and the model as they were measured.
         changed = self.kind == "Models" or any(key.startswith(("peak_", "memory_bandwidth")) for key in new)
@@ -173,7 +136,7 @@ class Entry:
     def __hash__(self) -> int:
         return hash((self.kind, self.path, self.name))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Entry], tuple[str, str, str, dict[str, Fact]]]:
         return Entry, (self.kind, self.path, self.name, dict(self.facts))
 
     def __repr__(self) -> str:
@@ -183,47 +146,33 @@ class Entry:
         return facts_html(f"{self.name} ({self.kind}.{self.path})", self.facts)
 
 
-def facts_text(title: str, facts: Mapping[str, Fact]) -> str:
-    """Facts under a title: name, value, kind and origin, one a line."""
-    shown = {key: _show(fact.value) for key, fact in facts.items()}
-    name, value = (max(map(len, texts), default=0) for texts in (shown, shown.values()))
-    rows = (
-        f"  {key:<{name}}  {shown[key]:<{value}}  {fact.kind}: {fact.origin}" for key, fact in facts.items()
-    )
-    return "\n".join((title, *rows))
-
-
-def facts_html(title: str, facts: Mapping[str, Fact]) -> str:
-    """The same as a table for the notebook."""
-    rows = [(key, _show(fact.value), fact.kind, fact.origin) for key, fact in facts.items()]
-    return to_html(("figure", "value", "kind", "source"), rows, caption=title)
-
-
-def _show(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
-
-
-def check_entry(value: Any, kind: str, what: str) -> Entry:
+def check_entry(value: Unchecked, kind: str, what: str) -> Entry:
     """`value` itself, if it is an entry of that file."""
     if not (isinstance(value, Entry) and value.kind == kind):
-        came = f"{value.kind}.{value.path}" if isinstance(value, Entry) else f"{value!r:.80}"
-        raise InputError(f"{what} must be an entry of {kind}, got {came}. Pass for example {_EXAMPLE[kind]}.")
+        raise InputError(
+            f"{what} must be an entry of {kind}, got {described(value)}. Pass for example {_EXAMPLE[kind]}."
+        )
     return value
+
+
+def described(value: Unchecked) -> str:
+    """A value as an error message names it: an entry by its place in the catalogue."""
+    return f"{value.kind}.{value.path}" if isinstance(value, Entry) else f"{value!r:.80}"
 
 
 class Group:
     """A named set of entries, read from its file the first time anything in it is asked for."""
 
-    def __init__(self, kind: str, path: str = "", members: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, kind: str, path: str = "", members: Members | None = None) -> None:
         self._kind, self._path, self._members = kind, path, members
 
-    def _load(self) -> Mapping[str, Any]:
+    def _load(self) -> Members:
         if self._members is None:
             text = (files(__package__) / "data" / f"{self._kind.lower()}.toml").read_text(encoding="utf-8")
             self._members = read_group(self._kind, tomllib.loads(text))
         return self._members
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # Any: an entry, or a group with more of them
         if name.startswith("_"):
             raise AttributeError(name)
         members = self._load()
@@ -239,7 +188,7 @@ class Group:
     def __dir__(self) -> list[str]:
         return sorted(self._load())
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Entry]:
         """All entries below this group, in the order of the file."""
         for member in self._load().values():
             if isinstance(member, Group):
@@ -251,9 +200,9 @@ class Group:
         return f"{self._kind}: {', '.join(entry.path for entry in self)}"
 
 
-def read_group(kind: str, table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def read_group(kind: str, table: Mapping[str, Unchecked], path: str = "") -> dict[str, Entry | Group]:
     """Turn a parsed TOML table into entries and groups; a table with a ``name`` is an entry."""
-    members: dict[str, Any] = {}
+    members: dict[str, Entry | Group] = {}
     for key, value in table.items():
         where = f"{path}.{key}" if path else key
         if "name" in value:
@@ -266,26 +215,26 @@ def read_group(kind: str, table: Mapping[str, Any], path: str = "") -> dict[str,
     return members
 
 
-def _fact(kind: str, where: str, field: str, fact: Mapping[str, Any]) -> Fact:
+def _fact(kind: str, where: str, field: str, fact: Mapping[str, Unchecked]) -> Fact:
     try:
         if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note"}:
             raise InputError(
                 f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling."
             )
-        return Fact(**{**fact, "value": _figure(kind, field, fact["value"])})
+        return Fact(**{**fact, "value": _read(kind, field, fact["value"])})
     except (InputError, UnknownNameError) as error:
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 
 
-def _figure(kind: str, field: str, value: Any) -> Any:
-    """A figure as the catalogue keeps it: a checked quantity, or a count."""
+def _read(kind: str, field: str, value: Unchecked) -> Quantity | int:
+    """A value as the catalogue keeps it: a checked quantity, or a count."""
     fields = FIELDS[kind]
     if field not in fields:
         raise _unknown(f"A {kind} entry", field, fields)
     if fields[field] == "count":
-        return whole(value, field)
+        return int(positive_int(value, field))
     made = as_quantity(value, fields[field], field)
-    positive(made, fields[field], field, zero=field in _MAY_BE_ZERO)
+    (nonnegative if field in _MAY_BE_ZERO else positive)(made, fields[field], field)
     return made
 
 
@@ -300,51 +249,7 @@ def _unknown(
     return UnknownNameError(f"{where} has no {name!r}. {hint}")
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A measured training rate [sample/time] of one model on one accelerator."""
-
-    hardware: str
-    model: str
-    framework: str
-    precision: str
-    phase: str
-    fact: Fact
-    batch_size: int | None
-    default: bool
-
-
-@cache
-def measured_rates() -> tuple[Rate, ...]:
-    """Every measured rate of ``data/rates.toml``."""
-    table = tomllib.loads((files(__package__) / "data" / "rates.toml").read_text(encoding="utf-8"))
-    rates = []
-    for row in table["rate"]:
-        what = f"the rate of {row['model']} on {row['hardware']}"
-        value = as_quantity(row["value"], "img/s", what)
-        positive(value, "img/s", what)
-        fact = Fact(value, row["kind"], row.get("source", ""), row.get("note", ""))
-        keys = ("hardware", "model", "framework", "precision", "phase")
-        rates.append(
-            Rate(*(row[key] for key in keys), fact, row.get("batch_size"), row.get("default", False))
-        )
-    return tuple(rates)
-
-
-def measured_rate(
-    *, hardware: Entry, model: Entry, precision: str, phase: str, framework: str | None = None
-) -> Rate | None:
-    """The measured rate of a model on an accelerator, or None where nobody has published one.
-
-    Without a framework, the row that the file marks as its default.
-    """
-    for rate in measured_rates():
-        key = (rate.hardware, rate.model, rate.precision, rate.phase)
-        chosen = rate.default if framework is None else rate.framework == framework
-        if chosen and key == (hardware.path, model.path, precision, phase):
-            return rate
-    return None
-
+Members = Mapping[str, "Entry | Group"]
 
 Hardware = Group("Hardware")
 Storage = Group("Storage")

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 
 @dataclass(frozen=True)
-class Lever:
+class Advice:
     """One thing to change.
 
     Attributes
@@ -32,15 +32,15 @@ class Lever:
     why: str
 
 
-def _load() -> tuple[Lever, ...]:
+def _load() -> tuple[Advice, ...]:
     text = (files(__package__) / "data" / "levers.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)["lever"]
-    return tuple(Lever(**{**row, "parts": tuple(row["parts"])}) for row in rows)
+    return tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in rows)
 
 
 LEVERS = _load()
 
 
-def levers_for(part: str) -> tuple[Lever, ...]:
+def levers_for(part: str) -> tuple[Advice, ...]:
     """Those that relieve that part, the first to try first."""
     return tuple(lever for lever in LEVERS if part in lever.parts)

@@ -1,34 +1,19 @@
-"""A loader and its training loop, described by times for one batch.
-
-It knows what each part takes, and the rate that mean times alone would allow; not what happens when.
-"""
+"""A loader and its training loop in times for one batch, and the rate that mean times alone allow."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Self
 
 import numpy as np
 
+from .._aliases import deprecated
 from ..errors import InputError, check_names
+from ..fields import Given, Kind, count, meanings, number, quantity, shape_of, switch
 from ..tables import cell
-from ..units import Q_, as_quantity, check_magnitude, positive, whole
-
-_TIMES = (
-    "step_time",
-    "prepare_time",
-    "copy_time",
-    "handover_time",
-    "fetch_time",
-    "start_up",
-    "read_time",
-    "read_wait",
-    "straggler_time",
-)
-_COUNTS = ("batch_size", "prefetch")
-_SWITCHES = ("in_order", "copy_overlaps")
+from ..units import Q_, Number, Quantity, Unchecked, positive_int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,68 +71,54 @@ class Loader:
     >>> loader = Loader(step_time="20 ms", prepare_time="50 ms", workers=2)
     >>> round(loader.mean_rate.m_as("img/s"))
     1280
-    >>> loader.but(workers=3).prefetch
+    >>> loader.replace(workers=3).prefetch
     2
     """
 
-    step_time: Any
-    prepare_time: Any
-    batch_size: Any = 32
-    workers: Any = 2
-    prefetch: Any = 2
-    in_order: bool = True
-    in_flight: Any = 2
-    copy_time: Any = "0 ms"
-    copy_overlaps: bool = True
-    handover_time: Any = "0 ms"
-    fetch_time: Any = "0 ms"
-    start_up: Any = "0 ms"
-    read_time: Any = "0 ms"
-    read_wait: Any = "0 ms"
-    cores: Any = None
-    jitter: Any = 0.0
-    straggler_share: Any = 0.0
-    straggler_time: Any = "0 ms"
+    step_time: Given = quantity("s")
+    prepare_time: Given = quantity("s", zero=True)
+    batch_size: int = count(32)
+    workers: int = 2
+    prefetch: int = count(2)
+    in_order: bool = switch(True)
+    in_flight: float = 2
+    copy_time: Given = quantity("s", "0 ms", zero=True)
+    copy_overlaps: bool = switch(True)
+    handover_time: Given = quantity("s", "0 ms", zero=True)
+    fetch_time: Given = quantity("s", "0 ms", zero=True)
+    start_up: Given = quantity("s", "0 ms", zero=True)
+    read_time: Given = quantity("s", "0 ms", zero=True)
+    read_wait: Given = quantity("s", "0 ms", zero=True)
+    cores: float | None = number(None)
+    jitter: float = number(0.0, zero=True)
+    straggler_share: float = number(0.0, zero=True, maximum=1)
+    straggler_time: Given = quantity("s", "0 ms", zero=True)
 
     def __post_init__(self) -> None:
-        for name in _TIMES:
-            time = as_quantity(getattr(self, name), "ms", name)
-            self._keep(name, time, positive(time, "ms", name, zero=name != "step_time"))
-        for name in _COUNTS:
-            self._count(name)
+        for name, meaning in meanings(Loader).items():
+            value = getattr(self, name)
+            if name == "cores" and value is None:
+                continue
+            kept, plain = meaning.read(value, name)
+            self._keep(name, kept if meaning.kind is Kind.QUANTITY else plain)
+        # These two have a value of their own beside whole numbers: nobody, and no limit.
         if _is_zero(self.workers):
             object.__setattr__(self, "workers", 0)
         else:
-            self._count("workers")
+            self._keep("workers", positive_int(self.workers, "workers"))
         if self.in_flight != inf:
-            self._count("in_flight")
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(
-                    f"{name} must be True or False, got {getattr(self, name)!r:.80}. Pass one of these."
-                )
-        if self.cores is not None:
-            self._keep("cores", check_magnitude(self.cores, "cores"))
-        for name in ("jitter", "straggler_share"):
-            self._keep(name, check_magnitude(getattr(self, name), name, zero=True))
-        if self.straggler_share > 1:
-            raise InputError(
-                f"straggler_share must be a share up to 1, got {self.straggler_share:g}. "
-                "Write 0.01 for 1 % of the samples."
-            )
+            self._keep("in_flight", positive_int(self.in_flight, "in_flight"))
 
-    def _count(self, name: str) -> None:
-        self._keep(name, whole(getattr(self, name), name))
-
-    def _keep(self, name: str, value: Any, number: Any = None) -> None:
-        """Store a field as it was read, if it is one figure."""
-        if np.ndim(value if number is None else number):
+    def _keep(self, name: str, value: Number) -> None:
+        """Store a field as it was read, if it is one value."""
+        if shape_of(value):
             raise InputError(
-                f"A loader has one {name}, got an array. Make one for each value with loader.but({name}=...)."
+                f"A loader has one {name}, got an array. "
+                f"Make one for each value with loader.replace({name}=...)."
             )
         object.__setattr__(self, name, value)
 
-    def but(self, **changes: Any) -> Loader:
+    def replace(self, **changes: Unchecked) -> Self:
         """A copy with some fields changed.
 
         Raises
@@ -156,6 +127,10 @@ class Loader:
         """
         check_names(changes, [field.name for field in dataclasses.fields(self)], "A loader")
         return dataclasses.replace(self, **changes)
+
+    def but(self, **changes: Unchecked) -> Self:
+        """The name of `replace` in version 0.1."""
+        return deprecated(self.replace, "but", "replace")(**changes)
 
     def ms(self, name: str) -> float:
         """A field that is a time, as a plain number of milliseconds."""
@@ -167,12 +142,13 @@ class Loader:
         return 1.0 if self.cores is None else max(1.0, self.workers / self.cores)
 
     @property
-    def straggling(self) -> Any:
+    def mean_delay(self) -> Quantity:
         """How much longer a batch takes on average because of slow samples [time]."""
-        return self.batch_size * self.straggler_share * self.straggler_time
+        delay: Quantity = self.batch_size * self.straggler_share * self.straggler_time
+        return delay
 
     @property
-    def mean_rate(self) -> Any:
+    def mean_rate(self) -> Quantity:
         """The throughput that mean times alone allow [sample/time], which no order of events exceeds.
 
         Notes
@@ -184,7 +160,7 @@ class Loader:
         step, copy, fetch = (self.ms(name) for name in ("step_time", "copy_time", "fetch_time"))
         read = self.ms("read_time")
         work = read + self.ms("read_wait") + self.stretch * self.ms("prepare_time")
-        work += float(self.straggling.m_as("ms"))
+        work += float(self.mean_delay.m_as("ms"))
         way = work + self.ms("handover_time") + fetch
         device = step if self.copy_overlaps else step + copy
         if self.workers == 0:
@@ -207,17 +183,21 @@ class Loader:
         return float((self.mean_rate.m_as("img/s") / self.batch_size) * self.ms("step_time") / 1000)
 
     def __repr__(self) -> str:
-        fields = [f for f in dataclasses.fields(self) if f.default is dataclasses.MISSING or self._given(f)]
-        return f"Loader({', '.join(f'{f.name}={_shown(getattr(self, f.name))}' for f in fields)})"
+        given = (
+            field.name
+            for field in dataclasses.fields(self)
+            if field.default is dataclasses.MISSING or self._differs(field.name, field.default)
+        )
+        return f"Loader({', '.join(f'{name}={_short(getattr(self, name))}' for name in given)})"
 
-    def _given(self, field: Any) -> bool:
-        value = getattr(self, field.name)
-        return self.ms(field.name) > 0 if field.name in _TIMES else value != field.default
+    def _differs(self, name: str, default: Unchecked) -> bool:
+        value = getattr(self, name)
+        return self.ms(name) > 0 if isinstance(value, Quantity) else bool(value != default)
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: Unchecked) -> bool:
     return not isinstance(value, bool | str) and np.ndim(value) == 0 and value == 0
 
 
-def _shown(value: Any) -> str:
-    return f'"{cell(value)}"' if hasattr(value, "magnitude") else repr(value)
+def _short(value: Unchecked) -> str:
+    return f'"{cell(value)}"' if isinstance(value, Quantity) else repr(value)

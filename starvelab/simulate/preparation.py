@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..units import as_quantity, positive
+from ..units import as_quantity, nonnegative
 from .loader import Loader
 
 
@@ -37,7 +37,7 @@ def draw(loader: Loader, *, batches: int, replicas: int, seed: int) -> np.ndarra
 def given(prepare_times: Any) -> np.ndarray:
     """Times of shape (batches, replicas) [ms] from the user's own, which have a row for each replica."""
     quantity = as_quantity(prepare_times, "ms", "prepare_times")
-    times = np.asarray(positive(quantity, "ms", "prepare_times", zero=True))
+    times = np.asarray(nonnegative(quantity, "ms", "prepare_times"))
     if times.ndim not in (1, 2) or not times.size:
         raise InputError(
             f"prepare_times has a row for each replica and a column for each batch, got shape {times.shape}. "

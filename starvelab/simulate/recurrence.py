@@ -1,17 +1,17 @@
 """Delivery in order as a recurrence: each batch follows from the ones before it, for all replicas at once.
 
-It knows no storage that workers share and no other order; `events` and `readiness` do.
+It knows no storage that workers share and no other order; `discrete_event` and `out_of_order` do.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .course import Accelerator, Course
 from .loader import Loader
+from .timeline import Accelerator, Timeline
 
 
-def in_order(loader: Loader, times: np.ndarray) -> Course:
+def follow_in_order(loader: Loader, times: np.ndarray) -> Timeline:
     """Follow the batches through a loader that delivers in order.
 
     Parameters
@@ -57,10 +57,10 @@ def in_order(loader: Loader, times: np.ndarray) -> Course:
         if j + 1 < depth:
             host_free[j] = received[j]
         else:
-            np.maximum(received[j], step_end[j + 1 - depth], out=host_free[j])
+            np.maximum(received[j], step_end[int(j + 1 - depth)], out=host_free[j])
         host = host_free[j]
     batch = np.broadcast_to(np.arange(len(times))[:, None], times.shape)
     worker = batch % workers if workers else np.full(times.shape, -1)
-    return Course(
+    return Timeline(
         batch, worker, begins, prepared, received, copy_start, copied, step_start, step_end, host_free
     )

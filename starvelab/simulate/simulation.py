@@ -1,6 +1,6 @@
 """A loader followed through many batches, and through many replicas of chance at once.
 
-It decides which rule applies and adds up what came of it; the rules stand in `recurrence` and `events`.
+The rules stand in `recurrence`, `out_of_order` and `discrete_event`; this chooses one of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, whole
-from .course import Course
-from .events import event_by_event
+from ..units import Q_, positive_int
+from .discrete_event import follow_events
 from .loader import Loader
+from .out_of_order import follow_out_of_order
 from .preparation import draw, given
-from .readiness import as_ready
-from .recurrence import in_order
+from .recurrence import follow_in_order
+from .timeline import Timeline
 from .trace import Trace, counted
 
 # Replicas that are followed together: their rows then fit into a processor's cache.
@@ -97,8 +97,8 @@ class Simulation(TableRepr):
             raise InputError(
                 f"There are replicas 0 to {self.replicas - 1}, got {replica!r:.80}. Pass one of these."
             )
-        course = follow(self.loader, self.times[:, replica : replica + 1])
-        columns = {name: column[:, 0] for name, column in vars(course).items() if name != "host_free"}
+        timeline = follow(self.loader, self.times[:, replica : replica + 1])
+        columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
         return Trace(**columns, batch_size=self.loader.batch_size, source="simulated")
 
     @property
@@ -174,7 +174,7 @@ def simulate(
     Examples
     --------
     >>> slow = Loader(step_time="20 ms", prepare_time="50 ms", workers=2)
-    >>> print(f"{simulate(slow).utilization:.3f}, {simulate(slow.but(workers=4)).utilization:.3f}")
+    >>> print(f"{simulate(slow).utilization:.3f}, {simulate(slow.replace(workers=4)).utilization:.3f}")
     0.794, 0.988
     """
     if not isinstance(loader, Loader):
@@ -183,7 +183,7 @@ def simulate(
             'Pass Loader(step_time="20 ms", prepare_time="50 ms").'
         )
     if prepare_times is None:
-        batches, replicas = whole(batches, "batches"), whole(replicas, "replicas")
+        batches, replicas = positive_int(batches, "batches"), positive_int(replicas, "replicas")
         times = draw(loader, batches=batches, replicas=replicas, seed=_seed(seed))
     else:
         times = given(prepare_times)
@@ -203,23 +203,23 @@ def simulate(
     )
 
 
-def follow(loader: Loader, times: np.ndarray) -> Course:
+def follow(loader: Loader, times: np.ndarray) -> Timeline:
     """Every batch of every replica, by the rule that the loader needs; `times` as in `Simulation`."""
     if loader.workers > 1 and loader.ms("read_time") > 0:
-        return event_by_event(loader, times)
+        return follow_events(loader, times)
     if loader.workers > 1 and not loader.in_order:
-        return as_ready(loader, times)
+        return follow_out_of_order(loader, times)
     # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
-    return in_order(loader, times + loader.ms("read_time"))
+    return follow_in_order(loader, times + loader.ms("read_time"))
 
 
-def _figures(course: Course, skipped: int) -> tuple[np.ndarray, np.ndarray]:
+def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     """Time from batch to batch [ms], and share of the time that the loop spends in next()."""
-    batches, replicas = course.received.shape
-    start = course.step_end[skipped - 1] if skipped else np.zeros(replicas)
-    end = course.step_end[-1]
-    asked = np.vstack((np.zeros(replicas), course.host_free[:-1]))
-    waits = np.maximum(course.received, start) - np.maximum(asked, start)
+    batches, replicas = timeline.received.shape
+    start = timeline.step_end[skipped - 1] if skipped else np.zeros(replicas)
+    end = timeline.step_end[-1]
+    asked = np.vstack((np.zeros(replicas), timeline.host_free[:-1]))
+    waits = np.maximum(timeline.received, start) - np.maximum(asked, start)
     return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
 
 
@@ -243,4 +243,4 @@ def _shares(values: np.ndarray) -> list[str]:
 
 
 def _harmonic(values: np.ndarray) -> float:
-    return 1 / np.mean(1 / values)
+    return float(1 / np.mean(1 / values))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import cell, percent
-from ..units import Q_, whole
+from ..units import Q_, positive_int
 
 SOURCES = ("simulated", "measured")
 _CLOCK = (
@@ -65,7 +65,7 @@ class Trace:
     source: str = "simulated"
 
     def __post_init__(self) -> None:
-        whole(self.batch_size, "batch_size")
+        positive_int(self.batch_size, "batch_size")
         if self.source not in SOURCES:
             raise InputError(
                 f"source must be one of {', '.join(SOURCES)}, got {self.source!r}. Pass one of these."
@@ -137,7 +137,7 @@ class Trace:
 
     def first(self, batches: int) -> Trace:
         """The run up to the end of its first batches; all of it where it has no more."""
-        count = whole(batches, "batches")
+        count = positive_int(batches, "batches")
         return replace(self, **{name: getattr(self, name)[:count] for name in ("batch", "worker", *_CLOCK)})
 
     def after(self, batches: int) -> Trace:
@@ -147,7 +147,7 @@ class Trace:
         ------
         InputError
         """
-        first = whole(batches, "batches")
+        first = positive_int(batches, "batches")
         if first >= len(self):
             raise InputError(
                 f"A trace of {len(self)} batches has none left after {first}. Skip at most {len(self) - 1}."

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from starvelab import InputError, MissingFigureError
+from starvelab import InputError, MissingValueError
 from starvelab.measure import CudaAccelerator, InputPipeline, diagnose, photo_transforms, photos, run
 
 torch = pytest.importorskip("torch")
@@ -42,7 +42,7 @@ def test_steps_in_flight_are_whole():
 def test_without_a_gpu_the_simulated_one_is_proposed(pipe, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for drive in (run, diagnose):
-        with pytest.raises(MissingFigureError) as caught:
+        with pytest.raises(MissingValueError) as caught:
             drive(pipe, progress=False)
         assert str(caught.value) == NO_GPU
 

@@ -19,10 +19,10 @@ HELD = simulate(SLOW, prepare_times=Q_([400] + [10] * 29, "ms"))
 RUNS = {
     "slow workers": simulate(SLOW),
     "held back": HELD,
-    "inline, copies in turn": simulate(SLOW.but(workers=0, copy_time="5 ms", copy_overlaps=False)),
-    "as it comes": simulate(SLOW.but(in_order=False, jitter=0.5)),
-    "shared storage": simulate(SLOW.but(workers=12, read_time="30 ms", copy_time="9 ms"), warm_up=30),
-    "never waits": simulate(SLOW.but(workers=4), warm_up=20),
+    "inline, copies in turn": simulate(SLOW.replace(workers=0, copy_time="5 ms", copy_overlaps=False)),
+    "as it comes": simulate(SLOW.replace(in_order=False, jitter=0.5)),
+    "shared storage": simulate(SLOW.replace(workers=12, read_time="30 ms", copy_time="9 ms"), warm_up=30),
+    "never waits": simulate(SLOW.replace(workers=4), warm_up=20),
     "one batch": simulate(SLOW, batches=1),
 }
 

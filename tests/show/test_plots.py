@@ -13,7 +13,7 @@ from starvelab import (
     TUTORIAL,
     Hardware,
     InputError,
-    MissingFigureError,
+    MissingValueError,
     Models,
     Pipeline,
     SingleNodeModel,
@@ -23,8 +23,8 @@ from starvelab import (
 from starvelab.lesson.show import over_batch, over_workers, plots, roofline, stage_bars, style, timeline
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
-AT_512 = PIPE.but(batch_size=512)
+FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
+AT_512 = PIPE.replace(batch_size=512)
 
 
 def roof(batches=(1, 256), hardware=Hardware.Cloud.A100):
@@ -180,7 +180,7 @@ def test_waiting_is_hatched_and_working_is_not(drawn):
 
 
 def test_a_bar_too_narrow_for_its_number_has_none(drawn):
-    timeline(PIPE.solve(link=Hardware.Cloud.A100, sent_size="150528 B"), batches=5)
+    timeline(PIPE.solve(link=Hardware.Cloud.A100, transfer_size="150528 B"), batches=5)
     numbers = [text.get_text() for text in drawn[0].axes[0].texts]
     assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
 
@@ -208,7 +208,7 @@ def test_a_crossover_outside_the_figure_is_said_and_not_marked(batches, drawn):
 
 
 def test_without_a_crossover_none_is_marked(drawn):
-    assert "The accelerator binds at every batch size." in over_batch(PIPE.but(workers=99)).caption
+    assert "The accelerator binds at every batch size." in over_batch(PIPE.replace(workers=99)).caption
     assert not drawn[0].axes[1].texts
 
 
@@ -239,7 +239,7 @@ def test_a_resource_looks_the_same_however_many_there_are(drawn):
 
 
 def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
-    pipelines = {"drive not modeled": AT_512, "one NVMe drive": AT_512.but(storage=Hardware.Cloud.A100)}
+    pipelines = {"drive not modeled": AT_512, "one NVMe drive": AT_512.replace(storage=Hardware.Cloud.A100)}
     picture = over_workers(pipelines, workers=[1, 8, 16, 28, 32, 56, 64])
     assert picture.caption == (
         "Utilization over workers; a marker shows where more of them stop helping. "
@@ -261,13 +261,15 @@ def test_a_line_that_meets_no_wall_says_so(drawn):
     assert over_workers({"few": AT_512}, workers=[8, 32]).caption.endswith(
         "Few: the CPU binds up to 32 workers."
     )
-    measured = over_workers({"measured": AT_512.but(assumptions=PUBLISHED, phase="forward")}, workers=[8, 90])
+    measured = over_workers(
+        {"measured": AT_512.replace(assumptions=PUBLISHED, phase="forward")}, workers=[8, 90]
+    )
     assert "Measured: the CPU binds up to 90 workers." in measured.caption
     assert all(len(line.get_xdata()) > 1 for figure in drawn for line in figure.axes[0].lines)
 
 
 def test_a_wall_that_stands_from_the_start_is_said():
-    slow = AT_512.but(storage="1 MB/s")
+    slow = AT_512.replace(storage="1 MB/s")
     assert "from 2 workers on, storage sets the limit" in over_workers({"x": slow}, workers=[2, 9]).caption
 
 
@@ -294,7 +296,7 @@ def test_no_batch_lies_above_the_roof():
 def test_a_roof_needs_a_memory_bandwidth():
     bare = Hardware.Cloud.A100
     without = type(bare)(bare.kind, bare.path, bare.name, {"peak_fp16_dense": bare.facts["peak_fp16_dense"]})
-    with pytest.raises(MissingFigureError, match="memory_bandwidth"):
+    with pytest.raises(MissingValueError, match="memory_bandwidth"):
         roof(hardware=without)
 
 
@@ -324,7 +326,9 @@ def test_a_timeline_needs_a_batch():
 
 @pytest.mark.parametrize("draw", [over_batch, lambda p: over_workers({"p": p}, workers=[1, 2])])
 def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
-    assert "looks at stages that overlap, got overlap=False" in refused(lambda: draw(PIPE.but(overlap=False)))
+    assert "looks at stages that overlap, got overlap=False" in refused(
+        lambda: draw(PIPE.replace(overlap=False))
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from starvelab.lesson.show import style
-from starvelab.model.pipeline import RESOURCES
+from starvelab.model.resources import RESOURCES
 
 PAGES = {"white": "#ffffff", "dark": "#111111"}
 DRAWN = {*style.COLORS.values(), *style.PART_COLORS.values(), *(color for color, _, _ in style.SERIES)}

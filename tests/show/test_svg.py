@@ -18,7 +18,7 @@ from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-FULL = PIPE.but(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
+FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
 
 
 def parts(batch_size=256, assumptions=None, **changes):
@@ -174,7 +174,7 @@ def test_parts_of_what_is_no_step_are_refused():
 
 
 def lanes(**changes):
-    loader = Loader(step_time="20 ms", prepare_time="30 ms", copy_time="5 ms").but(**changes)
+    loader = Loader(step_time="20 ms", prepare_time="30 ms", copy_time="5 ms").replace(**changes)
     return svg.loader_lanes(simulate(loader, batches=60).trace())
 
 

@@ -20,29 +20,33 @@ COLUMNS = (
 
 BASE = Loader(step_time="20 ms", prepare_time="33 ms")
 CASES = {
-    "inline": BASE.but(workers=0),
-    "inline, each step waited for": BASE.but(workers=0, in_flight=1, copy_time="3 ms", fetch_time="1 ms"),
-    "inline, copies in turn": BASE.but(workers=0, read_time="4 ms", copy_time="3 ms", copy_overlaps=False),
-    "one worker": BASE.but(workers=1, handover_time="5 ms", fetch_time="2 ms"),
-    "one worker that reads": BASE.but(workers=1, prefetch=1, read_time="5 ms", start_up="40 ms"),
+    "inline": BASE.replace(workers=0),
+    "inline, each step waited for": BASE.replace(workers=0, in_flight=1, copy_time="3 ms", fetch_time="1 ms"),
+    "inline, copies in turn": BASE.replace(
+        workers=0, read_time="4 ms", copy_time="3 ms", copy_overlaps=False
+    ),
+    "one worker": BASE.replace(workers=1, handover_time="5 ms", fetch_time="2 ms"),
+    "one worker that reads": BASE.replace(workers=1, prefetch=1, read_time="5 ms", start_up="40 ms"),
     "two workers": BASE,
-    "many workers": BASE.but(workers=7, prefetch=3, handover_time="9 ms", in_flight=5),
-    "no prefetch to speak of": BASE.but(workers=3, prefetch=1, fetch_time="3 ms"),
-    "never waits for a step": BASE.but(workers=2, in_flight=inf, copy_time="7 ms"),
-    "waits for every step": BASE.but(workers=3, in_flight=1, copy_time="7 ms", fetch_time="2 ms"),
-    "copy binds": BASE.but(workers=4, copy_time="27 ms"),
-    "copies in turn": BASE.but(workers=4, copy_time="9 ms", copy_overlaps=False, in_flight=3),
-    "workers start late": BASE.but(workers=3, start_up="300 ms"),
-    "as it comes": BASE.but(workers=3, in_order=False),
-    "as it comes, deep": BASE.but(prefetch=8, in_order=False, handover_time="4 ms", fetch_time="1 ms"),
-    "as it comes, shallow": BASE.but(workers=5, prefetch=1, in_order=False, in_flight=1, start_up="50 ms"),
-    "as it comes, copies in turn": BASE.but(
+    "many workers": BASE.replace(workers=7, prefetch=3, handover_time="9 ms", in_flight=5),
+    "no prefetch to speak of": BASE.replace(workers=3, prefetch=1, fetch_time="3 ms"),
+    "never waits for a step": BASE.replace(workers=2, in_flight=inf, copy_time="7 ms"),
+    "waits for every step": BASE.replace(workers=3, in_flight=1, copy_time="7 ms", fetch_time="2 ms"),
+    "copy binds": BASE.replace(workers=4, copy_time="27 ms"),
+    "copies in turn": BASE.replace(workers=4, copy_time="9 ms", copy_overlaps=False, in_flight=3),
+    "workers start late": BASE.replace(workers=3, start_up="300 ms"),
+    "as it comes": BASE.replace(workers=3, in_order=False),
+    "as it comes, deep": BASE.replace(prefetch=8, in_order=False, handover_time="4 ms", fetch_time="1 ms"),
+    "as it comes, shallow": BASE.replace(
+        workers=5, prefetch=1, in_order=False, in_flight=1, start_up="50 ms"
+    ),
+    "as it comes, copies in turn": BASE.replace(
         workers=4, in_order=False, copy_time="9 ms", copy_overlaps=False, in_flight=inf
     ),
-    "shared storage": BASE.but(workers=4, read_time="6 ms"),
-    "shared storage binds": BASE.but(workers=4, prefetch=1, read_time="26 ms", start_up="7 ms"),
-    "shared storage, as it comes": BASE.but(workers=3, prefetch=3, read_time="12 ms", in_order=False),
-    "shared storage, as it comes, all else too": BASE.but(
+    "shared storage": BASE.replace(workers=4, read_time="6 ms"),
+    "shared storage binds": BASE.replace(workers=4, prefetch=1, read_time="26 ms", start_up="7 ms"),
+    "shared storage, as it comes": BASE.replace(workers=3, prefetch=3, read_time="12 ms", in_order=False),
+    "shared storage, as it comes, all else too": BASE.replace(
         workers=6, prefetch=2, read_time="17 ms", in_order=False, copy_time="8 ms", copy_overlaps=False,
         handover_time="3 ms", fetch_time="2 ms", in_flight=1, start_up="11 ms",
     ),
@@ -72,7 +76,7 @@ def test_every_batch_has_the_times_that_simpy_gives_it(loader, seed):
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("in_order", [True, False])
 def test_a_run_shorter_than_its_prefetch_agrees_too(batches, in_order):
-    agree(BASE.but(workers=4, prefetch=3, read_time="2 ms", in_order=in_order), own_times(3, batches))
+    agree(BASE.replace(workers=4, prefetch=3, read_time="2 ms", in_order=in_order), own_times(3, batches))
 
 
 def milliseconds(highest):

@@ -32,76 +32,76 @@ def test_two_workers_deliver_two_batches_every_50_ms():
 
 def test_three_workers_are_enough():
     # A batch every 50/3 = 16.7 ms against a step of 20.
-    assert long_run(SLOW.but(workers=3)) == pytest.approx(1)
+    assert long_run(SLOW.replace(workers=3)) == pytest.approx(1)
 
 
 def test_inline_with_one_step_ahead_hides_the_step_behind_the_preparation():
     # While the accelerator computes for 20 ms the loop prepares for 50.
-    assert times(SLOW.but(workers=0), "step_end", 3) == [70, 120, 170]
-    assert long_run(SLOW.but(workers=0)) == pytest.approx(20 / 50)
+    assert times(SLOW.replace(workers=0), "step_end", 3) == [70, 120, 170]
+    assert long_run(SLOW.replace(workers=0)) == pytest.approx(20 / 50)
 
 
 def test_inline_that_waits_for_each_step_adds_them_up():
-    assert times(SLOW.but(workers=0, in_flight=1), "step_end", 3) == [70, 140, 210]
-    assert long_run(SLOW.but(workers=0, in_flight=1)) == pytest.approx(20 / 70)
+    assert times(SLOW.replace(workers=0, in_flight=1), "step_end", 3) == [70, 140, 210]
+    assert long_run(SLOW.replace(workers=0, in_flight=1)) == pytest.approx(20 / 70)
 
 
 def test_waiting_for_every_step_adds_fetch_and_copy_to_it():
-    loader = SLOW.but(workers=8, copy_time="4 ms", fetch_time="1 ms")
-    assert long_run(loader.but(in_flight=1)) == pytest.approx(20 / 25)
+    loader = SLOW.replace(workers=8, copy_time="4 ms", fetch_time="1 ms")
+    assert long_run(loader.replace(in_flight=1)) == pytest.approx(20 / 25)
     assert long_run(loader) == pytest.approx(1)
 
 
 def test_a_copy_that_takes_its_turn_between_steps_keeps_the_accelerator_waiting():
-    loader = SLOW.but(workers=8, copy_time="4 ms")
-    assert long_run(loader.but(copy_overlaps=False)) == pytest.approx(20 / 24)
+    loader = SLOW.replace(workers=8, copy_time="4 ms")
+    assert long_run(loader.replace(copy_overlaps=False)) == pytest.approx(20 / 24)
     assert long_run(loader) == pytest.approx(1)
-    assert long_run(loader.but(copy_time="25 ms")) == pytest.approx(20 / 25)
+    assert long_run(loader.replace(copy_time="25 ms")) == pytest.approx(20 / 25)
 
 
 def test_the_hand_over_delays_a_batch_and_keeps_no_worker():
-    assert times(SLOW.but(handover_time="7 ms"), "received") == [57, 57, 107, 107, 157]
-    assert long_run(SLOW.but(handover_time="7 ms")) == pytest.approx(0.8)
+    assert times(SLOW.replace(handover_time="7 ms"), "received") == [57, 57, 107, 107, 157]
+    assert long_run(SLOW.replace(handover_time="7 ms")) == pytest.approx(0.8)
 
 
 def test_without_room_for_another_batch_a_worker_waits_out_the_hand_over():
     # One batch per worker: begun when the last one was received, so each round takes 50 + 7 ms.
-    assert long_run(SLOW.but(handover_time="7 ms", prefetch=1)) == pytest.approx(40 / 57)
+    assert long_run(SLOW.replace(handover_time="7 ms", prefetch=1)) == pytest.approx(40 / 57)
 
 
 def test_workers_that_start_late_delay_the_first_batches_only():
-    assert times(SLOW.but(start_up="1 s"), "prepared", 3) == [1050, 1050, 1100]
-    assert long_run(SLOW.but(start_up="1 s")) == pytest.approx(0.8)
+    assert times(SLOW.replace(start_up="1 s"), "prepared", 3) == [1050, 1050, 1100]
+    assert long_run(SLOW.replace(start_up="1 s")) == pytest.approx(0.8)
 
 
 def test_without_workers_nothing_has_to_start():
-    assert times(SLOW.but(workers=0, start_up="1 s"), "prepared", 1) == [50]
+    assert times(SLOW.replace(workers=0, start_up="1 s"), "prepared", 1) == [50]
 
 
 def test_shared_storage_serves_workers_one_after_the_other():
     # Four ask at once; each read takes 30 ms, and then 50 ms of work.
-    loader = SLOW.but(workers=4, read_time="30 ms")
+    loader = SLOW.replace(workers=4, read_time="30 ms")
     assert times(loader, "prepared", 4) == [80, 110, 140, 170]
     # In the long run one batch every 30 ms, however many workers there are.
     assert long_run(loader) == pytest.approx(20 / 30)
-    assert long_run(loader.but(workers=16)) == pytest.approx(20 / 30)
+    assert long_run(loader.replace(workers=16)) == pytest.approx(20 / 30)
 
 
 def test_a_wait_for_storage_is_shared_by_nobody():
     # Asleep in turn: more workers hide it, as 8 of them prepare a batch every 10 ms.
-    loader = SLOW.but(read_wait="30 ms")
+    loader = SLOW.replace(read_wait="30 ms")
     assert long_run(loader) == pytest.approx(40 / 80)
-    assert long_run(loader.but(workers=8)) == pytest.approx(1)
+    assert long_run(loader.replace(workers=8)) == pytest.approx(1)
 
 
 def test_more_workers_than_cores_prepare_no_more():
-    assert long_run(SLOW.but(cores=2)) == pytest.approx(0.8)
+    assert long_run(SLOW.replace(cores=2)) == pytest.approx(0.8)
     # Eight on two cores: each takes 200 ms, eight batches come every 200 ms.
-    assert long_run(SLOW.but(workers=8, cores=2)) == pytest.approx(0.8)
+    assert long_run(SLOW.replace(workers=8, cores=2)) == pytest.approx(0.8)
     # What a worker sleeps through is not stretched.
-    assert long_run(SLOW.but(workers=8, cores=2, prepare_time="10 ms", read_wait="120 ms")) == pytest.approx(
-        1
-    )
+    assert long_run(
+        SLOW.replace(workers=8, cores=2, prepare_time="10 ms", read_wait="120 ms")
+    ) == pytest.approx(1)
 
 
 def test_one_slow_batch_holds_up_the_ones_behind_it_only_in_order():
@@ -109,7 +109,7 @@ def test_one_slow_batch_holds_up_the_ones_behind_it_only_in_order():
     own = Q_([400, 10, 10, 10, 10, 10, 10, 10], "ms")
     loader = Loader(step_time="20 ms", prepare_time="10 ms", in_flight=inf)
     waits, takes = (
-        simulate(loader.but(in_order=order), prepare_times=own).trace() for order in (True, False)
+        simulate(loader.replace(in_order=order), prepare_times=own).trace() for order in (True, False)
     )
     # Worker 1 has its two batches done at 20 ms, and gets no other index before batch 0 is back.
     assert list(waits.received[:4]) == [400, 400, 410, 410]
@@ -122,7 +122,7 @@ def test_one_slow_batch_holds_up_the_ones_behind_it_only_in_order():
 
 def test_the_accelerator_is_not_starved_whenever_the_loop_waits():
     # One step ahead: the loop waits 50 of every 50 ms in next(), and the accelerator 30 of them.
-    found = simulate(SLOW.but(workers=0), batches=400, warm_up=200)
+    found = simulate(SLOW.replace(workers=0), batches=400, warm_up=200)
     assert found.host_wait == pytest.approx(1, abs=0.003)  # but for the last step, which nobody waits out
     assert found.stall == pytest.approx(0.6)
 
@@ -162,7 +162,7 @@ def test_a_straggler_in_every_hundred_samples_starves_half_the_time_though_means
     ids=["in order", "as it comes", "deep", "deep and as it comes"],
 )
 def test_stragglers_at_random_do_the_same_and_both_levers_help(changes, utilization):
-    found = simulate(STRAGGLERS.but(**changes), replicas=500)
+    found = simulate(STRAGGLERS.replace(**changes), replicas=500)
     # Three standard errors: 0.09 from run to run, over the root of 500.
     assert found.utilization == pytest.approx(utilization, abs=0.012)
     assert found.utilization < STRAGGLERS.mean_utilization

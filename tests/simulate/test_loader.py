@@ -18,7 +18,7 @@ TIMES = [
 
 def refused(**fields):
     with pytest.raises(InputError) as caught:
-        SLOW.but(**fields)
+        SLOW.replace(**fields)
     return str(caught.value)
 
 
@@ -35,7 +35,7 @@ def test_a_time_needs_a_unit_a_sign_and_one_value(name):
     assert refused(**{name: "3 GB"}).startswith(f"{name} must be convertible to ms, got 3 GB.")
     assert refused(**{name: "-1 ms"}).startswith(f"{name} must be finite and ")
     assert refused(**{name: Q_([1, 2], "ms")}) == (
-        f"A loader has one {name}, got an array. Make one for each value with loader.but({name}=...)."
+        f"A loader has one {name}, got an array. Make one for each value with loader.replace({name}=...)."
     )
 
 
@@ -43,10 +43,10 @@ def test_a_time_needs_a_unit_a_sign_and_one_value(name):
 def test_every_time_but_the_step_may_be_nothing(name):
     if name == "step_time":
         assert refused(step_time="0 ms") == (
-            "step_time must be finite and positive, got 0 ms. Check the figure and its sign."
+            "step_time must be finite and positive, got 0 ms. Check the value and its sign."
         )
     else:
-        assert SLOW.but(**{name: "0 ms"}).ms(name) == 0
+        assert SLOW.replace(**{name: "0 ms"}).ms(name) == 0
 
 
 @pytest.mark.parametrize("name", ["batch_size", "workers", "prefetch", "in_flight"])
@@ -63,7 +63,7 @@ def test_a_count_is_one_whole_number(name):
 @pytest.mark.parametrize("name", ["batch_size", "prefetch", "in_flight"])
 def test_only_workers_may_be_none_at_all(name):
     assert refused(**{name: 0}).startswith(f"{name} must be finite and positive, got 0.")
-    assert SLOW.but(workers=0).workers == 0
+    assert SLOW.replace(workers=0).workers == 0
 
 
 def test_there_is_no_such_thing_as_false_workers():
@@ -71,7 +71,7 @@ def test_there_is_no_such_thing_as_false_workers():
 
 
 def test_any_number_of_steps_may_be_in_flight():
-    assert SLOW.but(in_flight=inf).in_flight == inf
+    assert SLOW.replace(in_flight=inf).in_flight == inf
 
 
 @pytest.mark.parametrize("name", ["in_order", "copy_overlaps"])
@@ -88,31 +88,31 @@ def test_a_share_is_a_plain_number_from_0_on(name):
 
 def test_no_more_than_all_samples_straggle():
     assert refused(straggler_share=1.5) == (
-        "straggler_share must be a share up to 1, got 1.5. Write 0.01 for 1 % of the samples."
+        "straggler_share must be a share up to 1, got 1.5. Write 0.5 for 50 %."
     )
 
 
 def test_cores_may_be_a_share_of_one_and_not_none_at_all():
-    assert SLOW.but(cores=1.5).stretch == pytest.approx(2 / 1.5)
+    assert SLOW.replace(cores=1.5).stretch == pytest.approx(2 / 1.5)
     assert refused(cores=0).startswith("cores must be finite and positive, got 0.")
 
 
 def test_fewer_workers_than_cores_are_not_slowed_down():
-    assert SLOW.but(cores=8).stretch == 1
-    assert SLOW.but(cores=8, workers=0).stretch == 1
+    assert SLOW.replace(cores=8).stretch == 1
+    assert SLOW.replace(cores=8, workers=0).stretch == 1
 
 
 def test_a_wrong_name_is_corrected():
     with pytest.raises(UnknownNameError) as caught:
-        SLOW.but(worker=3)
+        SLOW.replace(worker=3)
     assert str(caught.value) == "A loader has no field 'worker'. Did you mean workers?"
     with pytest.raises(UnknownNameError, match=r"'paint'[.] There is: step_time, prepare_time, batch_size, "):
-        SLOW.but(paint="red")
+        SLOW.replace(paint="red")
 
 
 def test_it_shows_what_was_given():
     assert repr(SLOW) == 'Loader(step_time="20 ms", prepare_time="50 ms")'
-    assert repr(SLOW.but(workers=4, in_order=False, copy_time="1 ms")) == (
+    assert repr(SLOW.replace(workers=4, in_order=False, copy_time="1 ms")) == (
         'Loader(step_time="20 ms", prepare_time="50 ms", workers=4, in_order=False, copy_time="1 ms")'
     )
 
@@ -140,6 +140,6 @@ def test_it_shows_what_was_given():
     ],
 )
 def test_means_allow_what_the_slowest_part_does(changes, period):
-    loader = SLOW.but(**changes)
+    loader = SLOW.replace(**changes)
     assert loader.mean_rate.m_as("img/s") == pytest.approx(32_000 / period)
     assert loader.mean_utilization == pytest.approx(20 / period)

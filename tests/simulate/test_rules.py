@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from starvelab import Q_
 from starvelab.simulate import Loader, simulate
-from starvelab.simulate.events import event_by_event
-from starvelab.simulate.readiness import as_ready
-from starvelab.simulate.recurrence import in_order
+from starvelab.simulate.discrete_event import follow_events
+from starvelab.simulate.out_of_order import follow_out_of_order
+from starvelab.simulate.recurrence import follow_in_order
 from tests.simulate.test_against_simpy import loaders, own_times
 
 CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 seeds = st.integers(0, 10_000)
 # Nothing here is in the way of anything else but by order and depth.
-orderly = loaders.map(lambda loader: loader.but(in_order=True, read_time="0 ms"))
+orderly = loaders.map(lambda loader: loader.replace(in_order=True, read_time="0 ms"))
 
 
 def ends(loader, seed, batches=40):
@@ -66,13 +66,13 @@ def test_no_worker_has_more_batches_than_its_prefetch(loader, seed):
 
 @given(loaders, seeds)
 def test_batches_arrive_in_order_if_they_have_to(loader, seed):
-    trace = simulate(loader.but(in_order=True), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
+    trace = simulate(loader.replace(in_order=True), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
     assert list(trace.batch) == list(range(30))
 
 
 @given(loaders.filter(lambda loader: loader.workers > 0), seeds)
 def test_otherwise_they_arrive_as_they_are_ready(loader, seed):
-    trace = simulate(loader.but(in_order=False), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
+    trace = simulate(loader.replace(in_order=False), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
     assert np.all(np.diff(trace.prepared) >= 0)
 
 
@@ -112,24 +112,26 @@ def test_a_trace_counts_as_the_simulation_does(loader, seed, warm_up):
 
 @given(orderly, seeds)
 def test_in_order_more_prefetch_never_hurts(loader, seed):
-    assert no_later(ends(loader.but(prefetch=loader.prefetch + 1), seed), ends(loader, seed))
+    assert no_later(ends(loader.replace(prefetch=loader.prefetch + 1), seed), ends(loader, seed))
 
 
 @given(orderly, seeds)
 def test_more_steps_in_flight_never_hurt(loader, seed):
     deeper = inf if loader.in_flight == inf else loader.in_flight + 1
-    assert no_later(ends(loader.but(in_flight=deeper), seed), ends(loader, seed))
+    assert no_later(ends(loader.replace(in_flight=deeper), seed), ends(loader, seed))
 
 
 @given(orderly, seeds)
 def test_a_copy_that_overlaps_is_never_later(loader, seed):
-    assert no_later(ends(loader.but(copy_overlaps=True), seed), ends(loader.but(copy_overlaps=False), seed))
+    assert no_later(
+        ends(loader.replace(copy_overlaps=True), seed), ends(loader.replace(copy_overlaps=False), seed)
+    )
 
 
 @pytest.mark.parametrize("name", ["step_time", "copy_time", "handover_time", "fetch_time", "start_up"])
 @given(orderly, seeds)
 def test_in_order_what_takes_longer_is_never_done_earlier(name, loader, seed):
-    longer = loader.but(**{name: getattr(loader, name) + Q_("5 ms")})
+    longer = loader.replace(**{name: getattr(loader, name) + Q_("5 ms")})
     assert no_later(ends(loader, seed), ends(longer, seed))
 
 
@@ -137,7 +139,9 @@ def test_in_order_what_takes_longer_is_never_done_earlier(name, loader, seed):
 def test_with_even_times_one_more_worker_never_hurts(loader, milliseconds):
     even = np.full(40, float(milliseconds))
     fewer, more = (
-        simulate(loader.but(workers=loader.workers + extra), prepare_times=Q_(even, "ms")).trace().step_end
+        simulate(loader.replace(workers=loader.workers + extra), prepare_times=Q_(even, "ms"))
+        .trace()
+        .step_end
         for extra in (0, 1)
     )
     assert no_later(more, fewer)
@@ -150,13 +154,13 @@ def test_with_even_times_one_more_worker_never_hurts(loader, milliseconds):
 def test_no_order_of_events_beats_the_rate_that_mean_times_allow(loader, seed):
     times = own_times(seed, 40)
     found = simulate(loader, prepare_times=Q_(times, "ms"))
-    bound = loader.but(prepare_time=Q_(float(times.mean()), "ms")).mean_rate.m_as("img/s")
+    bound = loader.replace(prepare_time=Q_(float(times.mean()), "ms")).mean_rate.m_as("img/s")
     assert found.throughput.m_as("img/s") <= bound * (1 + 1e-9)
 
 
 @given(orderly, st.integers(0, 90))
 def test_with_even_times_the_long_run_reaches_it(loader, milliseconds):
-    loader = loader.but(prepare_time=Q_(milliseconds, "ms"))
+    loader = loader.replace(prepare_time=Q_(milliseconds, "ms"))
     # Batches come in bursts of a round, so whole rounds are counted.
     rounds = 10 * max(1, loader.workers) * loader.prefetch
     rounds *= 1 if loader.in_flight == inf else loader.in_flight
@@ -178,16 +182,16 @@ def test_each_replica_goes_as_it_would_alone(loader, replicas):
 @given(orderly.filter(lambda loader: loader.workers > 0), seeds)
 def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
     times = np.array([own_times(seed + i, 30) for i in range(3)]).T
-    one, other = in_order(loader, times), event_by_event(loader, times)
+    one, other = follow_in_order(loader, times), follow_events(loader, times)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 
 
 @given(loaders.filter(lambda loader: loader.workers > 0), seeds, st.integers(1, 40))
 def test_what_is_ready_first_is_the_same_batch_event_by_event(loader, seed, batches):
-    loader = loader.but(in_order=False, read_time="0 ms")
+    loader = loader.replace(in_order=False, read_time="0 ms")
     times = np.array([own_times(seed + i, batches) for i in range(3)]).T
-    one, other = as_ready(loader, times), event_by_event(loader, times)
+    one, other = follow_out_of_order(loader, times), follow_events(loader, times)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 
@@ -200,6 +204,6 @@ STRAGGLERS = Loader(
 @pytest.mark.parametrize("workers", [2, 3, 6])
 @pytest.mark.parametrize("prefetch", [1, 2, 8])
 def test_among_stragglers_it_is_faster_on_average_to_take_what_is_ready(workers, prefetch):
-    loader = STRAGGLERS.but(workers=workers, prefetch=prefetch)
-    waits, takes = (simulate(loader.but(in_order=order), replicas=200) for order in (True, False))
+    loader = STRAGGLERS.replace(workers=workers, prefetch=prefetch)
+    waits, takes = (simulate(loader.replace(in_order=order), replicas=200) for order in (True, False))
     assert takes.utilization > waits.utilization

@@ -10,7 +10,7 @@ from starvelab.simulate import Loader, simulate
 from starvelab.simulate.preparation import draw
 
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
-UNEVEN = SLOW.but(jitter=0.4, straggler_share=0.01, straggler_time="200 ms")
+UNEVEN = SLOW.replace(jitter=0.4, straggler_share=0.01, straggler_time="200 ms")
 
 
 def refused(*given, **keywords):
@@ -23,12 +23,12 @@ def refused(*given, **keywords):
 
 
 def test_without_chance_every_batch_takes_the_mean():
-    times = draw(SLOW.but(read_wait="3 ms", workers=4, cores=2), batches=3, replicas=2, seed=0)
+    times = draw(SLOW.replace(read_wait="3 ms", workers=4, cores=2), batches=3, replicas=2, seed=0)
     assert times.tolist() == [[103, 103]] * 3
 
 
 def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
-    times = draw(SLOW.but(jitter=0.4), batches=400, replicas=400, seed=0)
+    times = draw(SLOW.replace(jitter=0.4), batches=400, replicas=400, seed=0)
     # 160,000 draws: the mean is known to 50 * 0.4 / 400.
     assert times.mean() == pytest.approx(50, abs=0.2)
     assert times.std() == pytest.approx(20, rel=0.02)
@@ -36,9 +36,9 @@ def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
 
 
 def test_stragglers_come_as_often_as_they_should_and_take_whole_multiples_longer():
-    times = draw(UNEVEN.but(jitter=0.0), batches=400, replicas=400, seed=0)
+    times = draw(UNEVEN.replace(jitter=0.0), batches=400, replicas=400, seed=0)
     assert set(np.unique((times - 50) / 200)) <= set(range(10))
-    assert times.mean() == pytest.approx(50 + UNEVEN.straggling.m_as("ms"), rel=0.01)
+    assert times.mean() == pytest.approx(50 + UNEVEN.mean_delay.m_as("ms"), rel=0.01)
 
 
 def test_the_same_seed_draws_the_same_and_another_one_does_not():
@@ -53,13 +53,13 @@ def test_more_replicas_add_to_those_that_were_there():
 
 
 def test_loaders_that_differ_in_workers_meet_the_same_batches():
-    one, other = (simulate(UNEVEN.but(workers=count, prefetch=count)).times for count in (2, 5))
+    one, other = (simulate(UNEVEN.replace(workers=count, prefetch=count)).times for count in (2, 5))
     assert one.tolist() == other.tolist()
 
 
 def test_stragglers_leave_the_jitter_as_it_was():
     with_, without = (
-        draw(loader, batches=50, replicas=2, seed=4) for loader in (UNEVEN, UNEVEN.but(straggler_share=0))
+        draw(loader, batches=50, replicas=2, seed=4) for loader in (UNEVEN, UNEVEN.replace(straggler_share=0))
     )
     late = (with_ - without) / 200
     assert np.allclose(late, late.round())
@@ -96,13 +96,13 @@ def test_own_times_decide_how_many_batches_and_replicas_there_are():
 
 
 def test_a_warm_up_leaves_the_wait_for_the_first_batch_out():
-    late = SLOW.but(workers=4, start_up="2 s")
+    late = SLOW.replace(workers=4, start_up="2 s")
     assert simulate(late, batches=100).utilization < 0.6
     assert simulate(late, batches=100, warm_up=8).utilization == pytest.approx(1)
 
 
 def test_any_replica_can_be_traced():
-    found = simulate(UNEVEN.but(in_order=False), replicas=5, batches=40)
+    found = simulate(UNEVEN.replace(in_order=False), replicas=5, batches=40)
     for replica in range(5):
         trace = found.trace(replica)
         assert trace.utilization == pytest.approx(found.utilizations[replica])
@@ -186,7 +186,7 @@ def test_own_times_have_a_unit_and_a_sign():
         "prepare_times needs a unit, got the bare list [1.0]."
     )
     assert refused(SLOW, prepare_times=Q_([1, -2], "ms")) == (
-        "prepare_times must be finite and not negative, got -2 ms. Check the figure and its sign."
+        "prepare_times must be finite and not negative, got -2 ms. Check the value and its sign."
     )
 
 

@@ -9,10 +9,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ...errors import InputError
+from ...model.resources import ACCELERATOR, CPU, LINK
 from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
-from ...units import Q_, format_quantity, whole
+from ...units import Q_, format_quantity, positive_int
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, INK, Options
 
@@ -22,7 +23,7 @@ _GAP = 1e-6  # ms: less is rounding
 # Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
 _READY: Options = {"facecolor": "#56B4E9", "linewidth": 0.0}
 _WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
-_HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": COLORS["CPU"], "hatch": "xx", "linewidth": 0.0}
+_HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": CPU.color, "hatch": "xx", "linewidth": 0.0}
 
 
 def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigure:
@@ -40,14 +41,14 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
     InputError
     """
     run = _trace(run)
-    trace = run.first(whole(batches, "batches"))
+    trace = run.first(positive_int(batches, "batches"))
     end = float(trace.step_end[-1])
     # Workers are already at later batches by then, which are seen as far as the figure goes.
     seen = run.first(int(np.flatnonzero(run.prepare_start < end)[-1]) + 1)
     inline = bool((trace.worker < 0).all())
     copies = bool((trace.copied - trace.copy_start > _GAP).any())
     lanes = [_named(worker) for worker in np.unique(seen.worker)]
-    below = ["copy", "accelerator"] if copies else ["accelerator"]
+    below = ["copy", ACCELERATOR.name] if copies else [ACCELERATOR.name]
     heights = [0.36 * len(lanes), *([] if inline else [0.85]), 0.36 * len(below)]
     figure = Figure(figsize=(9.6, 1.75 + sum(heights)), layout="constrained")
     parts = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
@@ -105,7 +106,7 @@ def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> Non
     for batch, worker, start, done in zip(
         trace.batch, trace.worker, trace.prepare_start, trace.prepared, strict=True
     ):
-        _bar(axes, lanes.index(_named(worker)), start, done, "CPU", batch, end)
+        _bar(axes, lanes.index(_named(worker)), start, done, CPU.name, batch, end)
     _lanes(axes, lanes)
 
 
@@ -141,13 +142,13 @@ def _at(times: np.ndarray, changes: np.ndarray, depths: np.ndarray) -> np.ndarra
 
 def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) -> np.ndarray:
     """The accelerator's steps and its waits; returns how long it waited for each batch [ms]."""
-    y = lanes.index("accelerator")
+    y = lanes.index(ACCELERATOR.name)
     free = np.concatenate(([0.0], trace.step_end[:-1]))
     waits: np.ndarray = np.maximum(trace.step_start - free, 0.0)
     for i, batch in enumerate(trace.batch):
         if trace.copied[i] - trace.copy_start[i] > _GAP:
-            _bar(axes, lanes.index("copy"), trace.copy_start[i], trace.copied[i], "link", batch, end)
-        _bar(axes, y, trace.step_start[i], trace.step_end[i], "accelerator", batch, end)
+            _bar(axes, lanes.index("copy"), trace.copy_start[i], trace.copied[i], LINK.name, batch, end)
+        _bar(axes, y, trace.step_start[i], trace.step_end[i], ACCELERATOR.name, batch, end)
         if waits[i] > _GAP:
             axes.barh(y, waits[i], left=free[i], height=_HEIGHT, **_WAITS)
     _lanes(axes, lanes)
@@ -162,11 +163,11 @@ def _lanes(axes: Axes, names: list[str]) -> None:
 
 def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool) -> None:
     entries = [
-        Patch(color=COLORS["CPU"], label="preparing a batch"),
+        Patch(color=CPU.color, label="preparing a batch"),
         *([] if inline else [Patch(**_READY, label="ready for the loop")]),
         *([Patch(**_HELD, label="ready, held back by an earlier batch")] if held else []),
-        *([Patch(color=COLORS["link"], label="copying")] if copies else []),
-        Patch(color=COLORS["accelerator"], label="computing"),
+        *([Patch(color=LINK.color, label="copying")] if copies else []),
+        Patch(color=ACCELERATOR.color, label="computing"),
         Patch(**_WAITS, label="waiting"),
     ]
     figure.legend(

@@ -15,13 +15,15 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from ...errors import InputError
 from ...model.analysis import crossover, schedule
-from ...model.analysis.point import overlapping
-from ...model.analysis.schedule import one_step
+from ...model.analysis._point import overlapping
+from ...model.analysis._schedule import one_step
 from ...model.assumptions import Assumptions
 from ...model.catalogue import Entry
-from ...model.pipeline import CALLED, FLOW, Pipeline, Step
+from ...model.cost import exceeds
+from ...model.pipeline import Pipeline
+from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LABELS, capitalized
 from ...model.stages import SingleNodeModel
-from ...model.stages.cost import longer
+from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
 from .figure import StaticFigure, render_figure
@@ -49,7 +51,7 @@ def stage_bars(step: Step) -> StaticFigure:
     axes = figure.add_subplot()
     for y, (name, ms) in enumerate(times.items()):
         axes.barh(y, ms, color=COLORS[name], hatch=HATCHES[name], edgecolor="white", height=0.62)
-        mark = "" if name != step.binding else " (binds)" if overlap else " (the longest)"
+        mark = "" if name != step.bottleneck else " (binds)" if overlap else " (the longest)"
         axes.text(ms + 0.01 * length, y, f"{format_number(ms)} ms{mark}", va="center")
     axes.set_yticks(range(len(times)), list(times))
     axes.invert_yaxis()
@@ -60,7 +62,7 @@ def stage_bars(step: Step) -> StaticFigure:
     headers = ["resource", "time for a batch", "idle share of a step"]
     rows = [[name, step.resource_times[name], percent(step.headroom[name])] for name in times]
     sets = (
-        f"{_capital(CALLED[step.binding])} sets the step of"
+        f"{capitalized(step.bottleneck)} sets the step of"
         if overlap
         else "Nothing overlaps, so the times add up to a step of"
     )
@@ -91,7 +93,7 @@ def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
     """
     one_step(step, "timeline")
     jobs = schedule(step, batches=batches)
-    lanes = [name for name in FLOW if name in step.resource_times]
+    lanes = [name for name in DISPLAY_ORDER if name in step.resource_times]
     end = max(job.end for job in jobs)
     figure = Figure(figsize=(7.5, 1.0 + 0.6 * len(lanes)), layout="constrained")
     axes = figure.add_subplot()
@@ -103,7 +105,7 @@ def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
         if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
             middle = (job.start + job.end) / 2
             axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=INK[name])
-        if name == "accelerator":
+        if name == ACCELERATOR.name:
             gap: Options = {
                 "color": "none",
                 "edgecolor": GRAY,
@@ -157,7 +159,7 @@ def over_batch(pipeline: Pipeline, *, batches: Sequence[int] | None = None) -> S
     left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
     left.yaxis.set_major_formatter(_NUMBERS)
     left.legend(frameon=False)
-    right.plot(dense, step.utilization, color=COLORS["accelerator"], linewidth=2)
+    right.plot(dense, step.utilization, color=ACCELERATOR.color, linewidth=2)
     right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
     right.yaxis.set_major_formatter(_PERCENT)
     if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
@@ -174,7 +176,7 @@ def over_batch(pipeline: Pipeline, *, batches: Sequence[int] | None = None) -> S
     names = list(at.resource_times)
     headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
     rows = [
-        [b, *(at.resource_times[name][i] for name in names), percent(at.utilization[i]), at.binding[i]]
+        [b, *(at.resource_times[name][i] for name in names), percent(at.utilization[i]), at.bottleneck[i]]
         for i, b in enumerate(ticks)
     ]
     first, last = (percent(at.utilization[i]) for i in (0, -1))
@@ -221,7 +223,7 @@ def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -
             sentences.append(f"{_capital(name)}: the CPU binds up to {dense[-1]} workers.")
             continue
         axes.plot(dense[wall], step.utilization[wall], marker=marker, color=color, markersize=9)
-        limit = CALLED[_slowest_other(step, wall)]
+        limit = LABELS[_slowest_other(step, wall)]
         share = percent(step.utilization[wall])
         sentences.append(
             f"{_capital(name)}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy."
@@ -243,19 +245,19 @@ def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -
 
 
 def _others(step: Step) -> dict[str, np.ndarray]:
-    return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != "CPU"}
+    return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != CPU.name}
 
 
 def _wall(step: Step) -> int | None:
     """The first position from which the CPU is no slower than something else; None if there is none."""
-    keeps_up = ~longer(step.resource_times["CPU"].m_as("ms"), reduce(np.maximum, _others(step).values()))
+    keeps_up = ~exceeds(step.resource_times[CPU.name].m_as("ms"), reduce(np.maximum, _others(step).values()))
     return int(np.argmax(keeps_up)) if keeps_up.any() else None
 
 
 def _slowest_other(step: Step, position: int) -> str:
     others = {name: times[position] for name, times in _others(step).items()}
     # As in the pipeline, the accelerator binds in a tie.
-    return max(others, key=lambda name: (others[name], name == "accelerator"))
+    return max(others, key=lambda name: (others[name], name == ACCELERATOR.name))
 
 
 def roofline(
@@ -277,12 +279,16 @@ def roofline(
 
     Raises
     ------
-    InputError, MissingFigureError
+    InputError, MissingValueError
     """
     batches = _ascending(batches, "roofline", "batch sizes")
     found = SingleNodeModel(assumptions).solve(
         model=model, hardware=hardware, batch_size=batches, precision=precision
     )
+    # Of a model on an accelerator all of these are known.
+    assert found.peak is not None
+    assert found.work is not None
+    assert found.memory_time is not None
     peak = found.peak.m_as("TFLOP/s")
     bandwidth = hardware.memory_bandwidth.m_as("TB/s")
     flop = found.work.m_as("TFLOP") * np.asarray(batches)

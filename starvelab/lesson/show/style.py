@@ -4,18 +4,18 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..._aliases import renamed
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 
 # Any: keyword arguments of matplotlib's functions, each of a type of its own.
 Options: TypeAlias = dict[str, Any]
 
-_ORANGE, _BLUE, _PINK, _GREEN = "#D55E00", "#0072B2", "#CC79A7", "#009E73"
-
 # Safe for color-blind readers, and each passes 3:1 on white and on a dark page.
-COLORS = MappingProxyType({"storage": _ORANGE, "CPU": _BLUE, "link": _PINK, "accelerator": _GREEN})
+COLORS = MappingProxyType({name: resource.color for name, resource in RESOURCES.items()})
 # Of text that stands on these: the pair with the higher contrast.
-INK = MappingProxyType({"storage": "black", "CPU": "white", "link": "black", "accelerator": "black"})
-HATCHES = MappingProxyType({"storage": "..", "CPU": "//", "link": "xx", "accelerator": ""})
-DASHES = MappingProxyType({"storage": "-.", "CPU": "--", "link": ":", "accelerator": "-"})
+INK = MappingProxyType({name: resource.ink for name, resource in RESOURCES.items()})
+HATCHES = MappingProxyType({name: resource.hatch for name, resource in RESOURCES.items()})
+DASHES = MappingProxyType({name: resource.dash for name, resource in RESOURCES.items()})
+_ORANGE, _BLUE, _PINK, _GREEN = STORAGE.color, CPU.color, LINK.color, ACCELERATOR.color
 
 # What a step of the accelerator is made of.
 PART_COLORS = MappingProxyType({"compute": _GREEN, "memory": _PINK, "overhead": _ORANGE})

@@ -11,9 +11,10 @@ from html import escape
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis.schedule import one_step
-from ...model.pipeline import CALLED, Step
+from ...model.analysis._schedule import one_step
+from ...model.resources import ACCELERATOR, CPU, LABELS, LINK
 from ...model.stages.single_node import SingleNodeResult
+from ...model.step import Step
 from ...simulate import Trace
 from ...tables import percent
 from ...units import format_number, format_quantity
@@ -47,8 +48,8 @@ def step_bars(step: Step) -> str:
     whole = step.step_time.m_as("ms")
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     if overlap:
-        notes[step.binding] = "binds"
-    bars, y = _bars(times, COLORS, whole=whole, bold=step.binding if overlap else "", notes=notes)
+        notes[step.bottleneck] = "binds"
+    bars, y = _bars(times, COLORS, whole=whole, bold=step.bottleneck if overlap else "", notes=notes)
     rule = "" if overlap else ": nothing overlaps, so it is their sum"
     body = (
         f"{bars}"
@@ -56,12 +57,12 @@ def step_bars(step: Step) -> str:
         f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" '
         'stroke="currentColor"/>'
         f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
-        f'fill="{COLORS["accelerator"]}"/>'
+        f'fill="{ACCELERATOR.color}"/>'
         f'<text x="{_NUMBERS}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
         f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
         f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
     )
-    binds = f"{CALLED[step.binding]} binds" if overlap else "nothing overlaps"
+    binds = f"{LABELS[step.bottleneck]} binds" if overlap else "nothing overlaps"
     return frame(
         body,
         height=y + 80,
@@ -82,13 +83,18 @@ def step_parts(result: SingleNodeResult) -> str:
     ------
     InputError
     """
-    if not isinstance(result, SingleNodeResult) or np.ndim(result.mfu):
-        came = "a sweep" if isinstance(result, SingleNodeResult) else type(result).__name__
+    is_result = isinstance(result, SingleNodeResult)
+    parts = (result.compute_time, result.memory_time, result.overhead_time) if is_result else ()
+    unknown = any(part is None for part in parts)
+    if not is_result or unknown or np.ndim(result.latency.magnitude):
+        came = type(result).__name__
+        if is_result:
+            came = "a step of which only the rate is known" if unknown else "a sweep"
         raise InputError(f"step_parts draws one result of SingleNodeModel, got {came}. Solve one batch size.")
     times = {
-        "compute": result.compute_time.m_as("ms"),
-        "memory": result.memory_time.m_as("ms"),
-        "overhead": result.overhead_time.m_as("ms"),
+        name: part.m_as("ms")
+        for name, part in zip(("compute", "memory", "overhead"), parts, strict=True)
+        if part is not None
     }
     whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
@@ -132,15 +138,17 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     lanes = [
         *(f"worker {number + 1}" if number >= 0 else "loop" for number in numbers),
         "copy",
-        "accelerator",
+        ACCELERATOR.name,
     ]
     place = {number: lane for lane, number in enumerate(numbers)}
     prepared = zip((place[int(w)] for w in trace.worker), trace.prepare_start, trace.prepared, strict=True)
-    boxes = [_box(*one, "CPU", span) for one in prepared]
+    boxes = [_box(*one, CPU.name, span) for one in prepared]
     last = len(lanes) - 1
-    boxes += [_box(last - 1, *one, "link", span) for one in zip(trace.copy_start, trace.copied, strict=True)]
     boxes += [
-        _box(last, *one, "accelerator", span) for one in zip(trace.step_start, trace.step_end, strict=True)
+        _box(last - 1, *one, LINK.name, span) for one in zip(trace.copy_start, trace.copied, strict=True)
+    ]
+    boxes += [
+        _box(last, *one, ACCELERATOR.name, span) for one in zip(trace.step_start, trace.step_end, strict=True)
     ]
     names = [
         f'<text x="{_LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'

@@ -88,7 +88,7 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     from ..show import svg
 
     def draw(**values: Value) -> Drawing:
-        changed = pipeline.but(**values)
+        changed = pipeline.replace(**values)
         step = changed.solve()
         return Drawing(
             svg.step_bars(step),

@@ -3,24 +3,24 @@
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
-from .carry import carry_rate
-from .crossover import Crossover, crossover
-from .explanation import explain
-from .schedule import Job, schedule
-from .sensitivity import Lever, Sensitivity, sensitivity
-from .sweep import Sweep, sweep
-from .workers import WorkersNeeded, workers_needed
+from ._crossover import Crossover, crossover
+from ._explain import explain
+from ._extrapolate import extrapolate_rate
+from ._schedule import Job, schedule
+from ._sensitivity import Sensitivities, Sensitivity, sensitivity
+from ._sweep import Sweep, sweep
+from ._workers import WorkersNeeded, workers_needed
 
 __all__ = [
     "Crossover",
     "Job",
-    "Lever",
+    "Sensitivities",
     "Sensitivity",
     "Sweep",
     "WorkersNeeded",
-    "carry_rate",
     "crossover",
     "explain",
+    "extrapolate_rate",
     "schedule",
     "sensitivity",
     "sweep",

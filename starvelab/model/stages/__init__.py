@@ -1,21 +1,40 @@
-"""The four stage models: what one batch costs the storage, the CPU workers, the link and the accelerator.
+"""The stage models: what a batch costs the storage, the CPU workers, the link and the accelerator.
 
-Each is a frozen dataclass of assumptions with a keyword-only `solve`; none knows of the others.
+Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in which a batch meets them; a new
+stage is a file here, an entry in this list, and its fields in `starvelab.model.pipeline.Pipeline`.
 """
 
-from .cost import Cost, Line
+from ..cost import Cost, Line
 from .data import DataModel, DataResult
+from .device_input import DeviceInputModel
 from .single_node import SingleNodeModel, SingleNodeResult
-from .transfer import TransferModel, TransferResult
+from .stage import StageModel
+from .step_overhead import StepOverheadModel
+from .transfer import SerializedCopyModel, TransferModel, TransferResult
 from .transformation import TransformationModel, TransformationResult
 
+STAGES = (
+    DataModel,
+    TransformationModel,
+    TransferModel,
+    SerializedCopyModel,
+    DeviceInputModel,
+    SingleNodeModel,
+    StepOverheadModel,
+)
+
 __all__ = [
+    "STAGES",
     "Cost",
     "DataModel",
     "DataResult",
+    "DeviceInputModel",
     "Line",
+    "SerializedCopyModel",
     "SingleNodeModel",
     "SingleNodeResult",
+    "StageModel",
+    "StepOverheadModel",
     "TransferModel",
     "TransferResult",
     "TransformationModel",

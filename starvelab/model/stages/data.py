@@ -1,19 +1,18 @@
-"""Reading from storage: can the drive supply what the accelerator asks for, and how long does a batch take.
-
-It knows one drive with a bandwidth and a latency; not caches, not who else reads.
-"""
+"""Reading from storage: whether the drive supplies what is asked for, and how long a batch takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import ClassVar
 
-from ...errors import InputError, MissingFigureError
-from ...units import Q_, Quantity, as_quantity, has_dimension, positive
-from ..catalogue import Entry
-from .cost import Cost, Line, longer
-from .stage import Stage
+from ...errors import InputError, MissingValueError
+from ...units import Q_, Number, Quantity, Unchecked, as_quantity, has_dimension, nonnegative, positive
+from ..catalogue import Entry, described
+from ..cost import Cost, Line, exceeds
+from ..inputs import Inputs
+from ..resources import STORAGE, Resource
+from .stage import StageModel
 
 _FIELD = {"Hardware": "storage_bandwidth", "Storage": "bandwidth_sustained"}
 
@@ -30,13 +29,23 @@ class DataResult:
     is_stalled : bool or array
     """
 
-    supply_bw: Any
-    utilization: Any
-    is_stalled: Any
+    supply_bw: Quantity
+    utilization: Number
+    is_stalled: Number
 
 
 @dataclass(frozen=True)
-class DataModel(Stage):
+class DataInputs(Inputs):
+    """Bytes of a sample, bandwidth [B/s] and latency [s] of the drive, and its requests at once."""
+
+    size: Number
+    bandwidth: Number
+    latency: Number
+    in_flight: Number
+
+
+@dataclass(frozen=True)
+class DataModel(StageModel[DataInputs]):
     """The storage device: bandwidth, and latency of each request.
 
     Parameters
@@ -56,8 +65,16 @@ class DataModel(Stage):
     Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls.
     """
 
+    NAME: ClassVar[str] = "read"
+    RESOURCE: ClassVar[Resource] = STORAGE
+
     def solve(
-        self, *, workload_data_rate: Any, hardware: Any = None, storage: Any = None, bandwidth: Any = None
+        self,
+        *,
+        workload_data_rate: Quantity,
+        hardware: Entry | None = None,
+        storage: Entry | Quantity | None = None,
+        bandwidth: Quantity | None = None,
     ) -> DataResult:
         """Compare a demand with what the drive supplies.
 
@@ -72,7 +89,7 @@ class DataModel(Stage):
 
         Raises
         ------
-        MissingFigureError
+        MissingValueError
             If no bandwidth is given and the hardware lists none.
         InputError
 
@@ -83,49 +100,55 @@ class DataModel(Stage):
         >>> round(check.utilization, 3), check.is_stalled
         (1.557, True)
         """
-        demand = positive(_per_second(workload_data_rate), "B/s", "workload_data_rate", zero=True)
+        demand = nonnegative(_per_second(workload_data_rate), "B/s", "workload_data_rate")
         source = storage_bandwidth(hardware=hardware, storage=storage, bandwidth=bandwidth)
         share = demand / positive(source, "B/s", "storage bandwidth")
-        return DataResult(supply_bw=source, utilization=share, is_stalled=longer(share, 1))
+        return DataResult(supply_bw=source, utilization=share, is_stalled=exceeds(share, 1))
 
-    def cost(self, *, sample_size: Any, source: Any, figure: Any = positive) -> Cost:
-        """Reading time of a batch; `source` is an entry with a drive, or a bandwidth."""
-        seconds = figure(sample_size, "B", "sample_size") / figure(
-            storage_bandwidth(storage=source), "B/s", "storage bandwidth"
-        )
-        legs = [Line(0, seconds)]
-        in_flight = self.assumptions.requests_in_flight
-        if in_flight < inf and isinstance(source, Entry):
-            wait = figure(source.get("request_latency", Q_("0 ms")), "s", "request_latency", zero=True)
-            legs.append(Line(0, (wait + seconds) / figure(in_flight, None, "requests_in_flight")))
-        return Cost(tuple(legs))
+    def resolve(self, *, stored: Number, storage: Entry | Number | None) -> DataInputs | None:
+        """The formula's numbers from the fields of a pipeline; None where it names no storage."""
+        if storage is None:
+            return None
+        latency = 0.0
+        if isinstance(storage, Entry):
+            latency = nonnegative(storage.get("request_latency", Q_("0 ms")), "s", "request_latency")
+            storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
+        return DataInputs(stored, storage, latency, self.assumptions.requests_in_flight)
+
+    @staticmethod
+    def cost(inputs: DataInputs) -> Cost:
+        """``b max(size / bandwidth, (latency + size / bandwidth) / in_flight)``."""
+        transfer = inputs.size / inputs.bandwidth
+        if inputs.in_flight == inf:
+            return Cost((Line(0, transfer),))
+        return Cost((Line(0, transfer), Line(0, (inputs.latency + transfer) / inputs.in_flight)))
 
 
-def storage_bandwidth(*, hardware: Any = None, storage: Any = None, bandwidth: Any = None) -> Any:
-    """The bandwidth [data/time] of whatever was named first: a figure, a drive, a host's drive."""
+def storage_bandwidth(
+    *, hardware: Unchecked = None, storage: Unchecked = None, bandwidth: Unchecked = None
+) -> Quantity:
+    """The bandwidth [data/time] of whatever was named first: a bandwidth, a drive, a host's drive."""
     given = storage if bandwidth is None else bandwidth
     if isinstance(given, str | Quantity):
         return as_quantity(given, "B/s", "storage bandwidth")
     entry = hardware if given is None else given
     remedy = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
     if entry is None:
-        raise MissingFigureError(
+        raise MissingValueError(
             f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {remedy}"
         )
     field = _FIELD.get(entry.kind) if isinstance(entry, Entry) else None
     if field is None:
-        came = f"{entry.kind}.{entry.path}" if isinstance(entry, Entry) else f"{entry!r:.80}"
         raise InputError(
-            f"storage must be an entry of Storage or Hardware or a bandwidth, got {came}. {remedy}"
+            "storage must be an entry of Storage or Hardware or a bandwidth, got "
+            f"{described(entry)}. {remedy}"
         )
-    value = entry.get(field)
+    value: Quantity | None = entry.get(field)
     if value is None:
-        raise MissingFigureError(
-            f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}"
-        )
+        raise MissingValueError(f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}")
     return value
 
 
-def _per_second(rate: Any) -> Any:
+def _per_second(rate: Unchecked) -> Unchecked:
     """A throughput [sample/time] times a size of one sample is a data rate: the sample cancels."""
     return rate / Q_("1 sample") if has_dimension(rate, "sample * byte / second") else rate

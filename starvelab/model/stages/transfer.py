@@ -1,56 +1,78 @@
-"""Copying a batch from the host to the device, as many bytes as are really sent.
-
-It knows one link used one way; not how many devices share it.
-"""
+"""Copying a batch from the host to the device: as many bytes as are really sent, over one link."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from ...errors import InputError, MissingFigureError
-from ...units import Q_, Quantity, as_quantity, positive, whole
-from ..catalogue import Entry
-from .cost import Cost, Line
-from .stage import Stage
+from ...errors import InputError, MissingValueError
+from ...units import Q_, Number, Quantity, Unchecked, as_quantity, positive, positive_int
+from ..catalogue import Entry, described
+from ..cost import Cost, Line
+from ..inputs import Inputs
+from ..resources import ACCELERATOR, LINK, Resource
+from .stage import StageModel
 
 _PREFIX = {"Hardware": "link_", "Links": ""}
+_REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
 
 
 @dataclass(frozen=True)
 class TransferResult:
-    """The answer of `TransferModel.solve`: a time [time], and the bandwidth [data/time] behind it."""
+    """The answer of `TransferModel.solve`.
 
-    transfer_time: Any
-    bandwidth: Any
+    Attributes
+    ----------
+    transfer_time : quantity [time]
+    bandwidth : quantity [data/time]
+        That of the link, as the assumptions believe it.
+    """
+
+    transfer_time: Quantity
+    bandwidth: Quantity
 
 
 @dataclass(frozen=True)
-class TransferModel(Stage):
+class TransferInputs(Inputs):
+    """Bytes of a sample as they cross the link [B], and the link's bandwidth [B/s]."""
+
+    size: Number
+    bandwidth: Number
+
+
+@dataclass(frozen=True)
+class TransferModel(StageModel[TransferInputs]):
     """The host-to-device link, from pinned or pageable memory.
 
     Parameters
     ----------
     assumptions : Assumptions
-        `link_figure` says whether the datasheet's peak or the measured copy rate is believed.
+        `link_rate` says whether the datasheet's peak or the measured copy rate is believed.
 
     Notes
     -----
-    The bytes are those of the decoded tensor (224 x 224 x 3 is 150,528 B as uint8, 602,112 B as float32), not
-    those of the stored file. Stops being true for many small copies, whose launch cost it leaves out.
+    A batch of ``b`` takes ``b size / bandwidth``. The bytes are those of the decoded tensor (224 x 224 x 3 is
+    150,528 B as uint8, 602,112 B as float32), not those of the stored file. Stops being true for many small
+    copies, whose launch cost it leaves out.
 
     References
     ----------
     NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
     """
 
-    def solve(self, *, batch_size: Any, sent_size: Any, link: Any, pinned: bool = True) -> TransferResult:
+    NAME: ClassVar[str] = "copy"
+    RESOURCE: ClassVar[Resource] = LINK
+    OVERLAPS: ClassVar[bool] = True
+
+    def solve(
+        self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
+    ) -> TransferResult:
         """Time to copy one batch.
 
         Parameters
         ----------
         batch_size : int or array
-        sent_size : quantity [data]
+        transfer_size : quantity [data]
             Bytes of one sample as they cross the link.
         link : catalogue entry or quantity [data/time]
             An entry of Links, an accelerator (its own link), or a bandwidth.
@@ -58,43 +80,69 @@ class TransferModel(Stage):
 
         Raises
         ------
-        MissingFigureError, InputError
+        MissingValueError, InputError
 
         Examples
         --------
         >>> from starvelab import Q_
-        >>> copy = TransferModel().solve(batch_size=256, sent_size=Q_("602112 B"), link=Q_("32 GB/s"))
+        >>> copy = TransferModel().solve(batch_size=256, transfer_size=Q_("602112 B"), link=Q_("32 GB/s"))
         >>> round(copy.transfer_time.to("ms").magnitude, 3)
         4.817
         """
-        cost = self.cost(sent_size=sent_size, link=link, pinned=pinned)
-        bandwidth = link_bandwidth(link, pinned=pinned, figure=self.assumptions.link_figure)
-        return TransferResult(Q_(cost.at(whole(batch_size, "batch_size")) * 1e3, "ms"), bandwidth)
-
-    def cost(self, *, sent_size: Any, link: Any, pinned: bool = True, figure: Any = positive) -> Cost:
-        """Copy time of a batch."""
-        bandwidth = link_bandwidth(link, pinned=pinned, figure=self.assumptions.link_figure)
-        return Cost(
-            (Line(0, figure(sent_size, "B", "sent_size") / figure(bandwidth, "B/s", "link bandwidth")),)
+        bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+        inputs = TransferInputs(
+            size=positive(transfer_size, "B", "transfer_size"),
+            bandwidth=positive(bandwidth, "B/s", "link bandwidth"),
         )
+        seconds = self.cost(inputs).at(positive_int(batch_size, "batch_size"))
+        return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
+
+    def resolve(
+        self, *, transferred: Number, link: Entry | Number | None, pinned: bool, copy_overlaps: bool
+    ) -> TransferInputs | None:
+        """The formula's numbers from the fields of a pipeline; None without a link, or for another copy."""
+        if link is None or copy_overlaps is not self.OVERLAPS:
+            return None
+        if isinstance(link, Entry):
+            found = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+            link = positive(found, "B/s", "link bandwidth")
+        return TransferInputs(size=transferred, bandwidth=link)
+
+    @staticmethod
+    def cost(inputs: TransferInputs) -> Cost:
+        """``b size / bandwidth``."""
+        return Cost((Line(0, inputs.size / inputs.bandwidth),))
 
 
-def link_bandwidth(link: Any, *, pinned: bool, figure: str) -> Any:
-    """The bandwidth [data/time] of a link, an accelerator's own link, or the figure itself."""
+@dataclass(frozen=True)
+class SerializedCopyModel(TransferModel):
+    """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+
+    Notes
+    -----
+    As for `TransferModel`; only the resource differs.
+    """
+
+    NAME: ClassVar[str] = "serialized copy"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+    OVERLAPS: ClassVar[bool] = False
+
+
+def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
+    """The bandwidth [data/time] of a link, of an accelerator's own link, or as it was given."""
     if isinstance(link, str | Quantity):
         return as_quantity(link, "B/s", "link bandwidth")
     prefix = _PREFIX.get(link.kind) if isinstance(link, Entry) else None
     if prefix is None:
-        came = f"{link.kind}.{link.path}" if isinstance(link, Entry) else f"{link!r:.80}"
         raise InputError(
-            f"link must be an entry of Links or Hardware or a bandwidth, got {came}. "
-            'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+            f"link must be an entry of Links or Hardware or a bandwidth, got {described(link)}. {_REMEDY}"
         )
-    field = f"{prefix}bandwidth_" + (figure if pinned else "pageable_sustained")
-    value = link.get(field)
+    field = f"{prefix}bandwidth_" + (rate if pinned else "pageable_sustained")
+    value: Quantity | None = link.get(field)
     if value is None:
-        raise MissingFigureError(
-            f"TransferModel needs {field}, and {link.name} lists none. "
-            'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
-        )
+        raise MissingValueError(f"TransferModel needs {field}, and {link.name} lists none. {_REMEDY}")
     return value

@@ -1,21 +1,20 @@
-"""Preparing samples on the CPU: decode, crop, augment, normalise.
-
-It knows what a sample costs one worker, how workers scale and how many cores they have; not what the
-transforms are, nor where bytes come from.
-"""
+"""Preparing samples on the CPU (decode, crop, augment, normalize) with workers on so many cores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from ...errors import InputError
-from ...units import Q_, has_dimension, positive, whole
-from ..assumptions import fewer, supply_rate
-from .cost import Cost, Line, longer, plain
-from .stage import Stage
+from ...fields import SupplyRate, read_supply
+from ...units import Q_, Number, Quantity, positive, positive_int
+from ..cost import Cost, Line, as_float, exceeds, minimum
+from ..inputs import Inputs
+from ..resources import CPU, Resource
+from ..scaling import WorkerScaling
+from .stage import StageModel
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,42 @@ class TransformationResult:
         Step time over the accelerator's own.
     """
 
-    transform_time: Any
-    accelerator_step_time: Any
-    is_bottleneck: Any
-    accelerator_utilization: Any
-    slowdown_factor: Any
+    transform_time: Quantity
+    accelerator_step_time: Quantity
+    is_bottleneck: Number
+    accelerator_utilization: Number
+    slowdown_factor: Number
 
 
 @dataclass(frozen=True)
-class TransformationModel(Stage):
+class TransformationInputs(Inputs):
+    """What a sample needs of a rate, and the workers who supply it.
+
+    Attributes
+    ----------
+    amount, rate
+        A sample takes ``amount / rate`` of one worker [s]: 1 over samples per second, bytes over bytes per
+        second, or CPU seconds over 1.
+    workers, cores : int or None
+        No workers where the rate is that of all of them together; no cores where each worker has its own.
+    handover : float
+        Seconds of a worker for each batch.
+    read_wait : float or None
+        Seconds of a worker for each sample without a core.
+    scaling : WorkerScaling
+    """
+
+    amount: Number
+    rate: Number
+    workers: Number | None
+    cores: Number | None
+    handover: Number
+    read_wait: Number | None
+    scaling: WorkerScaling
+
+
+@dataclass(frozen=True)
+class TransformationModel(StageModel[TransformationInputs]):
     """The CPU workers: a batch takes what it costs one of them over how many, or how many cores, there are.
 
     Parameters
@@ -62,15 +88,18 @@ class TransformationModel(Stage):
     Bachkaniwala et al., IISWC 2024 (Lotus), Table II and section V-D, for measured rates and scaling.
     """
 
+    NAME: ClassVar[str] = "transform"
+    RESOURCE: ClassVar[Resource] = CPU
+
     def solve(
         self,
         *,
-        batch_size: Any,
-        accelerator_step_time: Any,
-        sample_size_bytes: Any = None,
-        cpu_throughput: Any = None,
-        workers: Any = None,
-        worker_rate: Any = None,
+        batch_size: Number,
+        accelerator_step_time: Quantity,
+        sample_size_bytes: Quantity | None = None,
+        cpu_throughput: Quantity | None = None,
+        workers: Number | None = None,
+        worker_rate: Quantity | None = None,
     ) -> TransformationResult:
         """Set the time to prepare a batch beside the accelerator's time to use it.
 
@@ -99,115 +128,115 @@ class TransformationModel(Stage):
         >>> wall.transform_time.to("ms").magnitude, wall.accelerator_utilization, wall.is_bottleneck
         (16.0, 0.5, True)
         """
-        batch = whole(batch_size, "batch_size")
-        if sample_size_bytes is not None:
-            positive(sample_size_bytes, "B", "sample_size_bytes")
-        cost = self.cost(
-            sample_size=sample_size_bytes,
-            cpu_throughput=cpu_throughput,
-            workers=workers,
-            worker_rate=worker_rate,
-        )
-        cpu = cost.at(batch) * 1e3
-        device = positive(accelerator_step_time, "ms", "accelerator_step_time")
-        step = np.maximum(cpu, device)
-        return TransformationResult(
-            transform_time=Q_(cpu, "ms"),
-            accelerator_step_time=Q_(device, "ms"),
-            is_bottleneck=longer(cpu, device),
-            accelerator_utilization=plain(device / step),
-            slowdown_factor=plain(step / device),
-        )
-
-    def cost(
-        self,
-        *,
-        sample_size: Any = None,
-        cpu_throughput: Any = None,
-        workers: Any = None,
-        worker_rate: Any = None,
-        cpu_time: Any = None,
-        cores: Any = None,
-        read_wait: Any = None,
-        handover_time: Any = None,
-        figure: Any = positive,
-    ) -> Cost:
-        """Preparation time of a batch.
-
-        Parameters
-        ----------
-        sample_size, cpu_throughput, workers, worker_rate
-            As for `solve`.
-        cpu_time : quantity [time]
-            In place of `worker_rate`: CPU time that one worker takes for a sample, alone.
-        cores : int or array
-            Physical cores that the workers may use; one for each worker unless given.
-        read_wait : quantity [time]
-            For each sample: how long its worker waits for storage, using no core.
-        handover_time : quantity [time]
-            For each batch: what its worker spends on joining and handing it over, using a core.
-        figure : callable
-            `units.positive` for floats, `units.exact` for fractions.
-        """
+        batch = positive_int(batch_size, "batch_size")
         if (cpu_throughput is None) == (workers is None):
             came = "neither" if workers is None else "both"
             raise InputError(
                 f"The CPU's supply is cpu_throughput or a number of workers, got {came}. Pass one of them."
             )
-        check_supply(
-            cpu_throughput=cpu_throughput,
-            worker_rate=worker_rate,
-            cpu_time=cpu_time,
-            cores=cores,
-            read_wait=read_wait,
-            handover_time=handover_time,
+        if cpu_throughput is not None and worker_rate is not None:
+            raise InputError(
+                "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead."
+            )
+        size = None if sample_size_bytes is None else positive(sample_size_bytes, "B", "sample_size_bytes")
+        rates = {"cpu_throughput": cpu_throughput, "worker_rate": worker_rate}
+        given = {name: None if rate is None else read_supply(rate, name)[1] for name, rate in rates.items()}
+        count = 1 if workers is None else positive_int(workers, "workers")
+        cpu = self.cost(self.resolve(stored=size, workers=count, **given)).at(batch) * 1e3
+        device = positive(accelerator_step_time, "ms", "accelerator_step_time")
+        step = np.maximum(cpu, device)
+        return TransformationResult(
+            transform_time=Q_(cpu, "ms"),
+            accelerator_step_time=Q_(device, "ms"),
+            is_bottleneck=exceeds(cpu, device),
+            accelerator_utilization=as_float(device / step),
+            slowdown_factor=as_float(step / device),
         )
-        if workers is None:
-            amount, rate = _share(cpu_throughput, "cpu_throughput", sample_size, figure)
-            return Cost((Line(0, amount / rate),))
-        a, count = self.assumptions, whole(workers, "workers")
-        if cpu_time is None:
-            given = a.worker_rate if worker_rate is None else worker_rate
-            amount, rate = _share(given, "worker_rate", sample_size, figure)
+
+    def resolve(
+        self,
+        *,
+        stored: Number | None,
+        workers: Number,
+        cpu_throughput: SupplyRate | None = None,
+        worker_rate: SupplyRate | None = None,
+        cpu_time: Number | None = None,
+        cores: Number | None = None,
+        read_wait: Number | None = None,
+        handover_time: Number | None = None,
+    ) -> TransformationInputs:
+        """The formula's numbers from the fields of a pipeline.
+
+        Raises
+        ------
+        InputError
+            For values of single workers beside a supply as a whole, for two speeds of one worker, and for a
+            rate in bytes without the size of a sample.
+        """
+        # A pipeline may keep its worker_rate when its supply as a whole is changed; then it is not used.
+        per_worker = {
+            "worker_rate": worker_rate if cpu_throughput is None else None,
+            "cpu_time": cpu_time,
+            "cores": cores,
+            "read_wait": read_wait,
+            "handover_time": handover_time,
+        }
+        _check_supply(
+            cpu_throughput, {name: value for name, value in per_worker.items() if value is not None}
+        )
+        if cpu_time is not None:
+            amount, rate = cpu_time, 1
+        elif cpu_throughput is not None:
+            amount, rate = _share(cpu_throughput, "cpu_throughput", stored)
         else:
-            amount, rate = figure(cpu_time, "s", "cpu_time"), 1
-        joining = 0 if handover_time is None else figure(handover_time, "s", "handover_time", zero=True)
+            one = self.assumptions.supply if worker_rate is None else worker_rate
+            amount, rate = _share(one, "worker_rate", stored)
+        return TransformationInputs(
+            amount=amount,
+            rate=rate,
+            workers=None if cpu_throughput is not None else workers,
+            cores=cores,
+            handover=0 if handover_time is None else handover_time,
+            read_wait=read_wait,
+            scaling=self.assumptions.scaling,
+        )
 
-        def work(workers: Any) -> Line:
-            speedup = a.speedup(workers, figure)
-            return Line(joining / speedup, amount / (rate * speedup))
-
-        on_cores = work(count if cores is None else fewer(count, whole(cores, "cores")))
-        if read_wait is None:
+    @staticmethod
+    def cost(inputs: TransformationInputs) -> Cost:
+        """``max((c b + h) / S(min(n, cores)), (c b + h) / S(n) + r b / n)``, with ``c = amount / rate``."""
+        c, h, n = inputs.amount / inputs.rate, inputs.handover, inputs.workers
+        if n is None:
+            return Cost((Line(0, c),))
+        at_work = n if inputs.cores is None else minimum(n, inputs.cores)
+        speedup = inputs.scaling.speedup(at_work)
+        on_cores = Line(h / speedup, c / speedup)
+        if inputs.read_wait is None:
             return Cost((on_cores,))
         # A worker that waits leaves its core to others, but prepares nothing else meanwhile.
-        waiting = figure(read_wait, "s", "read_wait", zero=True)
-        return Cost((on_cores, work(count) + Line(0, waiting / count)))
+        speedup = inputs.scaling.speedup(n)
+        return Cost((on_cores, Line(h / speedup, c / speedup + inputs.read_wait / n)))
 
 
-def check_supply(*, cpu_throughput: Any, worker_rate: Any, **others: Any) -> None:
-    """Refuse figures of single workers beside a supply as a whole, and two figures for one worker's speed."""
-    of_workers = {"worker_rate": worker_rate, **others}
-    given = [name for name, value in of_workers.items() if value is not None]
-    if cpu_throughput is not None and given:
-        verb, them = ("goes", "it") if len(given) == 1 else ("go", "them")
+def _check_supply(cpu_throughput: SupplyRate | None, per_worker: dict[str, Number]) -> None:
+    """Reject values of single workers beside a supply as a whole, and two values for one worker's speed."""
+    if cpu_throughput is not None and per_worker:
+        verb, them = ("goes", "it") if len(per_worker) == 1 else ("go", "them")
         raise InputError(
-            f"{' and '.join(given)} {verb} with workers, got {them} with cpu_throughput. "
+            f"{' and '.join(per_worker)} {verb} with workers, got {them} with cpu_throughput. "
             "Pass workers=... instead."
         )
-    if worker_rate is not None and others["cpu_time"] is not None:
+    if "worker_rate" in per_worker and "cpu_time" in per_worker:
         raise InputError(
             "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other."
         )
 
 
-def _share(rate: Any, what: str, sample_size: Any, figure: Any) -> tuple[Any, Any]:
-    """What a sample takes of a rate: one of its samples, or so many of its bytes."""
-    rate = supply_rate(rate, what)
-    if has_dimension(rate, "sample/s"):
-        return 1, figure(rate, "sample/s", what)
-    if sample_size is None:
+def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, Number]:
+    """What a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
+    if not rate.of_bytes:
+        return 1, rate.number
+    if stored is None:
         raise InputError(
             f"A {what} in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."
         )
-    return figure(sample_size, "B", "sample_size"), figure(rate, "B/s", what)
+    return stored, rate.number

@@ -1,0 +1,211 @@
+"""What a field of a description holds, in the field's own metadata: unit, sign, range, sweepable or not.
+
+Descriptions are dataclasses (a pipeline, a set of assumptions, a loader). Whatever checks, converts or lists
+their fields reads this metadata.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from .errors import InputError
+from .units import (
+    Q_,
+    Number,
+    Quantity,
+    Unchecked,
+    as_quantity,
+    check_magnitude,
+    format_quantity,
+    has_dimension,
+    nonnegative,
+    positive,
+    positive_int,
+)
+
+# Any: what a field with a unit takes: a quantity, or a text that is read as one.
+Given: TypeAlias = Any
+
+
+class Kind(Enum):
+    """What a field holds."""
+
+    QUANTITY = "a number with a unit"
+    SUPPLY = "a rate in samples or in bytes"
+    COUNT = "a whole number"
+    NUMBER = "a number without a unit"
+    CHOICE = "one of a few words"
+    SWITCH = "True or False"
+
+
+class SupplyRate(NamedTuple):
+    """A rate of preparing in base units, and whether it counts bytes (otherwise it counts samples)."""
+
+    number: Number
+    of_bytes: bool
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What one field holds.
+
+    Attributes
+    ----------
+    kind : Kind
+    unit : str
+        The base unit of a quantity.
+    zero : bool
+        Whether zero is allowed.
+    minimum, maximum : float
+        The range of a number, both ends included; an infinite maximum allows infinity itself.
+    choices : tuple of str
+    sweepable : bool
+        Whether the field may be an array.
+    per_worker : bool
+        Whether it describes one CPU worker, so that it says nothing beside a supply as a whole.
+    """
+
+    kind: Kind
+    unit: str = ""
+    zero: bool = False
+    minimum: float = 0.0
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    sweepable: bool = False
+    per_worker: bool = False
+
+    def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
+        """The value as a description keeps it, and as a plain number in base units.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.kind is Kind.QUANTITY:
+            quantity = as_quantity(value, self.unit, name)
+            return quantity, (nonnegative if self.zero else positive)(quantity, self.unit, name)
+        if self.kind is Kind.SUPPLY:
+            return read_supply(value, name)
+        if self.kind is Kind.COUNT:
+            return value, positive_int(value, name)
+        if self.kind is Kind.NUMBER:
+            return value, self._in_range(value, name)
+        if self.kind is Kind.SWITCH and not isinstance(value, bool):
+            raise InputError(f"{name} must be True or False, got {value!r:.80}. Pass one of these.")
+        if self.kind is Kind.CHOICE and value not in self.choices:
+            raise InputError(
+                f"{name} must be one of {', '.join(self.choices)}, got {value!r:.80}. Pass one of these."
+            )
+        return value, value
+
+    def _in_range(self, value: Unchecked, name: str) -> Number:
+        if self.maximum == inf and value == inf:
+            return inf
+        number = check_magnitude(value, name, zero=self.zero)
+        if self.maximum == 1 and np.any(number > 1):
+            raise InputError(f"{name} must be a share up to 1, got {value}. Write 0.5 for 50 %.")
+        if np.any(number < self.minimum):
+            least = f"{self.minimum:g}"
+            raise InputError(f"{name} must be {least} or more, got {value}. Pass {least} for one by one.")
+        return number
+
+
+def read_supply(value: Unchecked, name: str) -> tuple[Quantity, SupplyRate]:
+    """A rate of preparing as a quantity and in base units: samples [sample/time] or bytes [data/time].
+
+    Raises
+    ------
+    InputError
+    """
+    rate = Q_(value) if isinstance(value, str) else value
+    for unit in ("sample/s", "B/s"):
+        if has_dimension(rate, unit):
+            return rate, SupplyRate(positive(rate, unit, name), unit == "B/s")
+    came = format_quantity(rate) if isinstance(rate, Quantity) else f"{value!r:.80}"
+    raise InputError(
+        f"{name} must be a rate in samples or in bytes, got {came}. "
+        'Write for example Q_("100 img/s") or Q_("250 MB/s").'
+    )
+
+
+# Any: these stand where a dataclass has its default, which may be of any type.
+def _field(meaning: Meaning, default: Any = dataclasses.MISSING) -> Any:
+    if default is dataclasses.MISSING:
+        return dataclasses.field(metadata={"meaning": meaning})
+    return dataclasses.field(default=default, metadata={"meaning": meaning})
+
+
+def quantity(
+    unit: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    zero: bool = False,
+    sweepable: bool = False,
+    per_worker: bool = False,
+) -> Any:
+    """A field with a unit, named by its base unit: "s", "B", "B/s" or "sample/s"."""
+    return _field(Meaning(Kind.QUANTITY, unit, zero, sweepable=sweepable, per_worker=per_worker), default)
+
+
+def supply(default: Any = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False) -> Any:
+    """A field with a rate in samples or in bytes."""
+    return _field(Meaning(Kind.SUPPLY, sweepable=sweepable, per_worker=per_worker), default)
+
+
+def count(default: Any = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False) -> Any:
+    """A field with a whole number of at least one."""
+    return _field(Meaning(Kind.COUNT, sweepable=sweepable, per_worker=per_worker), default)
+
+
+def number(
+    default: Any = dataclasses.MISSING,
+    *,
+    zero: bool = False,
+    minimum: float = 0.0,
+    maximum: float | None = None,
+) -> Any:
+    """A field with a number that has no unit, in a range."""
+    return _field(Meaning(Kind.NUMBER, zero=zero, minimum=minimum, maximum=maximum), default)
+
+
+def choice(*choices: str, default: Any = dataclasses.MISSING) -> Any:
+    """A field with one of a few words."""
+    return _field(Meaning(Kind.CHOICE, choices=choices), default)
+
+
+def switch(default: Any = dataclasses.MISSING) -> Any:
+    """A field that is True or False."""
+    return _field(Meaning(Kind.SWITCH), default)
+
+
+_MEANINGS: dict[type, Mapping[str, Meaning]] = {}
+
+
+def meanings(description: type) -> Mapping[str, Meaning]:
+    """The meaning of each field of a description that has one, by name."""
+    if description not in _MEANINGS:
+        _MEANINGS[description] = _meanings(description)
+    return _MEANINGS[description]
+
+
+def _meanings(description: type) -> Mapping[str, Meaning]:
+    return {
+        field.name: field.metadata["meaning"]
+        for field in dataclasses.fields(description)
+        if "meaning" in field.metadata
+    }
+
+
+def shape_of(value: Unchecked) -> tuple[int, ...]:
+    """The shape of what a field holds; () for one value, whatever it is."""
+    if value is None or type(value) is int:
+        return ()
+    held: Unchecked = getattr(value, "magnitude", value)
+    return np.shape(held)

@@ -1,0 +1,73 @@
+"""The first batches of a pipeline in time, by mean times and with unlimited prefetch: who works when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import InputError
+from ...units import Unchecked, positive_int
+from ..step import Step
+from ._point import one_point
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch on one resource, from `start` to `end` in milliseconds; the first batch is 0."""
+
+    resource: str
+    batch: int
+    start: float
+    end: float
+
+
+def schedule(step: Step, *, batches: int = 5) -> tuple[Job, ...]:
+    """Lay out the first batches of a solved pipeline.
+
+    Parameters
+    ----------
+    step : Step
+        At one point: no swept arguments.
+    batches : int
+
+    Returns
+    -------
+    tuple of Job
+        Batch by batch, and each in the order in which it meets the resources.
+
+    Raises
+    ------
+    InputError
+
+    Notes
+    -----
+    A resource starts a batch when it is free and the resource before it has finished that batch. With
+    ``overlap=False`` a batch is not begun before the one before it is done.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    >>> step = pipeline.solve()
+    >>> [(job.resource, job.start, round(job.end, 2)) for job in schedule(step, batches=2)]
+    [('CPU', 0.0, 64.0), ('accelerator', 64.0, 75.74), ('CPU', 64.0, 128.0), ('accelerator', 128.0, 139.74)]
+    """
+    one_step(step, "schedule")
+    times = {name: step.resource_times[name].m_as("ms") for name in step.resource_times}
+    free = dict.fromkeys(times, 0.0)
+    jobs = []
+    for batch in range(positive_int(batches, "batches")):
+        ready = 0.0 if step.pipeline.overlap else max(free.values())
+        for resource, duration in times.items():
+            start = max(ready, free[resource])
+            ready = free[resource] = start + duration
+            jobs.append(Job(resource, batch, start, ready))
+    return tuple(jobs)
+
+
+def one_step(step: Unchecked, question: str) -> None:
+    """Reject what is no solved pipeline, or one solved at many points."""
+    if not isinstance(step, Step):
+        raise InputError(
+            f"{question} looks at a solved pipeline, got {type(step).__name__}. Pass pipeline.solve()."
+        )
+    one_point(step.pipeline, question)

@@ -1,0 +1,166 @@
+"""What a little more of each resource would bring, and where the next bottleneck takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...errors import InputError
+from ...tables import percent, to_html, to_text
+from ...units import Q_, Quantity, format_number, format_quantity
+from ..catalogue import Entry
+from ..cost import exceeds
+from ..pipeline import Pipeline
+from ..resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
+from ..step import Step
+from ._point import one_point, overlapping
+from ._workers import in_time, min_workers
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """One change and what it brings.
+
+    Attributes
+    ----------
+    change : str
+    resource : str
+    throughput : quantity [sample/time]
+        After the change.
+    gain : float
+        Relative gain in throughput; 0 where the resource does not bind.
+    limit : str
+        How far more of the same helps: where the next bottleneck takes over.
+    """
+
+    change: str
+    resource: str
+    throughput: Quantity
+    gain: float
+    limit: str
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """What each change to a pipeline would bring; shows itself as a table."""
+
+    changes: tuple[Sensitivity, ...]
+    bottleneck: str
+
+    headers = ("change", "throughput", "gain", "pays until")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One row for each change, as shown."""
+        return [
+            [one.change, format_quantity(one.throughput), f"+{percent(one.gain)}", one.limit]
+            for one in self.changes
+        ]
+
+    def __repr__(self) -> str:
+        return to_text(self.headers, self.rows)
+
+    def _repr_html_(self) -> str:
+        return to_html(self.headers, self.rows, caption=f"What would help (now binding: {self.bottleneck})")
+
+
+def sensitivity(pipeline: Pipeline) -> Sensitivities:
+    """Try one more worker, one more GB/s, a tenth faster accelerator.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        At one point: no swept arguments.
+
+    Raises
+    ------
+    InputError
+        For a sweep, or for stages or a copy that do not overlap.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> found = sensitivity(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8))
+    >>> [(change.resource, round(change.gain, 3)) for change in found.changes]
+    [('CPU', 0.125), ('accelerator', 0.0)]
+    """
+    one_point(pipeline, "sensitivity")
+    overlapping(pipeline, "sensitivity")
+    if pipeline.link is not None and not pipeline.copy_overlaps:
+        raise InputError(
+            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
+            "time of two. Pass copy_overlaps=True, and compare the step with and without."
+        )
+    step = pipeline.solve()
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    changes = []
+    for resource, time in times.items():
+        change, faster, limit = _CHANGES[resource](pipeline, step)
+        gain = max(times.values()) / max({**times, resource: faster}.values()) - 1
+        if resource != step.bottleneck:
+            limit = f"not now: {LABELS[step.bottleneck]} binds"
+        elif not exceeds(time, times[step.next_bottleneck]):
+            limit = f"not now: {LABELS[step.next_bottleneck]} takes as long"
+        changes.append(Sensitivity(change, resource, step.throughput * (1 + gain), gain, limit))
+    return Sensitivities(tuple(changes), step.bottleneck)
+
+
+# Each of these gives the change in words, the time [ms] of its resource after it, and how far more of the
+# same would help: until that resource is as fast as the one that binds next.
+
+
+def _more_workers(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+    if pipeline.cpu_throughput is not None:
+        return _a_tenth_faster(CPU.name, step)
+    n, following = pipeline.workers, step.next_bottleneck
+    more = pipeline.solve(workers=n + 1).resource_times[CPU.name].m_as("ms")
+    wanted = pipeline.resource_costs(exact=True)[following].at(pipeline.batch_size)
+    enough = min_workers(in_time(pipeline, pipeline.batch_size, wanted))
+    if enough is None:
+        limit = f"no number of workers is as fast as {LABELS[following]}"
+    else:
+        limit = f"{enough} workers, then {LABELS[following]}"
+    return f"{n + 1} workers instead of {n}", more, limit
+
+
+def _more_storage(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+    def time(bandwidth: Quantity) -> float:
+        """Reading time with another bandwidth and the same latency."""
+        storage: Entry | Quantity = bandwidth
+        if isinstance(pipeline.storage, Entry) and pipeline.storage.kind == "Storage":
+            storage = pipeline.storage.replace(bandwidth_sustained=bandwidth)
+        return float(pipeline.solve(storage=storage).resource_times[STORAGE.name].m_as("ms"))
+
+    now = pipeline.storage_bandwidth
+    enough, limit = _until(now, STORAGE.name, step)
+    if exceeds(time(enough), step.resource_times[step.next_bottleneck].m_as("ms") * (1 + 1e-9)):
+        limit = "more requests in flight: latency binds, not bandwidth"
+    return "storage with 1 GB/s more", time(now + Q_("1 GB/s")), limit
+
+
+def _more_link(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+    now = pipeline.link_bandwidth
+    faster = pipeline.solve(link=now + Q_("1 GB/s")).resource_times[LINK.name].m_as("ms")
+    return "link with 1 GB/s more", faster, _until(now, LINK.name, step)[1]
+
+
+def _until(bandwidth: Quantity, resource: str, step: Step) -> tuple[Quantity, str]:
+    """The bandwidth at which a resource is as fast as the one that binds next."""
+    enough = (bandwidth * (step.resource_times[resource] / step.resource_times[step.next_bottleneck])).to(
+        "GB/s"
+    )
+    return enough, f"{format_quantity(enough)}, then {LABELS[step.next_bottleneck]}"
+
+
+def _a_tenth_faster(resource: str, step: Step) -> tuple[str, float, str]:
+    now, wanted = (step.resource_times[name].m_as("ms") for name in (resource, step.next_bottleneck))
+    limit = f"{format_number(now / wanted, 3)} times as fast, then {LABELS[step.next_bottleneck]}"
+    return f"{resource} a tenth faster", now / 1.1, limit
+
+
+_CHANGES: Mapping[str, Callable[[Pipeline, Step], tuple[str, float, str]]] = {
+    STORAGE.name: _more_storage,
+    CPU.name: _more_workers,
+    LINK.name: _more_link,
+    ACCELERATOR.name: lambda _, step: _a_tenth_faster(ACCELERATOR.name, step),
+}

@@ -1,0 +1,136 @@
+"""A pipeline over a grid of values, as one table.
+
+One vectorised solve: a point and a million points take the same path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...tables import percent, to_html, to_text
+from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
+from ..catalogue import Entry
+from ..pipeline import SWEEPABLE, Pipeline, check_fields
+
+# Shown when a table is long: enough at both ends to see where it leads.
+_MAX_ROWS = 12
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The table of a sweep: columns of equal length, quantities where there is a unit.
+
+    Attributes
+    ----------
+    columns : dict of str to array or quantity
+        The swept fields, then the time of each resource, step time, throughput, utilization, bottleneck.
+    """
+
+    columns: dict[str, Number]
+
+    def to_dict(self) -> dict[str, NDArray[np.generic]]:
+        """Plain arrays; units move into the names: ``step_time_ms``, ``throughput_img_per_s``."""
+        columns = {}
+        for name, column in self.columns.items():
+            if isinstance(column, Quantity):
+                unit = unit_name(column.units).replace("/", "_per_")
+                columns[f"{name}_{unit}"] = np.asarray(column.magnitude)
+            else:
+                columns[name] = np.asarray(column)
+        return columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Number:
+        return self.columns[name]
+
+    @property
+    def headers(self) -> list[str]:
+        """The names of the columns, as shown."""
+        return [name.replace("_", " ") for name in self.columns]
+
+    @property
+    def rows(self) -> list[list[Unchecked]]:
+        """The rows as shown: all of a short table, both ends of a long one."""
+        n = len(self)
+        chosen = range(n) if n <= _MAX_ROWS else [*range(_MAX_ROWS // 2), None, *range(n - _MAX_ROWS // 2, n)]
+        return [["..." if i is None else self._cell(name, i) for name in self.columns] for i in chosen]
+
+    def _cell(self, name: str, i: int) -> Unchecked:
+        value = self.columns[name][i]
+        return percent(value) if name == "utilization" else value
+
+    def __repr__(self) -> str:
+        return to_text(self.headers, self.rows)
+
+    def _repr_html_(self) -> str:
+        return to_html(self.headers, self.rows)
+
+
+def sweep(pipeline: Pipeline, **fields: Unchecked) -> Sweep:
+    """Solve a pipeline for every combination of the given values.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    **fields : sequence, array or quantity array
+        Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
+        ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    >>> table = sweep(pipe, batch_size=[32, 64, 128])
+    >>> (100 * table["utilization"]).round(1).tolist()
+    [73.2, 41.9, 26.2]
+    """
+    if not fields:
+        raise InputError(
+            "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
+        )
+    check_fields(fields)
+    for name in fields:
+        if name not in SWEEPABLE:
+            raise InputError(
+                f"A sweep takes fields that are numbers or quantities ({', '.join(SWEEPABLE)}), got {name}. "
+                f"Solve once for each {name} instead."
+            )
+    values = {name: _values(name, given) for name, given in fields.items()}
+    counts = [len(v) for v in values.values()]
+    index = np.indices(counts, dtype=np.intp).reshape(len(counts), -1)
+    grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
+    step = pipeline.solve(**grid)
+    columns = dict(grid)
+    for name, time in step.resource_times.items():
+        columns[f"{name}_time"] = time
+    shown = ("step_time", "throughput", "utilization", "bottleneck")
+    return Sweep({**columns, **{name: getattr(step, name) for name in shown}})
+
+
+def _values(name: str, given: Unchecked) -> Number:
+    if isinstance(given, Quantity):
+        return np.atleast_1d(given)
+    if isinstance(given, str | Entry) or not np.iterable(given):
+        raise InputError(f"{name} must be several values to sweep, got {given!r:.80}. Pass a list.")
+    given = given if isinstance(given, np.ndarray | range) else list(given)
+    if len(given) == 0:
+        raise InputError(f"{name} must have at least one value to sweep, got none. Pass a list of values.")
+    if isinstance(given[0], Entry):
+        raise InputError(
+            f"{name} can be swept over numbers and quantities, got {given[0].name}. Pass bandwidths."
+        )
+    if isinstance(given[0], str | Quantity):
+        first = Q_(given[0])
+        unit = f"{first.units:~C}"
+        return Q_(np.array([convert(value, unit, name).magnitude for value in given]), unit)
+    return np.asarray(given)

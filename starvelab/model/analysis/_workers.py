@@ -1,0 +1,211 @@
+"""How many CPU workers keep the accelerator fed, and whether the host could run and feed them.
+
+Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have said 437.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from ...errors import InputError, MissingValueError
+from ...units import Q_, Number, Quantity, format_number, format_quantity, positive_int
+from ..cost import Cost, exceeds
+from ..inputs import Inputs
+from ..pipeline import Pipeline
+from ..resources import ACCELERATOR
+from ..solver import costs
+from ..stages import DataModel, TransferModel, TransformationModel
+from ._crossover import starves_from
+from ._point import one_point, overlapping
+
+_InputsT = TypeVar("_InputsT", bound=Inputs)
+
+# Nobody starts as many.
+_MAX_WORKERS = 10**9
+
+
+@dataclass(frozen=True)
+class WorkersNeeded:
+    """The answer of `workers_needed`.
+
+    Attributes
+    ----------
+    workers : int or None
+        The smallest number with which preparing takes no longer than the accelerator; None if no number does.
+    exact : Fraction
+        How many times one worker's rate is needed; the number of workers before rounding up, if they scale
+        linearly on cores of their own.
+    batch_size : int or None
+        None for "at any batch size".
+    demand : quantity [data/time]
+        Stored bytes that would then be read per second.
+    feasible : bool
+    obstacles : tuple of str
+        What stands in the way: contention, the host's cores, the drive, the link.
+    """
+
+    workers: int | None
+    exact: Fraction
+    batch_size: int | None
+    demand: Quantity
+    feasible: bool
+    obstacles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
+        if self.workers is None:
+            verdict = f"No number of workers is enough {where}."
+        elif self.feasible:
+            verdict = f"{self.workers} workers are enough {where}."
+        else:
+            verdict = f"{self.workers} workers would be enough {where}, but that meets other limits."
+        return " ".join((verdict, *self.obstacles))
+
+
+def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -> WorkersNeeded:
+    """Count the workers that remove the CPU stall: ``n >= b S / (w g(b))`` where each has a core to itself.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its number of workers does not matter.
+    batch_size : int or "any", optional
+        That of the pipeline unless given; "any" asks for enough at every batch size.
+
+    Raises
+    ------
+    InputError
+        If the pipeline gives the CPU's supply as a whole, so that there are no workers to count.
+
+    Notes
+    -----
+    Several accelerators are fed by one set of workers, and the answer is for all of them. Feasibility looks
+    at the pipeline's drive and link, or at those of the accelerator's host where the pipeline does not model
+    them, and at the pipeline's cores, or the host's where the catalogue knows them.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline, Q_
+    >>> scan = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, sample_size=Q_("5 MB"))
+    >>> workers_needed(scan, batch_size=256).workers
+    436
+    """
+    if pipeline.cpu_throughput is not None:
+        raise InputError(
+            "workers_needed counts workers, got a pipeline with cpu_throughput. "
+            "Pass cpu_throughput=None, and worker_rate if need be."
+        )
+    any_batch = isinstance(batch_size, str) and batch_size == "any"
+    if batch_size is not None and not any_batch:
+        pipeline = pipeline.replace(batch_size=batch_size)
+    one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
+    overlapping(pipeline, "workers_needed")
+    pipeline = pipeline.replace(workers=1)
+    own = pipeline.resource_costs(exact=True)[ACCELERATOR.name]
+    if any_batch:
+        batch, own_seconds = None, own.limit
+        enough = _always_in_time(pipeline, own)
+    else:
+        batch = positive_int(pipeline.batch_size, "batch_size")
+        own_seconds = Fraction(own.at(batch))
+        enough = in_time(pipeline, batch, own_seconds)
+
+    def seconds(workers: int) -> Fraction:
+        """Of the CPU, for the same batch, or for each sample of one without end."""
+        cost = cpu_cost(pipeline, workers)
+        return Fraction(cost.limit if any_batch else cost.at(batch))
+
+    ratio = seconds(1) / own_seconds
+    workers = min_workers(enough)
+    rate = float((batch or 1) / own_seconds)
+    demand = Q_(pipeline.accelerators * rate * pipeline.size.m_as("GB"), "GB/s")
+    obstacles = []
+    if workers is None:
+        obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(_MAX_WORKERS), ratio))
+    obstacles += _obstacles(pipeline, workers, rate)
+    return WorkersNeeded(workers, ratio, batch, demand, not obstacles, tuple(obstacles))
+
+
+def cpu_cost(pipeline: Pipeline, workers: int) -> Cost:
+    """What preparing the batches of a step would cost the CPU with that many workers, exactly."""
+    inputs = dataclasses.replace(pipeline.inputs[TransformationModel.NAME], workers=workers)  # type: ignore[call-arg]
+    return costs({TransformationModel.NAME: inputs}, pipeline.accelerators, exact=True)[
+        TransformationModel.NAME
+    ]
+
+
+def in_time(pipeline: Pipeline, batch: int, seconds: Fraction) -> Callable[[int], bool]:
+    """Whether that many workers prepare a batch in so many seconds: a question for `min_workers`."""
+    return lambda workers: cpu_cost(pipeline, workers).at(batch) <= seconds
+
+
+def _always_in_time(pipeline: Pipeline, own: Cost) -> Callable[[int], bool]:
+    return lambda workers: starves_from(cpu_cost(pipeline, workers), own) is None
+
+
+def min_workers(enough: Callable[[int], bool]) -> int | None:
+    """The smallest number of workers that is enough, or None if no number is.
+
+    One more worker never hurts, so doubling and then halving finds it.
+    """
+    if not enough(_MAX_WORKERS):
+        return None
+    most = 1
+    while not enough(most):
+        most *= 2
+    least = most // 2 + 1
+    return least + bisect_left(range(least, most), True, key=enough)
+
+
+def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
+    """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
+    who = "Workers get in each other's way: together they"
+    if pipeline.cores is not None:
+        who = f"More workers than the {pipeline.cores} cores prepare no more: together they"
+    return (
+        f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
+        f"{format_number(wanted, 3)} times."
+    )
+
+
+def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str]:
+    """What stands in the way of preparing, reading and copying that many samples a second for each device."""
+    a, hardware, count = pipeline.assumptions, pipeline.hardware, pipeline.accelerators
+    sizes, obstacles = pipeline.sizes, []
+    cores = None if hardware is None or pipeline.cores is not None else hardware.number("host_cores")
+    if hardware is not None and workers is not None and cores is not None and workers > count * cores:
+        obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
+    storage = hardware if pipeline.storage is None else pipeline.numbers["storage"]
+    data = _resolved(lambda: DataModel(a).resolve(stored=sizes["stored"], storage=storage))
+    reading = 0.0 if data is None else DataModel.cost(data).limit
+    if exceeds(reading * count * rate, 1):
+        demand, supply = (_bandwidth(sizes["stored"] * x) for x in (count * rate, 1 / reading))
+        obstacles.append(f"Reading would take {demand}, and the drive gives {supply}.")
+    link = hardware if pipeline.link is None else pipeline.numbers["link"]
+    sent = _resolved(
+        lambda: TransferModel(a).resolve(
+            transferred=sizes["transferred"], link=link, pinned=pipeline.pinned, copy_overlaps=True
+        )
+    )
+    copying = 0.0 if sent is None else TransferModel.cost(sent).limit
+    if exceeds(copying * rate, 1):
+        demand, supply = (_bandwidth(sizes["transferred"] * x) for x in (rate, 1 / copying))
+        obstacles.append(f"Copying would take {demand}, and the link gives {supply}.")
+    return obstacles
+
+
+def _resolved(read: Callable[[], _InputsT | None]) -> _InputsT | None:
+    """The inputs of a stage, or None where the catalogue lacks a value: what is not known is no obstacle."""
+    try:
+        return read()
+    except MissingValueError:
+        return None
+
+
+def _bandwidth(bytes_per_second: Number) -> str:
+    return format_quantity(Q_(float(bytes_per_second) / 1e9, "GB/s"))

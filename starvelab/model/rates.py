@@ -1,0 +1,63 @@
+"""Measured training rates, one row for each accelerator, model, framework, precision and phase."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from ..units import as_quantity, positive
+from .catalogue import Entry
+from .facts import Fact
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A measured training rate [sample/time] of one model on one accelerator."""
+
+    hardware: str
+    model: str
+    framework: str
+    precision: str
+    phase: str
+    fact: Fact
+    batch_size: int | None
+    default: bool
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What was measured: the paths of the accelerator and the model, precision and phase."""
+        return self.hardware, self.model, self.precision, self.phase
+
+
+@cache
+def measured_rates() -> tuple[Rate, ...]:
+    """Every measured rate of ``data/rates.toml``."""
+    table = tomllib.loads((files(__package__) / "data" / "rates.toml").read_text(encoding="utf-8"))
+    rates = []
+    for row in table["rate"]:
+        what = f"the rate of {row['model']} on {row['hardware']}"
+        value = as_quantity(row["value"], "img/s", what)
+        positive(value, "img/s", what)
+        fact = Fact(value, row["kind"], row.get("source", ""), row.get("note", ""))
+        keys = ("hardware", "model", "framework", "precision", "phase")
+        described = {key: row[key] for key in keys}
+        rates.append(
+            Rate(**described, fact=fact, batch_size=row.get("batch_size"), default=row.get("default", False))
+        )
+    return tuple(rates)
+
+
+def measured_rate(
+    *, hardware: Entry, model: Entry, precision: str, phase: str, framework: str | None = None
+) -> Rate | None:
+    """The measured rate of a model on an accelerator, or None where nobody has published one.
+
+    Without a framework, the row that the file marks as its default.
+    """
+    for rate in measured_rates():
+        chosen = rate.default if framework is None else rate.framework == framework
+        if chosen and rate.key == (hardware.path, model.path, precision, phase):
+            return rate
+    return None

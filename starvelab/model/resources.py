@@ -1,0 +1,72 @@
+"""The four resources of a training step: whatever names or draws one of them reads this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What stages run on.
+
+    Attributes
+    ----------
+    name : str
+        In results and tables.
+    label : str
+        In the middle of a sentence.
+    verb : str
+        What it does with a batch, as in "reading a batch".
+    done : str
+        What it has done with a batch, as in "has read it".
+    color : str
+        In pictures; passes a contrast of 3:1 on white and on dark.
+    ink : str
+        The color of text on `color`.
+    hatch, dash : str
+        How bars and lines of this resource differ from others without color.
+    shared : bool
+        Whether all accelerators of a host share it.
+    """
+
+    name: str
+    label: str
+    verb: str
+    done: str
+    color: str
+    ink: str
+    hatch: str
+    dash: str
+    shared: bool
+
+    @property
+    def sentence_label(self) -> str:
+        """The label at the beginning of a sentence."""
+        return self.label[0].upper() + self.label[1:]
+
+
+STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
+CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
+LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":", shared=False)
+ACCELERATOR = Resource(
+    "accelerator", "the accelerator", "computing on", "computed on", "#009E73", "black", "", "-", shared=False
+)
+
+# In the order in which a sample meets them, which is the order that people expect in a table or a picture.
+RESOURCES: Mapping[str, Resource] = MappingProxyType(
+    {resource.name: resource for resource in (STORAGE, CPU, LINK, ACCELERATOR)}
+)
+DISPLAY_ORDER = tuple(RESOURCES)
+# In a tie the resource that is named first binds: the accelerator, since a tie starves nobody.
+TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name)
+# How a sentence calls a resource, and no resource at all.
+LABELS: Mapping[str, str] = MappingProxyType(
+    {"": "nothing", **{resource.name: resource.label for resource in RESOURCES.values()}}
+)
+
+
+def capitalized(name: str) -> str:
+    """How a sentence that begins with a resource calls it."""
+    return RESOURCES[name].sentence_label

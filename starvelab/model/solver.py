@@ -1,0 +1,155 @@
+"""The rule of the model: stages on one resource add, and the slowest of the resources sets the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from ..units import Q_, Number, Quantity
+from .assumptions import Assumptions
+from .cost import Cost, argmax, as_float, name_of_largest
+from .inputs import Inputs
+from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
+from .stages import STAGES, DeviceInputModel, SerializedCopyModel, SingleNodeModel, StepOverheadModel
+from .stages.single_node import SingleNodeInputs, fits, parts
+from .stages.stage import field_names
+from .step import Step
+
+# Any: each stage resolves fields of its own into inputs of its own.
+_STAGES: Mapping[str, Any] = {stage.NAME: stage for stage in STAGES}
+_T = TypeVar("_T")
+
+
+class Specification(Protocol):
+    """What the solver reads of a pipeline."""
+
+    @property
+    def numbers(self) -> Mapping[str, Number]:
+        """Its fields in base units."""
+
+    @property
+    def overlap(self) -> bool:
+        """Whether resources work at the same time."""
+
+    @property
+    def size(self) -> Quantity:
+        """Stored bytes of a sample."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the swept fields."""
+
+    @property
+    def inputs(self) -> Mapping[str, Inputs]:
+        """The numbers of each stage."""
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost of each stage."""
+
+
+def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
+    """The inputs of every stage that these fields of a pipeline describe, by its name.
+
+    Raises
+    ------
+    InputError, MissingValueError
+    """
+    inputs: dict[str, Inputs] = {}
+    for name, stage in _STAGES.items():
+        found = stage(assumptions).resolve(**{field: numbers[field] for field in field_names(stage)})
+        if found is not None:
+            inputs[name] = found
+    return inputs
+
+
+def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
+    """Cost of each stage; what all accelerators share does one batch for each of them."""
+    found = {}
+    for name, stage_inputs in inputs.items():
+        stage = _STAGES[name]
+        cost = stage.cost(stage_inputs.exactly() if exact else stage_inputs)
+        found[name] = cost.times(accelerators) if stage.RESOURCE.shared else cost
+    return found
+
+
+def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
+    """What stages take, costs or times, added up on the resource that each runs on."""
+    taken: dict[str, Number] = {}
+    for stage, part in stages.items():
+        resource = _STAGES[stage].RESOURCE.name
+        taken[resource] = taken[resource] + part if resource in taken else part
+    return {resource: taken[resource] for resource in TIE_ORDER if resource in taken}
+
+
+def solve(pipeline: Specification) -> Step:
+    """Time a step of a pipeline."""
+    batch, shape = pipeline.numbers["batch_size"], pipeline.shape
+    stages = {name: _shaped(cost.at(batch), shape) for name, cost in pipeline.costs().items()}
+    resources = by_resource(stages)
+    # While it waits for a copy, the accelerator is taken, but it does not work.
+    own = resources[ACCELERATOR.name] - stages.get(SerializedCopyModel.NAME, 0)
+    step = reduce(np.maximum if pipeline.overlap else np.add, resources.values())
+    bottleneck, following = _ranking(resources)
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    feasible, reason = fits(model.memory, batch)
+    together = batch * pipeline.numbers["accelerators"]
+    gigabytes = pipeline.size.m_as("GB")
+    shown = [name for name in DISPLAY_ORDER if name in resources]
+    return Step(
+        pipeline=pipeline,
+        stage_times={name: _ms(time) for name, time in stages.items()},
+        resource_times={name: _ms(resources[name]) for name in shown},
+        step_time=_ms(step),
+        throughput=Q_(as_float(together / step), "img/s"),
+        utilization=as_float(own / step),
+        stall=as_float(1 - own / step),
+        slowdown=as_float(step / own),
+        bottleneck=bottleneck,
+        next_bottleneck=following,
+        headroom={name: as_float(1 - resources[name] / step) for name in shown},
+        cause=_cause(model, stages, batch, shape),
+        basis=model.basis,
+        demand_at_ceiling=Q_(as_float(together / own * gigabytes), "GB/s"),
+        actual_demand=Q_(as_float(together / step * gigabytes), "GB/s"),
+        feasible=np.broadcast_to(feasible, shape) if shape else feasible,
+        infeasible_reason=reason,
+    )
+
+
+def _ranking(resources: Mapping[str, Number]) -> tuple[Number, Number]:
+    """Names of the slowest and the second slowest resource; near-ties go to the one named first."""
+    names = np.array([*resources, ""])
+    # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
+    favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
+    times = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
+    first = argmax(times)
+    second = argmax([np.where(first == i, -np.inf, time) for i, time in enumerate(times)])
+    if np.ndim(first):
+        return names[first], names[second]
+    return str(names[first]), str(names[second])
+
+
+def _cause(
+    model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number, shape: tuple[int, ...]
+) -> Number:
+    """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
+    if model.formula is None:
+        shares = {"model": stages[SingleNodeModel.NAME], "overhead": 0.0}
+    else:
+        shares = {name: part.at(batch) for name, part in parts(model.formula)._asdict().items()}
+    shares["overhead"] = shares["overhead"] + stages.get(StepOverheadModel.NAME, 0.0)
+    shares["input"] = stages.get(DeviceInputModel.NAME, 0.0)
+    largest = name_of_largest(shares)
+    return np.broadcast_to(largest, shape) if shape else str(largest)
+
+
+def _shaped(seconds: Number, shape: tuple[int, ...]) -> Number:
+    return np.broadcast_to(seconds, shape) if shape else float(seconds)
+
+
+def _ms(seconds: Number) -> Quantity:
+    return Q_(as_float(seconds * 1e3), "ms")

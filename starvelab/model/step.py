@@ -1,0 +1,100 @@
+"""What a solved pipeline says about a step: the time of each resource, what binds, how busy each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._aliases import deprecated
+from ..tables import TableRepr, cell, percent
+from ..units import Q_, Number, Quantity, Unchecked
+from .resources import LABELS
+
+
+@dataclass(frozen=True, repr=False)
+class Step(TableRepr):
+    """What `Pipeline.solve` found; every value has the shape of the swept arguments.
+
+    Attributes
+    ----------
+    stage_times, resource_times : mapping of str to quantity [time]
+        Only what is modelled: a pipeline without `storage` has no "read".
+    step_time : quantity [time]
+    throughput : quantity [sample/time]
+        Of all accelerators together.
+    utilization : float
+        Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
+        in which any kernel ran. A copy that the accelerator waits for is not counted as busy.
+    stall : float
+        Share of a step the accelerator waits; utilization + stall = 1.
+    slowdown : float
+        Step time over the accelerator's own.
+    bottleneck, next_bottleneck : str
+        The slowest resource, and the slowest of the others ("" if there is no other).
+    headroom : mapping of str to float
+        Idle share of each resource in a step; the bottleneck has 0.
+    cause : str
+        What takes the largest part of the accelerator's own time: "compute", "memory", "overhead", or "input"
+        where input work on the accelerator takes more than each of these. Of a step that is known by its rate
+        alone: "model", unless one of the latter two takes more.
+    basis : str
+        Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
+    demand_at_ceiling : quantity [data/time]
+        What storage would have to deliver if the accelerator never waited.
+    actual_demand : quantity [data/time]
+        What is really read, behind whatever binds.
+    feasible : bool
+    infeasible_reason : str
+    """
+
+    pipeline: Unchecked  # the Pipeline itself, whose module imports this one
+    stage_times: Mapping[str, Quantity]
+    resource_times: Mapping[str, Quantity]
+    step_time: Quantity
+    throughput: Quantity
+    utilization: Number
+    stall: Number
+    slowdown: Number
+    bottleneck: Number
+    next_bottleneck: Number
+    headroom: Mapping[str, Number]
+    cause: Number
+    basis: str
+    demand_at_ceiling: Quantity
+    actual_demand: Quantity
+    feasible: Number
+    infeasible_reason: str
+
+    @property
+    def binding(self) -> Number:
+        """The name of `bottleneck` in version 0.1."""
+        return deprecated(self.bottleneck, "binding", "bottleneck")
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("resource", "time of a step", "idle")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One row for each resource."""
+        return [
+            [name, cell(time), _percent(self.headroom[name])] for name, time in self.resource_times.items()
+        ]
+
+    @property
+    def summary(self) -> str:
+        """What binds, in one line."""
+        shape = np.shape(self.utilization)
+        if shape:
+            return f"{np.prod(shape)} steps, an array of shape {shape}"
+        return (
+            f"A step of {cell(self.step_time)}, {cell(self.throughput)}: {LABELS[self.bottleneck]} binds, "
+            f"and the accelerator is busy {percent(self.utilization)}"
+        )
+
+
+def _percent(share: Number) -> str:
+    return percent(share) if np.ndim(share) == 0 else cell(Q_(100 * share, "percent"))

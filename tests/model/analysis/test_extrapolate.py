@@ -1,0 +1,75 @@
+"""A measured rate carried to another accelerator: arithmetic and memory traffic, one after the other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from starvelab import Hardware, InputError, MissingValueError, Models
+from starvelab.model.analysis import extrapolate_rate
+from tests.strategies import quantities
+
+A100, H100, RESNET50 = Hardware.Cloud.A100, Hardware.Cloud.H100, Models.ResNet50
+
+
+def carried(rate, to=H100, measured_on=A100, model=RESNET50):
+    return extrapolate_rate(rate, model=model, measured_on=measured_on, to=to).m_as("img/s")
+
+
+@given(quantities(1, 10_000, "img/s"))
+def test_a_rate_carried_to_the_same_accelerator_stays_what_it_is(rate):
+    assert carried(rate, to=A100) == pytest.approx(rate.m_as("img/s"))
+
+
+@given(quantities(1, 10_000, "img/s"))
+def test_a_rate_carried_there_and_back_is_the_first_one(rate):
+    there = extrapolate_rate(rate, model=RESNET50, measured_on=A100, to=H100)
+    assert carried(there, to=A100, measured_on=H100) == pytest.approx(rate.m_as("img/s"))
+
+
+@given(quantities(1, 10_000, "img/s"))
+def test_it_grows_by_no_more_than_arithmetic_does_and_by_no_less_than_memory_does(rate):
+    ratio = carried(rate) / rate.m_as("img/s")
+    assert 3350 / 2039 - 1e-9 <= ratio <= 794.5 / 271.2 + 1e-9
+
+
+def test_nearly_all_memory_traffic_grows_as_the_memory_does():
+    assert carried("1 img/s") == pytest.approx(3350 / 2039, rel=1e-3)
+
+
+def test_the_a100_of_lambda_makes_an_h100_of_2773_images_per_second():
+    assert carried("1582 img/s") == pytest.approx(2773, abs=0.5)
+
+
+def test_a_rate_beyond_what_the_arithmetic_allows_is_refused():
+    with pytest.raises(InputError) as caught:
+        carried("20000 img/s")
+    assert str(caught.value) == (
+        "rate must leave time for memory traffic, got 20000 img/s: the arithmetic alone allows 11050 img/s "
+        "on NVIDIA A100 80GB SXM. Check what it counts."
+    )
+
+
+def test_an_accelerator_of_which_no_matrix_product_was_measured_is_refused():
+    with pytest.raises(MissingValueError, match="NVIDIA T4 lists no matmul_bf16_sustained"):
+        carried("100 img/s", to=Hardware.Cloud.T4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"rate": 1582}, 'rate needs a unit, got the bare int 1582. Write for example Q_(1582, "img/s").'),
+        (
+            {"to": "H100"},
+            "to must be an entry of Hardware, got 'H100'. Pass for example Hardware.Cloud.A100.",
+        ),
+        (
+            {"model": H100},
+            "model must be an entry of Models, got Hardware.Cloud.H100. Pass for example Models.ResNet50.",
+        ),
+    ],
+)
+def test_bad_input_is_refused(arguments, expected):
+    with pytest.raises(InputError) as caught:
+        carried(**{"rate": "1582 img/s", **arguments})
+    assert str(caught.value) == expected

@@ -1,0 +1,144 @@
+"""What a little more of each resource buys: something for the one that binds, nothing for the others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Links, Pipeline, Storage, sensitivity
+from tests.cases import WALL
+from tests.strategies import pipelines
+
+FULL = WALL.replace(storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
+
+
+def levers(pipe):
+    return {one.resource: one for one in sensitivity(pipe).changes}
+
+
+def limits(pipe):
+    return {resource: one.limit for resource, one in levers(pipe).items()}
+
+
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True)))
+def test_only_the_resource_that_binds_is_worth_more_of(pipe):
+    step = pipe.solve()
+    for resource, lever in levers(pipe).items():
+        assert lever.gain >= 0
+        if resource != step.bottleneck:
+            assert lever.gain == pytest.approx(0, abs=1e-11)
+            assert lever.limit.startswith("not now: ")
+
+
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True)))
+def test_the_throughput_after_a_change_is_the_gain_on_top_of_that_before(pipe):
+    before = pipe.solve().throughput.m_as("img/s")
+    for lever in sensitivity(pipe).changes:
+        assert lever.throughput.m_as("img/s") == pytest.approx(before * (1 + lever.gain))
+
+
+@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True), cpu_throughput=st.none()))
+def test_one_more_worker_buys_what_the_pipeline_with_one_more_worker_does(pipe):
+    more = pipe.solve(workers=pipe.workers + 1)
+    assert levers(pipe)["CPU"].throughput.m_as("img/s") == pytest.approx(more.throughput.m_as("img/s"))
+
+
+def test_one_gb_per_second_more_buys_what_the_faster_drive_does():
+    pipe = FULL.replace(workers=56)
+    faster = pipe.solve(storage="8 GB/s")
+    assert levers(pipe)["storage"].throughput.m_as("img/s") == pytest.approx(faster.throughput.m_as("img/s"))
+    assert levers(pipe)["storage"].gain == pytest.approx(1 / 7)
+
+
+def test_more_workers_pay_until_the_next_resource_binds():
+    assert limits(WALL)["CPU"] == "44 workers, then the accelerator"
+    assert limits(FULL)["CPU"] == "28 workers, then storage"
+
+
+def test_a_faster_drive_or_link_pays_until_the_next_resource_binds():
+    assert limits(FULL.replace(workers=56))["storage"] == "10.9 GB/s, then the accelerator"
+    assert limits(WALL.replace(workers=56, link="5 GB/s"))["link"] == "10.9 GB/s, then the accelerator"
+
+
+def test_a_faster_accelerator_pays_until_the_cpu_binds():
+    assert limits(WALL.replace(cpu_throughput="50 GB/s"))["accelerator"] == "4.59 times as fast, then the CPU"
+
+
+def test_a_cpu_that_is_given_as_a_whole_is_made_a_tenth_faster():
+    slow = levers(WALL.replace(cpu_throughput="2 GB/s"))["CPU"]
+    assert (slow.change, slow.limit) == ("CPU a tenth faster", "5.45 times as fast, then the accelerator")
+    assert slow.gain == pytest.approx(0.1)
+
+
+def test_workers_that_cannot_reach_the_next_resource_say_so():
+    slow = WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED)
+    assert limits(slow)["CPU"] == "no number of workers is as fast as the accelerator"
+
+
+def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
+    waiting = WALL.replace(
+        storage=Storage.HDD, workers=64, assumptions=TUTORIAL.replace(requests_in_flight=2)
+    )
+    lever = levers(waiting)["storage"]
+    assert lever.limit == "more requests in flight: latency binds, not bandwidth"
+    assert lever.gain < 0.25
+
+
+def test_workers_that_wait_pay_past_the_cores():
+    waiting = Pipeline(
+        accelerator_rate="1000 img/s",
+        batch_size=100,
+        cpu_time="10 ms",
+        cores=10,
+        workers=8,
+        read_wait="30 ms",
+    )
+    assert limits(waiting)["CPU"] == "40 workers, then the accelerator"
+    assert limits(waiting.replace(cores=5))["CPU"] == "no number of workers is as fast as the accelerator"
+
+
+def test_more_of_a_host_is_worth_as_much_to_eight_accelerators():
+    assert limits(WALL.replace(accelerators=8))["CPU"] == "349 workers, then the accelerator"
+
+
+def test_a_tie_is_left_by_neither_of_the_two():
+    tied = WALL.replace(storage="7 GB/s", workers=28)
+    found = levers(tied)
+    assert (found["CPU"].gain, found["storage"].gain) == pytest.approx((0, 0), abs=1e-11)
+    assert sorted((found["CPU"].limit, found["storage"].limit)) == [
+        "not now: storage takes as long",
+        "not now: the CPU binds",
+    ]
+
+
+def test_the_levers_show_themselves_as_a_table():
+    text = repr(sensitivity(WALL))
+    assert text.splitlines()[2].split("  ")[0] == "9 workers instead of 8"
+    assert "+12.5 %" in text
+    assert "<caption>What would help (now binding: CPU)</caption>" in sensitivity(WALL)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"workers": [1, 2], "storage": Q_([1, 7], "GB/s")},
+            "sensitivity looks at one point, got several values of workers, storage. Pass one value of each.",
+        ),
+        (
+            {"overlap": False},
+            "sensitivity looks at stages that overlap, got overlap=False: then the accelerator always waits. "
+            "Pass overlap=True.",
+        ),
+        (
+            {"link": "32 GB/s", "copy_overlaps": False},
+            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
+            "time of two. Pass copy_overlaps=True, and compare the step with and without.",
+        ),
+    ],
+)
+def test_a_question_without_one_answer_is_refused(fields, expected):
+    with pytest.raises(InputError) as caught:
+        sensitivity(WALL.replace(**fields))
+    assert str(caught.value) == expected

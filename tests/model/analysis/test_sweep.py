@@ -1,0 +1,191 @@
+"""A pipeline over a grid: the same as point by point, as one table."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import Q_, InputError, Storage, UnknownNameError, sweep
+from starvelab.model.pipeline import SWEEPABLE
+from tests.cases import WALL
+from tests.strategies import batch_sizes, pipelines, worker_counts
+
+
+@given(
+    pipelines(),
+    st.lists(batch_sizes, min_size=1, max_size=4),
+    st.lists(worker_counts, min_size=1, max_size=3),
+)
+def test_a_sweep_equals_solving_point_by_point(pipe, batches, workers):
+    table = sweep(pipe, batch_size=batches, workers=workers)
+    assert len(table) == len(batches) * len(workers)
+    for i in range(len(table)):
+        batch, count = int(table["batch_size"][i]), int(table["workers"][i])
+        assert (batch, count) == (batches[i // len(workers)], workers[i % len(workers)])
+        one = pipe.solve(batch_size=batch, workers=count)
+        assert table["step_time"][i] == one.step_time
+        assert table["throughput"][i] == one.throughput
+        assert table["utilization"][i] == one.utilization
+        assert table["bottleneck"][i] == one.bottleneck
+        for resource, time in one.resource_times.items():
+            assert table[f"{resource}_time"][i] == time
+
+
+def test_the_columns_are_what_was_swept_then_what_came_out():
+    table = sweep(WALL.replace(storage="7 GB/s"), workers=[8], batch_size=[32, 64])
+    assert list(table.columns) == [
+        "workers",
+        "batch_size",
+        "storage_time",
+        "CPU_time",
+        "accelerator_time",
+        "step_time",
+        "throughput",
+        "utilization",
+        "bottleneck",
+    ]
+
+
+def test_what_was_measured_can_be_swept_too():
+    table = sweep(
+        WALL.replace(worker_rate=None, cpu_time="2 ms", accelerator_rate="1000 img/s"),
+        accelerators=[1, 8],
+        cores=[4, 8],
+        read_wait=["0 ms", "6 ms"],
+    )
+    assert table["throughput"].m_as("img/s").tolist() == pytest.approx(
+        [1000, 1000, 1000, 1000, 2000, 1000, 4000, 1000]
+    )
+
+
+def test_the_last_field_varies_fastest():
+    table = sweep(WALL, batch_size=[32, 64], workers=[1, 2, 3])
+    assert table["batch_size"].tolist() == [32, 32, 32, 64, 64, 64]
+    assert table["workers"].tolist() == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [["500 KB", "5 MB"], [Q_("500 KB"), Q_("5 MB")], Q_([500, 5000], "KB"), np.array([0.5, 5]) * Q_("1 MB")],
+    ids=str,
+)
+def test_quantities_may_be_given_as_texts_as_a_list_or_as_one_array(sizes):
+    table = sweep(WALL, sample_size=sizes)
+    assert table["sample_size"].m_as("KB").tolist() == [500, 5000]
+    assert table["step_time"].m_as("ms").tolist() == pytest.approx([64, 640])
+
+
+@pytest.mark.parametrize(
+    "batches", [[32, 64], (32, 64), range(32, 65, 32), np.array([32, 64]), {32: "", 64: ""}]
+)
+def test_values_may_be_any_sequence(batches):
+    assert sweep(WALL, batch_size=batches)["batch_size"].tolist() == [32, 64]
+
+
+def test_what_does_not_change_the_step_may_be_swept_all_the_same():
+    table = sweep(WALL.replace(worker_rate="100 img/s"), sample_size=["1 MB", "2 MB"])
+    assert len(table["step_time"]) == len(table["bottleneck"]) == 2
+
+
+def test_a_dict_of_plain_arrays_has_the_units_in_its_names():
+    plain = sweep(WALL.replace(storage="7 GB/s"), sample_size=["500 KB"], batch_size=[256, 512]).to_dict()
+    assert {type(column) for column in plain.values()} == {np.ndarray}
+    assert plain["sample_size_KB"].tolist() == [500, 500]
+    assert plain["step_time_ms"].tolist() == pytest.approx([64, 128])
+    assert plain["throughput_img_per_s"].tolist() == pytest.approx([4000, 4000])
+    assert plain["bottleneck"].tolist() == ["CPU", "CPU"]
+    assert plain["batch_size"].tolist() == [256, 512]
+
+
+def test_a_short_table_is_shown_whole():
+    text = repr(sweep(WALL, batch_size=[32, 64]))
+    assert text.splitlines()[0].split("  ")[-1].strip() == "bottleneck"
+    assert "73.2 %" in text
+    assert len(text.splitlines()) == 4
+
+
+def test_a_long_table_is_shown_by_both_its_ends():
+    table = sweep(WALL, batch_size=range(1, 1001))
+    lines = repr(table).splitlines()
+    assert len(lines) == 2 + 13
+    assert "..." in lines[8]
+    assert lines[-1].split()[0] == "1000"
+    assert table._repr_html_().count("<tr>") == 1 + 13
+
+
+def test_a_sweep_shows_itself_in_the_notebook():
+    html = sweep(WALL, batch_size=[32])._repr_html_()
+    assert '<th scope="col">accelerator time</th>' in html
+    assert "<td>5.856 ms</td>" in html
+
+
+@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_a_sweep_survives_copies_and_pickles(roundtrip):
+    table = sweep(WALL, batch_size=[32, 64])
+    assert repr(roundtrip(table)) == repr(table)
+
+
+def test_the_pipelines_own_values_are_left_alone():
+    sweep(WALL, batch_size=[32])
+    assert WALL.batch_size == 256
+
+
+# ---- Bad input ---------------------------------------------------------------------------------------------
+
+FIELDS = ", ".join(SWEEPABLE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."),
+        ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
+        ({"sample_size": "5 MB"}, "sample_size must be several values to sweep, got '5 MB'. Pass a list."),
+        (
+            {"batch_size": []},
+            "batch_size must have at least one value to sweep, got none. Pass a list of values.",
+        ),
+        (
+            {"phase": ["forward", "training"]},
+            f"A sweep takes fields that are numbers or quantities ({FIELDS}), got phase. Solve once for "
+            "each phase instead.",
+        ),
+        (
+            {"storage": [Storage.HDD, Storage.NVMe_Gen4]},
+            "storage can be swept over numbers and quantities, got hard disk, 7200 rpm. Pass bandwidths.",
+        ),
+        (
+            {"batch_size": [32, 2.5]},
+            "batch_size must be a whole number, got 2.5. Round it to the one you mean.",
+        ),
+        (
+            {"batch_size": ["a", "b"]},
+            "A unit must be one that the lab knows, got 'a': a is unknown. "
+            'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
+        ),
+        (
+            {"sample_size": ["5 MB", "5 ms"]},
+            "sample_size must be convertible to MB, got 5 ms. Check what it counts.",
+        ),
+        (
+            {"sample_size": [1, 2]},
+            'sample_size needs a unit, got the bare ndarray array([1, 2]). Write for example Q_(5, "KB").',
+        ),
+        ({"workers": [1, 0]}, "workers must be finite and positive, got 0. Check the value and its sign."),
+    ],
+)
+def test_bad_input_is_refused(fields, expected):
+    with pytest.raises(InputError) as caught:
+        sweep(WALL, **fields)
+    assert str(caught.value) == expected
+
+
+def test_an_unknown_field_says_which_was_meant():
+    with pytest.raises(UnknownNameError) as caught:
+        sweep(WALL, batchsize=[1, 2])
+    assert str(caught.value) == "A pipeline has no field 'batchsize'. Did you mean batch_size?"

@@ -1,0 +1,281 @@
+"""How many workers: exactly enough, and whether the host could have them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Hardware,
+    InputError,
+    Links,
+    Pipeline,
+    Storage,
+    workers_needed,
+)
+from starvelab.model.analysis._workers import min_workers
+from tests.cases import KITS, WALL
+from tests.strategies import pipelines, shares
+
+SCANS = WALL.replace(sample_size="5 MB")
+CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
+
+
+def fewest(speedup, curve):
+    """The fewest workers that reach a speed-up over one of them."""
+    return min_workers(lambda workers: curve.scaling.exactly().speedup(workers) >= speedup)
+
+
+def slack(pipe, workers, batch):
+    """Exact seconds that the accelerator takes longer than the CPU."""
+    costs = pipe.replace(workers=workers).resource_costs(exact=True)
+    return costs["accelerator"].at(batch) - costs["CPU"].at(batch)
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()))
+def test_that_many_workers_are_enough_and_one_less_is_not(pipe):
+    needed = workers_needed(pipe)
+    if needed.workers is None:
+        most = min(pipe.assumptions.peak_workers, 10**6)
+        assert slack(pipe, most, pipe.batch_size) < 0
+        return
+    assert slack(pipe, needed.workers, pipe.batch_size) >= 0
+    if needed.workers > 1:
+        assert slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none(), storage=st.none(), link=st.none()))
+def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
+    needed = workers_needed(pipe)
+    assume(needed.workers)
+    assert pipe.solve(workers=needed.workers).bottleneck == "accelerator"
+
+
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()), st.integers(1, 10**6))
+def test_enough_at_any_batch_is_enough_at_each(pipe, batch):
+    needed = workers_needed(pipe, batch_size="any")
+    assert needed.batch_size is None
+    if needed.workers is not None:
+        assert slack(pipe, needed.workers, batch) >= 0
+
+
+@given(st.fractions(1, 100, max_denominator=1000), shares, shares)
+def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
+    curve = TUTORIAL.replace(contention=contention, coherency=coherency / 100)
+    found = fewest(speedup, curve)
+    if found is None:
+        assert curve.scaling.exactly().speedup(min(curve.scaling.peak_workers, 10**9)) < speedup
+    else:
+        assert curve.scaling.exactly().speedup(found) >= speedup
+        assert found == 1 or curve.scaling.exactly().speedup(found - 1) < speedup
+
+
+@given(st.fractions(1, 1000, max_denominator=1000))
+def test_linear_workers_are_the_speed_up_rounded_up(speedup):
+    assert fewest(speedup, TUTORIAL) == ceil(speedup)
+
+
+def test_workers_that_only_contend_never_reach_the_inverse_of_their_contention():
+    half = TUTORIAL.replace(contention=0.5)
+    assert fewest(Fraction(19, 10), half) == 19
+    assert fewest(Fraction(2), half) is None
+    assert fewest(Fraction(1), TUTORIAL.replace(contention=1)) == 1
+
+
+def test_a_tie_needs_no_further_worker():
+    # 4 workers' worth of samples take exactly as long as the accelerator.
+    own = WALL.resource_costs(exact=True)["accelerator"].at(256)
+    rate = Fraction(256) / own / 4
+    pipe = WALL.replace(worker_rate=Q_(float(f"{float(rate):.9g}"), "img/s"))
+    assert workers_needed(pipe).workers in (4, 5)
+    assert fewest(Fraction(4), TUTORIAL) == 4
+
+
+def test_32_9973_workers_are_33_and_435_9968_are_436():
+    assert workers_needed(SCANS).exact == pytest.approx(435.99681, abs=5e-6)
+    assert workers_needed(SCANS).workers == 436
+    assert fewest(Fraction("32.9973"), TUTORIAL) == 33
+
+
+def test_44_workers_at_batch_256_are_more_than_a_host_has_and_read_more_than_its_drive():
+    needed = workers_needed(WALL)
+    assert needed.workers == 44
+    assert not needed.feasible
+    assert needed.obstacles == (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")
+    assert (
+        str(needed) == "44 workers would be enough at batch 256, but that meets other limits. "
+        f"{' '.join(needed.obstacles)}"
+    )
+
+
+def test_436_workers_meet_the_cores_the_drive_and_the_link():
+    needed = workers_needed(SCANS)
+    assert needed.demand.m_as("GB/s") == pytest.approx(109, abs=0.05)
+    assert needed.obstacles == (
+        CORES,
+        "Reading would take 109 GB/s, and the drive gives 7 GB/s.",
+        "Copying would take 109 GB/s, and the link gives 32 GB/s.",
+    )
+
+
+def test_the_pipelines_own_drive_and_link_go_before_those_of_the_host():
+    rich = WALL.replace(batch_size=64, storage="100 GB/s", link=Links.NVLink_C2C)
+    assert workers_needed(rich).obstacles == (CORES,)
+    poor = WALL.replace(batch_size=22, workers=1, storage="1 GB/s", link="1 GB/s", transfer_size="1 MB")
+    assert workers_needed(poor).obstacles == (
+        "Reading would take 1.967 GB/s, and the drive gives 1 GB/s.",
+        "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
+    )
+
+
+def test_latency_counts_against_a_drive_that_serves_one_request_at_a_time():
+    one = WALL.replace(batch_size=22, storage=Storage.HDD, assumptions=TUTORIAL.replace(requests_in_flight=1))
+    assert "and the drive gives 0.0323 GB/s." in workers_needed(one).obstacles[0]
+
+
+def test_what_the_catalogue_does_not_know_is_no_obstacle():
+    needed = workers_needed(SCANS.replace(hardware=Hardware.Cloud.T4, batch_size=256))
+    assert not any("drive" in obstacle or "cores" in obstacle for obstacle in needed.obstacles)
+
+
+def test_few_workers_on_a_good_host_are_feasible():
+    needed = workers_needed(KITS)
+    assert (needed.workers, needed.feasible, needed.obstacles) == (3, True, ())
+    assert str(needed) == "3 workers are enough at batch 7."
+
+
+def test_where_no_number_of_workers_is_enough_the_reason_is_given():
+    slow = WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED)
+    needed = workers_needed(slow)
+    assert (needed.workers, needed.feasible) == (None, False)
+    assert needed.obstacles[0] == (
+        "Workers get in each other's way: together they reach at most 17.8 times what one does, and it "
+        "would take 24.7 times."
+    )
+    assert str(needed).startswith(
+        "No number of workers is enough at batch 256. Workers get in each other's way"
+    )
+    contending = WALL.replace(assumptions=TUTORIAL.replace(contention=0.1))
+    assert "at most 10 times what one does" in workers_needed(contending).obstacles[0]
+
+
+def test_the_answer_for_any_batch_says_so():
+    assert str(workers_needed(WALL, batch_size="any")).startswith(
+        "77 workers would be enough at any batch size,"
+    )
+
+
+def test_the_pipelines_number_of_workers_does_not_matter():
+    assert (
+        workers_needed(WALL.replace(workers=3))
+        == workers_needed(WALL)
+        == workers_needed(WALL.replace(workers=[1, 2]))
+    )
+
+
+def test_a_batch_size_that_is_asked_for_goes_before_the_pipelines():
+    assert workers_needed(WALL, batch_size=64).workers == 20
+    assert workers_needed(WALL.replace(batch_size=[1, 2]), batch_size=64).workers == 20
+
+
+# ---- Cores, waits and several accelerators -----------------------------------------------------------------
+
+LOADER = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms")
+
+
+def test_past_the_cores_no_number_of_workers_is_enough():
+    needed = workers_needed(LOADER.replace(cores=8))
+    assert (needed.workers, needed.exact) == (None, 10)
+    assert str(needed) == (
+        "No number of workers is enough at batch 100. More workers than the 8 cores prepare no more: "
+        "together they reach at most 8 times what one does, and it would take 10 times."
+    )
+    assert workers_needed(LOADER.replace(cores=10)).workers == 10
+
+
+def test_workers_that_wait_may_be_more_than_the_cores():
+    # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
+    assert workers_needed(LOADER.replace(read_wait="30 ms", cores=10)).workers == 40
+    assert workers_needed(LOADER.replace(read_wait="30 ms", cores=9)).workers is None
+
+
+def test_a_hand_over_costs_workers_and_weighs_more_on_small_batches():
+    joined = LOADER.replace(handover_time="100 ms")
+    assert workers_needed(joined).workers == 11
+    assert workers_needed(joined, batch_size=10).workers == 20
+    assert workers_needed(joined, batch_size="any").workers == 110
+
+
+def test_a_fixed_cost_of_the_accelerator_leaves_workers_more_time():
+    assert workers_needed(LOADER.replace(step_overhead="25 ms")).workers == 8
+
+
+def test_the_workers_of_a_host_feed_all_its_accelerators():
+    assert workers_needed(LOADER.replace(accelerators=8)).workers == 80
+    eight = WALL.replace(accelerators=8, batch_size=64)
+    assert workers_needed(eight).workers == 153
+    assert workers_needed(eight).obstacles == (
+        CORES,
+        "Reading would take 38.23 GB/s, and the drive gives 7 GB/s.",
+    )
+    assert workers_needed(eight).demand.m_as("GB/s") == pytest.approx(38.23, abs=5e-3)
+
+
+def test_cores_that_are_given_go_before_those_of_a_typical_host():
+    assert CORES in workers_needed(WALL).obstacles
+    assert not any("cores" in obstacle for obstacle in workers_needed(WALL.replace(cores=64)).obstacles)
+
+
+def test_of_an_accelerator_without_a_name_no_host_is_known():
+    assert workers_needed(LOADER.replace(sample_size="500 MB")).obstacles == ()
+
+
+@pytest.mark.parametrize(
+    ("pipe", "asked", "expected"),
+    [
+        (
+            WALL.replace(cpu_throughput="2 GB/s"),
+            {},
+            "workers_needed counts workers, got a pipeline with cpu_throughput. "
+            "Pass cpu_throughput=None, and worker_rate if need be.",
+        ),
+        (
+            WALL.replace(overlap=False),
+            {},
+            "workers_needed looks at stages that overlap, got overlap=False: then the accelerator always "
+            "waits. "
+            "Pass overlap=True.",
+        ),
+        (
+            WALL.replace(batch_size=[1, 2]),
+            {},
+            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+        (
+            WALL,
+            {"batch_size": 2.5},
+            "batch_size must be a whole number, got 2.5. Round it to the one you mean.",
+        ),
+        (
+            WALL,
+            {"batch_size": "all"},
+            "batch_size must be a whole number, got 'all'. Pass an int such as 256.",
+        ),
+        (
+            WALL,
+            {"batch_size": [1, 2]},
+            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+    ],
+)
+def test_a_question_without_one_answer_is_refused(pipe, asked, expected):
+    with pytest.raises(InputError) as caught:
+        workers_needed(pipe, **asked)
+    assert str(caught.value) == expected

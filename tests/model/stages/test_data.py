@@ -1,0 +1,163 @@
+"""Reading: what a drive supplies, how long a batch takes, and what is said of a drive nobody knows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    DataModel,
+    Hardware,
+    InputError,
+    MissingValueError,
+    Models,
+    Pipeline,
+    Storage,
+)
+from tests.strategies import bandwidths, sample_sizes
+
+REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
+
+
+def message(error, **arguments):
+    with pytest.raises(error) as caught:
+        DataModel().solve(**{"workload_data_rate": Q_("1 GB/s"), **arguments})
+    return str(caught.value)
+
+
+def seconds(batch, size, source, assumptions=TUTORIAL):
+    pipe = Pipeline(accelerator_rate="1 img/s", sample_size=size, storage=source, assumptions=assumptions)
+    return pipe.costs()["read"].at(batch)
+
+
+def test_a_demand_beyond_the_drive_stalls_and_one_within_does_not():
+    for demand, utilization, stalled in (("10.9 GB/s", 10.9 / 7, True), ("2 GB/s", 2 / 7, False)):
+        check = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A100)
+        assert check.supply_bw == Q_("7 GB/s")
+        assert check.utilization == pytest.approx(utilization)
+        assert check.is_stalled is stalled
+
+
+def test_a_demand_equal_to_the_supply_is_no_stall():
+    assert not DataModel().solve(workload_data_rate=Q_(3 * 0.1, "GB/s"), bandwidth="0.3 GB/s").is_stalled
+
+
+def test_no_demand_is_no_stall():
+    assert DataModel().solve(workload_data_rate="0 GB/s", storage=Storage.HDD).utilization == 0
+
+
+def test_a_throughput_times_a_size_is_a_demand():
+    check = DataModel().solve(workload_data_rate=Q_("1000 img/s") * Q_("500 KB"), storage="1 GB/s")
+    assert check.utilization == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"hardware": Hardware.Cloud.A100},
+        {"storage": Storage.NVMe_Gen4},
+        {"storage": "7 GB/s"},
+        {"bandwidth": "7 GB/s"},
+    ],
+)
+def test_the_drive_may_be_named_in_four_ways(named):
+    assert DataModel().solve(workload_data_rate="7 GB/s", **named).utilization == pytest.approx(1)
+
+
+def test_what_is_named_more_closely_goes_first():
+    check = DataModel().solve(
+        workload_data_rate="1 GB/s", hardware=Hardware.Cloud.A100, storage="1 GB/s", bandwidth="2 GB/s"
+    )
+    assert check.supply_bw == Q_("2 GB/s")
+
+
+def test_demands_in_a_row_give_answers_in_a_row():
+    check = DataModel().solve(workload_data_rate=Q_([1, 7, 8], "GB/s"), storage=Storage.NVMe_Gen4)
+    assert check.is_stalled.tolist() == [False, False, True]
+    assert check.utilization.shape == (3,)
+
+
+def test_a_missing_drive_is_refused_with_what_to_pass():
+    assert message(MissingValueError, hardware=Hardware.Cloud.T4) == (
+        f"DataModel needs a storage bandwidth, and NVIDIA T4 lists none. {REMEDY}"
+    )
+    assert message(MissingValueError) == (
+        f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {REMEDY}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            {"storage": Models.ResNet50},
+            f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {REMEDY}",
+        ),
+        ({"storage": 7}, f"storage must be an entry of Storage or Hardware or a bandwidth, got 7. {REMEDY}"),
+        (
+            {"bandwidth": "7 GB"},
+            "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts.",
+        ),
+        (
+            {"bandwidth": "0 GB/s"},
+            "storage bandwidth must be finite and positive, got 0 GB/s. Check the value and its sign.",
+        ),
+        (
+            {"workload_data_rate": 10.9, "storage": "7 GB/s"},
+            'workload_data_rate needs a unit, got the bare float 10.9. Write for example Q_(10.9, "GB/s").',
+        ),
+        (
+            {"workload_data_rate": "-1 GB/s", "storage": "7 GB/s"},
+            "workload_data_rate must be finite and not negative, got -1 GB/s. Check the value and its sign.",
+        ),
+        (
+            {"workload_data_rate": "100 img/s", "storage": "7 GB/s"},
+            "workload_data_rate must be convertible to GB/s, got 100 img/s. Check what it counts.",
+        ),
+    ],
+)
+def test_bad_input_is_refused(arguments, expected):
+    assert message(InputError, **arguments) == expected
+
+
+@given(st.integers(1, 4096), sample_sizes, bandwidths)
+def test_reading_takes_the_bytes_over_the_bandwidth(batch, size, bandwidth):
+    assert seconds(batch, size, bandwidth) == pytest.approx(batch * size.m_as("GB") / bandwidth.m_as("GB/s"))
+
+
+def test_with_many_requests_in_flight_the_bandwidth_binds_and_with_one_the_latency_adds():
+    size, one = Q_("114.66 KB"), PUBLISHED.replace(requests_in_flight=1)
+    transfer = 114.66e3 / 180e6
+    assert seconds(1, size, Storage.HDD) == pytest.approx(transfer)
+    assert seconds(1, size, Storage.HDD, one) == pytest.approx(12.7e-3 + transfer)
+
+
+def test_small_files_read_one_by_one_get_a_twentieth_of_a_hard_disk():
+    size = Q_("114.66 KB")
+    bandwidth = size.m_as("MB") / seconds(1, size, Storage.HDD, PUBLISHED.replace(requests_in_flight=1))
+    assert bandwidth == pytest.approx(8.6, abs=0.1)
+
+
+def test_a_bandwidth_and_a_hosts_drive_have_no_latency_to_hide():
+    one = PUBLISHED.replace(requests_in_flight=1)
+    assert (
+        seconds(8, "7 MB", "7 GB/s", one)
+        == seconds(8, "7 MB", Hardware.Cloud.A100, one)
+        == pytest.approx(8e-3)
+    )
+
+
+def test_exact_figures_give_an_exact_cost():
+    inputs = DataModel().resolve(stored=500e3, storage=Storage.NVMe_Gen4).exactly()
+    assert DataModel().cost(inputs).at(7) == Fraction(1, 2000)
+
+
+def test_swept_bandwidths_give_a_time_each():
+    assert np.shape(seconds(256, "500 KB", Q_([1, 7], "GB/s"))) == (2,)

@@ -1,0 +1,96 @@
+"""Copying to the accelerator: as many bytes as are sent, from pinned or ordinary memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    Hardware,
+    InputError,
+    Links,
+    MissingValueError,
+    Storage,
+    TransferModel,
+)
+from tests.strategies import bandwidths, batch_sizes, sample_sizes
+
+REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+
+
+def copy(solver=None, /, **arguments):
+    known = {"batch_size": 256, "transfer_size": Q_("602112 B"), "link": Links.PCIe4_x16}
+    return (solver or TransferModel()).solve(**{**known, **arguments})
+
+
+def message(error, **arguments):
+    with pytest.raises(error) as caught:
+        copy(**arguments)
+    return str(caught.value)
+
+
+@given(batch_sizes, sample_sizes, bandwidths)
+def test_a_copy_takes_the_bytes_over_the_bandwidth(batch, size, link):
+    found = copy(batch_size=batch, transfer_size=size, link=link)
+    assert found.transfer_time.m_as("s") == pytest.approx(batch * size.m_as("GB") / link.m_as("GB/s"))
+    assert found.bandwidth == link
+
+
+@pytest.mark.parametrize("link", [Links.PCIe4_x16, Hardware.Cloud.A100, Q_("32 GB/s"), "32 GB/s"])
+def test_the_link_may_be_named_in_four_ways(link):
+    assert copy(link=link).transfer_time.m_as("ms") == pytest.approx(4.817, abs=5e-4)
+
+
+def test_published_believes_what_copies_reach_and_not_the_peak():
+    assert copy().bandwidth == Q_("32 GB/s")
+    assert copy(TransferModel(PUBLISHED)).bandwidth == Q_("26 GB/s")
+
+
+def test_ordinary_memory_is_copied_more_slowly_than_pinned_memory():
+    assert copy(pinned=False).bandwidth == Q_("10 GB/s")
+    assert copy(pinned=False).transfer_time > copy().transfer_time
+
+
+def test_batches_in_a_row_give_times_in_a_row():
+    assert copy(batch_size=np.array([[1], [2]]), link=Q_([16, 32], "GB/s")).transfer_time.shape == (2, 2)
+
+
+def test_a_link_without_the_figure_is_refused_with_what_to_pass():
+    assert message(MissingValueError, link=Hardware.Cloud.A100, pinned=False) == (
+        "TransferModel needs link_bandwidth_pageable_sustained, and NVIDIA A100 80GB SXM lists none. "
+        f"{REMEDY}"
+    )
+    assert message(MissingValueError, link=Links.NVLink_C2C, pinned=False) == (
+        f"TransferModel needs bandwidth_pageable_sustained, and NVIDIA NVLink-C2C lists none. {REMEDY}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            {"link": Storage.HDD},
+            f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}",
+        ),
+        ({"link": 32}, f"link must be an entry of Links or Hardware or a bandwidth, got 32. {REMEDY}"),
+        ({"link": "32 GB"}, "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
+        (
+            {"link": "-32 GB/s"},
+            "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign.",
+        ),
+        (
+            {"transfer_size": 602112},
+            'transfer_size needs a unit, got the bare int 602112. Write for example Q_(602112, "KB").',
+        ),
+        (
+            {"transfer_size": "0 B"},
+            "transfer_size must be finite and positive, got 0 B. Check the value and its sign.",
+        ),
+        ({"batch_size": 2.5}, "batch_size must be a whole number, got 2.5. Round it to the one you mean."),
+    ],
+)
+def test_bad_input_is_refused(arguments, expected):
+    assert message(InputError, **arguments) == expected

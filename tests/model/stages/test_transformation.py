@@ -1,0 +1,240 @@
+"""Preparing on the CPU: set beside the accelerator, and by a count of workers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, TransformationModel
+from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
+
+STEP = Q_("10 ms")
+
+
+def wall(solver=None, /, **arguments):
+    known = {"batch_size": 64, "sample_size_bytes": Q_("500 KB"), "accelerator_step_time": STEP}
+    return (solver or TransformationModel()).solve(**{**known, **arguments})
+
+
+def message(**arguments):
+    with pytest.raises(InputError) as caught:
+        wall(**arguments)
+    return str(caught.value)
+
+
+def test_a_slow_cpu_is_the_bottleneck_and_starves_the_accelerator():
+    found = wall(cpu_throughput="2 GB/s")
+    assert found.transform_time.m_as("ms") == 16
+    assert found.accelerator_step_time.m_as("ms") == 10
+    assert found.is_bottleneck is True
+    assert found.accelerator_utilization == pytest.approx(10 / 16)
+    assert found.slowdown_factor == pytest.approx(1.6)
+
+
+def test_a_fast_cpu_is_none_and_the_accelerator_is_always_busy():
+    found = wall(cpu_throughput="50 GB/s")
+    assert (found.is_bottleneck, found.accelerator_utilization, found.slowdown_factor) == (False, 1.0, 1.0)
+
+
+@given(batch_sizes, sample_sizes, supply_rates)
+def test_a_tie_is_no_bottleneck(batch, size, rate):
+    cost = seconds(batch, cpu_time=None, sample_size=size, cpu_throughput=rate)
+    found = wall(
+        batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=Q_(cost, "s")
+    )
+    assert not found.is_bottleneck
+    assert found.accelerator_utilization == pytest.approx(1)
+
+
+@given(batch_sizes, sample_sizes, supply_rates, quantities(0.01, 1000, "ms"))
+def test_utilization_and_slowdown_are_each_others_inverse(batch, size, rate, step):
+    found = wall(batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=step)
+    assert 0 < found.accelerator_utilization <= 1
+    assert found.accelerator_utilization * found.slowdown_factor == pytest.approx(1)
+
+
+def test_workers_supply_their_number_times_the_rate_of_one():
+    assert wall(workers=8).transform_time == wall(cpu_throughput="2 GB/s").transform_time
+    assert wall(workers=8, worker_rate="100 MB/s").transform_time.m_as("ms") == pytest.approx(40)
+
+
+def test_a_rate_in_samples_does_not_look_at_bytes():
+    found = wall(workers=8, worker_rate="100 img/s", sample_size_bytes=None)
+    assert found.transform_time.m_as("ms") == pytest.approx(80)
+
+
+def test_published_workers_get_in_each_others_way():
+    eight = wall(TransformationModel(PUBLISHED), workers=8).transform_time.m_as("ms")
+    assert eight == pytest.approx(64 / 1090 * 1e3, rel=1e-3)
+
+
+def test_arrays_broadcast_and_keep_their_shape():
+    found = wall(batch_size=np.array([[32], [64]]), workers=[1, 2, 4])
+    assert found.transform_time.shape == found.is_bottleneck.shape == found.slowdown_factor.shape == (2, 3)
+    assert found.transform_time.m_as("ms").tolist() == [[64, 32, 16], [128, 64, 32]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, "The CPU's supply is cpu_throughput or a number of workers, got neither. Pass one of them."),
+        (
+            {"cpu_throughput": "2 GB/s", "workers": 8},
+            "The CPU's supply is cpu_throughput or a number of workers, got both. Pass one of them.",
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "worker_rate": "250 MB/s"},
+            "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "sample_size_bytes": None},
+            "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
+        ),
+        (
+            {"workers": 8, "sample_size_bytes": None},
+            "A worker_rate in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
+        ),
+        (
+            {"cpu_throughput": 2},
+            "cpu_throughput must be a rate in samples or in bytes, got 2. "
+            'Write for example Q_("100 img/s") or Q_("250 MB/s").',
+        ),
+        (
+            {"cpu_throughput": "0 GB/s"},
+            "cpu_throughput must be finite and positive, got 0 GB/s. Check the value and its sign.",
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "sample_size_bytes": 500_000},
+            'sample_size_bytes needs a unit, got the bare int 500000. Write for example Q_(500000, "KB").',
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "accelerator_step_time": 10},
+            'accelerator_step_time needs a unit, got the bare int 10. Write for example Q_(10, "ms").',
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "batch_size": -64},
+            "batch_size must be finite and positive, got -64. Check the value and its sign.",
+        ),
+        ({"workers": 2.5}, "workers must be a whole number, got 2.5. Round it to the one you mean."),
+    ],
+)
+def test_bad_input_is_refused(arguments, expected):
+    assert message(**arguments) == expected
+
+
+@given(st.integers(1, 200))
+def test_solving_and_the_cost_of_a_batch_say_the_same(workers):
+    cost = seconds(64, cpu_time=None, sample_size="500 KB", workers=workers)
+    assert wall(workers=workers).transform_time.m_as("s") == pytest.approx(cost)
+
+
+# ---- Cores, waits and hand-over ----------------------------------------------------------------------------
+
+
+def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
+    known = {"cpu_time": "10 ms", "workers": 4}
+    pipe = Pipeline(accelerator_rate="1 img/s", assumptions=assumed, **{**known, **fields})
+    return pipe.costs(exact=exact)["transform"].at(batch)
+
+
+def test_cpu_time_is_the_inverse_of_a_workers_rate():
+    assert seconds() == pytest.approx(seconds(cpu_time=None, worker_rate="100 img/s"))
+    assert seconds() == pytest.approx(0.25)
+
+
+def test_workers_past_the_cores_prepare_no_more():
+    assert seconds(workers=64, cores=16) == seconds(workers=16, cores=16) == seconds(workers=16)
+    assert seconds(workers=8, cores=16) == seconds(workers=8)
+
+
+def test_a_hand_over_is_paid_once_a_batch_and_shared_by_the_workers():
+    assert seconds(handover_time="40 ms") == pytest.approx(0.25 + 0.04 / 4)
+    assert seconds(batch=200, handover_time="40 ms") == pytest.approx(0.5 + 0.04 / 4)
+
+
+def test_a_read_takes_the_workers_time_and_no_cores():
+    # 100 samples of 10 ms and a wait of 30 ms: 4 s of workers, of which 1 s on cores.
+    assert seconds(read_wait="30 ms") == pytest.approx(4 / 4)
+    assert seconds(read_wait="30 ms", workers=16, cores=4) == pytest.approx(1 / 4)
+    assert seconds(read_wait="30 ms", workers=8, cores=4) == pytest.approx(4 / 8)
+    assert seconds(read_wait="0 ms") == pytest.approx(seconds())
+
+
+@given(st.integers(1, 100), st.integers(1, 32), st.integers(1, 30), st.integers(0, 50), st.integers(0, 50))
+def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, wait, joining):
+    """The rule in words, in milliseconds: more workers than cores can wait, but not work."""
+    found = seconds(
+        workers=workers,
+        cores=cores,
+        cpu_time=f"{cpu} ms",
+        read_wait=f"{wait} ms",
+        handover_time=f"{joining} ms",
+        exact=True,
+    )
+    work = 100 * cpu + joining
+    assert found * 1000 == max(Fraction(work, min(workers, cores)), Fraction(work + 100 * wait, workers))
+
+
+@given(st.integers(1, 60), st.integers(1, 32))
+def test_contention_stretches_work_and_not_waits(workers, cores):
+    waits = seconds(assumed=PUBLISHED, workers=workers, cores=cores, read_wait="1000 s", cpu_time="1 ms")
+    assert waits == pytest.approx(100 * 1000 / workers, rel=1e-4)
+    work = seconds(assumed=PUBLISHED, workers=workers, cores=cores)
+    assert work == pytest.approx(1 / PUBLISHED.scaling.speedup(min(workers, cores)))
+
+
+def test_every_figure_of_a_worker_may_be_an_array():
+    found = seconds(
+        10,
+        cpu_time=Q_([5, 10], "ms"),
+        workers=np.array([[1], [8]]),
+        cores=np.array([4, 16]),
+        read_wait=Q_([0, 1], "ms"),
+        handover_time=Q_([0, 10], "ms"),
+    )
+    assert found.shape == (2, 2)
+    assert found[1, 0] == pytest.approx(0.05 / 4)
+    assert found[1, 1] == pytest.approx(0.12 / 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            {"worker_rate": "100 img/s"},
+            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other.",
+        ),
+        (
+            {"cpu_throughput": "2 GB/s"},
+            "cpu_time goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+        ),
+        (
+            {"cpu_throughput": "2 GB/s", "cores": 4, "read_wait": "1 ms"},
+            "cpu_time and cores and read_wait go with workers, got them with cpu_throughput. "
+            "Pass workers=... instead.",
+        ),
+        ({"cores": 2.5}, "cores must be a whole number, got 2.5. Round it to the one you mean."),
+        ({"cores": 0}, "cores must be finite and positive, got 0. Check the value and its sign."),
+        ({"cpu_time": 10}, 'cpu_time needs a unit, got the bare int 10. Write for example Q_(10, "ms").'),
+        (
+            {"cpu_time": "0 ms"},
+            "cpu_time must be finite and positive, got 0 ms. Check the value and its sign.",
+        ),
+        (
+            {"read_wait": "-1 ms"},
+            "read_wait must be finite and not negative, got -1 ms. Check the value and its sign.",
+        ),
+        (
+            {"handover_time": "5 KB"},
+            "handover_time must be convertible to ms, got 5 KB. Check what it counts.",
+        ),
+    ],
+)
+def test_figures_of_workers_that_cannot_be_meant_are_refused(arguments, expected):
+    with pytest.raises(InputError) as caught:
+        seconds(**arguments)
+    assert str(caught.value) == expected

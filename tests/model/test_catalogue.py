@@ -1,0 +1,380 @@
+"""Facts with their sources: nothing loads without one, and a name that is wrong says which was meant."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from starvelab import (
+    Q_,
+    Datasets,
+    Hardware,
+    InputError,
+    Links,
+    MissingValueError,
+    Models,
+    Storage,
+    UnknownNameError,
+)
+from starvelab.model.catalogue import FIELDS, Entry, Group, read_group
+from starvelab.model.facts import KINDS, Fact
+from starvelab.model.rates import measured_rate, measured_rates
+from starvelab.units import format_quantity, positive
+
+GROUPS = {"Hardware": Hardware, "Storage": Storage, "Links": Links, "Models": Models, "Datasets": Datasets}
+ENTRIES = [entry for group in GROUPS.values() for entry in group]
+FACTS = [
+    pytest.param(e, name, fact, id=f"{e.kind}.{e.path}.{name}")
+    for e in ENTRIES
+    for name, fact in e.facts.items()
+]
+A100 = Hardware.Cloud.A100
+
+# Names that learners and notebooks write. Taking one away breaks them; a new one is added here.
+NAMES = {
+    "Hardware": (
+        "Cloud.A100 Cloud.A100_40GB Cloud.H100 Cloud.H100_PCIe Cloud.H200 Cloud.V100 Cloud.T4 Cloud.A10 "
+        "Cloud.L4 "
+        "Workstation.RTX4090"
+    ),
+    "Storage": "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3_connection NFS_10GbE",
+    "Links": "PCIe3_x16 PCIe4_x16 PCIe5_x16 NVLink_C2C",
+    "Models": "ResNet18 ResNet50 ResNet152 ViT_B16 UNet3D GPT2_small",
+    "Datasets": "ImageNet KiTS19 Medical5MB TokenisedText Cosmoflow",
+}
+
+
+def message(error, call):
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def hardware(figures):
+    """The entry of a file with one accelerator that has these lines."""
+    return read_group("Hardware", tomllib.loads(f'[Cloud.X]\nname = "X"\n{figures}'))["Cloud"].X
+
+
+# ---- What is in it -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_the_public_names_are_those_that_notebooks_rely_on(kind):
+    found, listed = [entry.path for entry in GROUPS[kind]], NAMES[kind].split()
+    assert found == listed, f"NAMES in {__file__} lists the entries of {kind} in the order of the TOML file"
+
+
+@pytest.mark.parametrize(("entry", "name", "fact"), FACTS)
+def test_every_fact_of_every_entry_has_a_sane_figure_and_says_where_it_comes_from(entry, name, fact):
+    unit = FIELDS[entry.kind][name]
+    if unit == "count":
+        assert type(fact.value) is int
+        assert fact.value >= 1
+    else:
+        assert positive(fact.value, unit, name) > 0
+    assert fact.kind in KINDS
+    assert len(fact.note if fact.kind == "assumption" else fact.source) > 10
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e.kind}.{e.path}")
+def test_every_entry_has_a_name_and_shows_each_figure_with_its_origin(entry):
+    assert entry.name
+    text, html = repr(entry), entry._repr_html_()
+    assert text.startswith(f"{entry.name}  ({entry.kind}.{entry.path})\n")
+    for name, fact in entry.facts.items():
+        assert name in text
+        assert name in html
+        assert fact.origin in text
+
+
+def test_the_accelerators_that_the_lab_names_have_what_a_step_needs():
+    needed = {"peak_fp16_dense", "memory_bandwidth", "memory_capacity", "link_bandwidth_each_way"}
+    missing = {entry.path: sorted(needed - entry.facts.keys()) for entry in Hardware}
+    assert not any(missing.values()), {path: fields for path, fields in missing.items() if fields}
+
+
+def test_peaks_are_dense_and_not_the_sparse_ones_that_datasheets_print_larger():
+    assert A100.peak_fp16_dense == Q_("312 TFLOP/s")
+    assert Hardware.Cloud.H100.peak_fp16_dense == Q_("989 TFLOP/s")
+
+
+def test_a_link_has_one_direction_and_not_the_sum_of_both():
+    assert A100.link_bandwidth_each_way == Links.PCIe4_x16.bandwidth_each_way == Q_("32 GB/s")
+
+
+def test_nothing_copies_faster_than_its_link_peaks():
+    for link in Links:
+        sustained = link.get("bandwidth_pinned_sustained", link.bandwidth_each_way)
+        assert link.get("bandwidth_pageable_sustained", sustained) <= sustained <= link.bandwidth_each_way
+
+
+def test_figures_keep_the_unit_of_their_source():
+    assert format_quantity(Storage.EBS_gp3.bandwidth_sustained) == "125 MiB/s"
+
+
+# ---- Loading -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_when_something_in_it_is_first_asked_for():
+    group = Group("Links")
+    assert group.__dict__["_members"] is None
+    assert group.PCIe4_x16.name == "PCI Express 4.0 x16"
+    assert group.__dict__["_members"] is not None
+
+
+def test_a_fact_without_its_source_cannot_load():
+    line = 'memory_capacity = {{ value = "80 GB", kind = "{kind}"{rest} }}'
+    assert message(InputError, lambda: hardware(line.format(kind="datasheet", rest=""))) == (
+        "Hardware.Cloud.X.memory_capacity: A fact needs its source, got none for 80 gigabyte. "
+        "Name the document, and the table in it."
+    )
+    assert message(
+        InputError, lambda: hardware(line.format(kind="paper", rest=', note = "somewhere"'))
+    ).endswith("A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it.")
+    assert hardware(line.format(kind="paper", rest=', source = "the paper"')).memory_capacity == Q_("80 GB")
+
+
+def test_an_assumption_without_a_note_cannot_load():
+    line = 'host_cores = { value = 16, kind = "assumption" }'
+    assert message(InputError, lambda: hardware(line)) == (
+        "Hardware.Cloud.X.host_cores: An assumption needs a note, got none for 16. Say why it has this value."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "expected"),
+    [
+        (
+            'host_cores = { value = 16, kind = "rumour", note = "n" }',
+            InputError,
+            "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where "
+            "it is from.",
+        ),
+        (
+            'host_cores = { value = 16.5, kind = "assumption", note = "n" }',
+            InputError,
+            "host_cores must be a whole number, got 16.5. Round it to the one you mean.",
+        ),
+        (
+            'memory_capacity = { value = "80 Gb", kind = "assumption", note = "n" }',
+            InputError,
+            "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or "
+            "Gbit for bits.",
+        ),
+        (
+            'memory_capacity = { value = "80 GB/s", kind = "assumption", note = "n" }',
+            InputError,
+            "memory_capacity must be convertible to GB, got 80 GB/s. Check what it counts.",
+        ),
+        (
+            'memory_capacity = { value = "-80 GB", kind = "assumption", note = "n" }',
+            InputError,
+            "memory_capacity must be finite and positive, got -80 GB. Check the value and its sign.",
+        ),
+        (
+            'memory_capacity = { value = 80, kind = "assumption", note = "n" }',
+            InputError,
+            'memory_capacity needs a unit, got the bare int 80. Write for example Q_(80, "GB").',
+        ),
+        (
+            'memory_capcity = { value = "80 GB", kind = "assumption", note = "n" }',
+            UnknownNameError,
+            "A Hardware entry has no 'memory_capcity'. Did you mean memory_capacity?",
+        ),
+        (
+            'memory_capacity = { value = "80 GB", kind = "paper", souce = "s" }',
+            InputError,
+            "A fact has value and kind, and source or note, got value, kind, souce. Check the spelling.",
+        ),
+        (
+            'memory_capacity = { kind = "paper", source = "s" }',
+            InputError,
+            "A fact has value and kind, and source or note, got kind, source. Check the spelling.",
+        ),
+    ],
+)
+def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
+    found = message(error, lambda: hardware(line))
+    field = line.split(" ", 1)[0]
+    assert found == f"Hardware.Cloud.X.{field}: {expected}"
+
+
+def test_a_drive_may_answer_at_once():
+    table = {
+        "D": {"name": "D", "request_latency": {"value": "0 ms", "kind": "assumption", "note": "an ideal"}}
+    }
+    assert read_group("Storage", table)["D"].request_latency == Q_("0 ms")
+
+
+# ---- Asking ------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_attributes_and_complete_with_tab():
+    assert "memory_bandwidth" in dir(A100)
+    assert "storage_bandwidth" not in dir(Hardware.Cloud.T4)
+    assert "Cloud" in dir(Hardware)
+    assert "A100" in dir(Hardware.Cloud)
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda: Hardware.Cloud.A101, "Hardware.Cloud has no 'A101'. Did you mean A10?"),
+        (lambda: Hardware.Cloud.a100, "Hardware.Cloud has no 'a100'. Did you mean A100?"),
+        (lambda: Hardware.A100, "Hardware has no 'A100'. Did you mean Hardware.Cloud.A100?"),
+        (
+            lambda: Hardware.Cloud.RTX4090,
+            "Hardware.Cloud has no 'RTX4090'. Did you mean Hardware.Workstation.RTX4090?",
+        ),
+        (lambda: Models.Resnet50, "Models has no 'Resnet50'. Did you mean ResNet50?"),
+        (
+            lambda: Links.Thunderbolt,
+            "Links has no 'Thunderbolt'. There is: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C.",
+        ),
+        (
+            lambda: A100.memory_bandwith,
+            "Hardware entry NVIDIA A100 80GB SXM has no 'memory_bandwith'. Did you mean memory_bandwidth?",
+        ),
+    ],
+)
+def test_a_wrong_name_says_which_was_meant(ask, expected):
+    assert message(UnknownNameError, ask) == expected
+
+
+def test_a_missing_figure_is_refused_and_not_guessed():
+    assert message(MissingValueError, lambda: Hardware.Cloud.T4.storage_bandwidth) == (
+        "NVIDIA T4 lists no storage_bandwidth, and a value without a source is not guessed. "
+        'Pass your own with .replace(storage_bandwidth="...").'
+    )
+
+
+def test_a_default_can_be_asked_for_instead():
+    assert Hardware.Cloud.T4.get("storage_bandwidth") is None
+    assert Hardware.Cloud.T4.get("storage_bandwidth", Q_("1 GB/s")) == Q_("1 GB/s")
+
+
+def test_a_group_lists_its_entries():
+    assert repr(Links) == "Links: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C"
+
+
+# ---- Changing ----------------------------------------------------------------------------------------------
+
+
+def test_a_replaced_figure_is_an_assumption_and_leaves_the_entry_as_it_was():
+    mine = A100.replace(storage_bandwidth="2 GB/s", name="my host")
+    assert (mine.name, mine.storage_bandwidth) == ("my host", Q_("2 GB/s"))
+    assert mine.facts["storage_bandwidth"].kind == "assumption"
+    assert mine.memory_bandwidth == A100.memory_bandwidth
+    assert A100.storage_bandwidth == Q_("7 GB/s")
+
+
+def test_a_measured_rate_is_not_taken_for_that_of_a_changed_accelerator_or_model():
+    measured = {"precision": "fp16", "phase": "training"}
+    assert measured_rate(hardware=A100.replace(storage_bandwidth="2 GB/s"), model=Models.ResNet50, **measured)
+    assert not measured_rate(
+        hardware=A100.replace(peak_fp16_dense="100 TFLOP/s"), model=Models.ResNet50, **measured
+    )
+    assert not measured_rate(hardware=A100, model=Models.ResNet50.replace(layers=101), **measured)
+
+
+@pytest.mark.parametrize(
+    ("figures", "error", "expected"),
+    [
+        (
+            {"storage_bandwidth": 2},
+            InputError,
+            'storage_bandwidth needs a unit, got the bare int 2. Write for example Q_(2, "GB/s").',
+        ),
+        (
+            {"storage_bandwidth": "-2 GB/s"},
+            InputError,
+            "storage_bandwidth must be finite and positive, got -2 GB/s. Check the value and its sign.",
+        ),
+        (
+            {"storage_bandwith": "2 GB/s"},
+            UnknownNameError,
+            "A Hardware entry has no 'storage_bandwith'. Did you mean storage_bandwidth?",
+        ),
+    ],
+)
+def test_a_replacement_passes_the_same_gate_as_a_line_of_the_file(figures, error, expected):
+    assert message(error, lambda: A100.replace(**figures)) == expected
+
+
+def test_an_entry_cannot_be_changed_in_place():
+    def change():
+        A100.memory_capacity = Q_("160 GB")
+
+    assert message(InputError, change).startswith(
+        "A catalogue entry cannot be changed, got NVIDIA A100 80GB SXM.memory_capacity = "
+    )
+    with pytest.raises(TypeError):
+        A100.facts["memory_capacity"] = None
+
+
+@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
+def test_entries_survive_copies_and_pickles_with_their_sources(roundtrip):
+    again = roundtrip(A100)
+    assert again == A100
+    assert hash(again) == hash(A100)
+    assert again.facts["memory_capacity"].source == A100.facts["memory_capacity"].source
+    assert isinstance(again, Entry)
+
+
+def test_entries_with_other_figures_are_not_equal():
+    assert A100.replace(host_cores=32) != A100
+    assert A100 != Hardware.Cloud.H100
+
+
+# ---- Measured rates ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rate", measured_rates(), ids=lambda r: f"{r.hardware}-{r.model}-{r.framework}-{r.precision}"
+)
+def test_every_measured_rate_belongs_to_an_accelerator_and_a_model_that_exist_and_has_a_source(rate):
+    assert rate.hardware in NAMES["Hardware"].split()
+    assert rate.model in NAMES["Models"].split()
+    assert rate.phase in ("forward", "training")
+    assert rate.fact.kind == "measured"
+    assert rate.fact.value.m_as("img/s") > 0
+    assert len(rate.fact.source) > 10
+
+
+def test_a_combination_has_at_most_one_default_rate_and_one_of_each_framework():
+    defaults = [(r.hardware, r.model, r.precision, r.phase) for r in measured_rates() if r.default]
+    assert len(defaults) == len(set(defaults))
+    every = [(r.hardware, r.model, r.precision, r.phase, r.framework) for r in measured_rates()]
+    assert len(every) == len(set(every))
+
+
+def test_the_rate_of_an_a100_is_nvidias_and_depends_on_the_framework():
+    asked = {"hardware": A100, "model": Models.ResNet50, "precision": "fp16", "phase": "training"}
+    assert measured_rate(**asked).fact.value == Q_("2470 img/s")
+    assert measured_rate(**asked, framework="MXNet").fact.value == Q_("3410.52 img/s")
+    assert measured_rate(**asked, framework="Caffe") is None
+
+
+def test_matrix_products_reach_less_than_the_peak():
+    measured = [entry for entry in Hardware if entry.get("matmul_bf16_sustained")]
+    assert [entry.path for entry in measured] == ["Cloud.A100", "Cloud.H100"]
+    assert all(0.8 < entry.matmul_bf16_sustained / entry.peak_bf16_dense < 0.9 for entry in measured)
+
+
+def test_every_data_file_is_one_that_the_lab_reads():
+    folder = files("starvelab.model") / "data"
+    found = {path.name for path in folder.iterdir() if path.name.endswith(".toml")}
+    assert found == {f"{kind.lower()}.toml" for kind in FIELDS} | {
+        "rates.toml",
+        "assumptions.toml",
+        "levers.toml",
+    }
+
+
+def test_a_fact_shows_its_source_and_its_note_as_one_line():
+    assert Fact(1, "paper", "The paper.", "twice.").origin == "The paper. twice"
+    assert Fact(1, "assumption", note="because").origin == "because"

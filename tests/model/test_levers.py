@@ -1,0 +1,48 @@
+"""Levers belong to parts of an input pipeline, and say how to tell, what to change, and why it works."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from starvelab.measure import PARTS
+from starvelab.model.levers import LEVERS, Advice, levers_for
+
+
+@pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: lever.name)
+def test_a_lever_is_told_in_full(lever):
+    assert lever.parts
+    assert set(lever.parts) <= set(PARTS)
+    assert len(set(lever.parts)) == len(lever.parts)
+    for name in ("diagnose", "change", "why"):
+        text = getattr(lever, name)
+        assert text[0].isupper() or text.split()[0].split("=")[0].isidentifier()
+        assert text.endswith(".")
+        assert text == text.strip()
+        assert "  " not in text
+
+
+def test_no_two_levers_have_one_name():
+    names = [lever.name for lever in LEVERS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_there_is_something_to_try_for_each_part(part):
+    found = levers_for(part)
+    assert len(found) >= 2
+    assert all(part in lever.parts for lever in found)
+    # In the order of the list, which is that of trying.
+    assert list(found) == [lever for lever in LEVERS if lever in found]
+
+
+def test_an_unknown_part_has_no_levers():
+    assert levers_for("coffee") == ()
+
+
+def test_a_lever_is_what_the_file_says():
+    assert [field.name for field in fields(Advice)] == ["name", "parts", "diagnose", "change", "why"]
+    first = levers_for("copy")[0]
+    assert first.name == "uint8 instead of float32"
+    assert first.parts == ("collate", "copy")
