@@ -74,7 +74,7 @@ PROGRAMS = (
     ),
     "tests/measure/traces/test_torch_traces.py",
     "tests/simulate/test_against_pytorch.py",
-    "tests/widgets/test_store.py",
+    "tests/lesson/widgets/test_store.py",
 )
 # What the tests of a file or a folder need, of what can be left out.
 NEEDS = {

@@ -112,7 +112,7 @@ for i in range(15):
     firsts += store.lock(Prediction(key=f"shared-{i}", answer=me, locked_at=now())).is_new
 print(firsts)
 """
-    importing = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[2])}
+    importing = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
     kernels = [
         subprocess.Popen(
             [sys.executable, "-c", program, name], stdout=subprocess.PIPE, text=True, env=importing
