@@ -9,15 +9,18 @@ from pathlib import Path
 def usable_cores(*, physical: bool = False) -> int:
     """Cores that the scheduler, the affinity mask and a container's quota leave to this process.
 
-    `os.cpu_count` counts the cores of the host, also inside a container. Busy cores count too.
+    `os.cpu_count` counts the cores of the host, also inside a container. It is asked only where loky is
+    missing: a browser's Python has no processes. Busy cores count too.
 
     Parameters
     ----------
     physical : bool
         Count a core with two hardware threads once, where the system tells which these are.
     """
-    from loky import cpu_count  # loaded here: it needs processes, which a browser's Python lacks
-
+    try:
+        from loky import cpu_count
+    except ImportError:
+        return os.cpu_count() or 1
     return int(cpu_count(only_physical_cores=physical))
 
 

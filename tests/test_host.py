@@ -16,6 +16,12 @@ def test_there_are_as_many_as_the_process_may_use():
     assert 1 <= usable_cores(physical=True) <= usable_cores() <= os.cpu_count()
 
 
+def test_without_loky_the_cores_of_the_host_are_counted(monkeypatch):
+    monkeypatch.setitem(sys.modules, "loky", None)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert usable_cores(physical=True) == 3
+
+
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset to take cores away")
 @pytest.mark.parametrize("physical", [True, False])
 def test_cores_that_were_taken_away_do_not_count(physical):
