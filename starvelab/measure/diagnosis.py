@@ -74,7 +74,7 @@ class Finding(TableRepr):
     reason: str
     levers: tuple[Advice, ...]
     source: str
-    costs: Mapping[str, Any] = field(default_factory=dict)
+    costs: Mapping[str, Quantity] = field(default_factory=dict)
     stage: str = ""
 
     @property
