@@ -46,7 +46,9 @@ def setup(app: Sphinx) -> None:
     def named(*told: object) -> tuple[str | None, str | None]:
         signature, returned = told[-2:]
         for assumptions in (starvelab.TUTORIAL, starvelab.PUBLISHED):
-            signature = signature and signature.replace(repr(assumptions), assumptions.name)
+            # Sphinx has put the table on one line.
+            table = repr(assumptions).replace("\n", " ")
+            signature = signature and signature.replace(table, assumptions.name)
         return signature, returned
 
     app.connect("autodoc-process-signature", named)

@@ -4,8 +4,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
 
     commands                what `starvelab` on the command line runs
     grading                 a class graded: student code in a sandbox, checks outside it
-    lesson | measure        checks, pictures, widgets of a notebook | a real loader, and what starves it
-    model | simulate        stages on resources, solved and analyzed | a loader in time, step by step
+    lesson | measure        checks, figures, widgets | a real loader, and what starves it
+    model | simulate        stages on resources | a loader in time, step by step
     tables | fields         quantities as text and HTML | what a field of a description may hold
     units | runtime         one registry with its own vocabulary | "are we grading?"
     host | prediction_file  cores and the cache folder | predictions.json, read

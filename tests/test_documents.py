@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from starvelab.lesson import show
 from tests.assignments import EXPECTED, REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -125,9 +126,16 @@ def test_the_readme_fits_on_two_screens():
 def test_each_notebook_has_a_row_in_the_readme_and_a_page():
     learners = (DOCS / "learners.md").read_text(encoding="utf-8")
     listed = re.findall(r"^learners/([\w-]+)/(\w+)$", learners, flags=re.MULTILINE)
-    assert listed == [(assignment, name) for assignment, names in EXPECTED.items() for name in names]
+    expected = [(assignment, name) for assignment, names in EXPECTED.items() for name in names]
+    assert listed == expected, "docs/learners.md lists the notebooks as EXPECTED in tests/assignments.py does"
     for _, name in listed:
-        assert f"| {name} |" in README, name
+        assert f"| {name} |" in README, f"README.md has no row for {name}"
+
+
+def test_each_figure_is_in_the_api_reference():
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    for name in show.FIGURES:
+        assert f".. autofunction:: starvelab.show.{name}\n" in page, f"docs/api.md does not list {name}"
 
 
 # --- links -----------------------------------------------------------------------------------------------

@@ -63,7 +63,10 @@ def prose(notebook: Notebook) -> str:
 
 def test_each_assignment_has_its_notebooks():
     found = {folder.name: [path.stem for path in sorted(folder.glob("*.ipynb"))] for folder in FOLDERS}
-    assert found == EXPECTED
+    for assignment in {*found, *EXPECTED}:
+        assert found.get(assignment) == EXPECTED.get(assignment), (
+            f"EXPECTED in tests/assignments.py lists the notebooks of {assignment}; make build makes them"
+        )
 
 
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
@@ -72,15 +75,16 @@ each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 @each_notebook
 def test_it_opens_with_its_number_and_says_how_long_it_takes(notebook):
     first = notebook.cells[0].source
-    assert re.match(rf"# {int(notebook.name[:2])}\. \S", first)
-    [minutes] = re.findall(r"about (\d+) minutes", first)
-    assert 10 <= int(minutes) <= 30
+    assert re.match(rf"# {int(notebook.name[:2])}\. \S", first), f"it begins with {first.splitlines()[0]!r}"
+    minutes = re.findall(r"about (\d+) minutes", first)
+    assert len(minutes) == 1, "its first cell says once 'about N minutes'"
+    assert 10 <= int(minutes[0]) <= 30
 
 
 @each_notebook
 def test_it_asks_a_question(notebook):
     asked = notebook.questions()
-    assert asked
+    assert asked, "it needs a call of predict(...) with a question"
     for _, question in asked.values():
         assert question["question"].endswith("?")
 
@@ -99,7 +103,7 @@ def test_each_prediction_is_asked_for_before_its_reveal_and_revealed(notebook):
 @each_notebook
 def test_an_explorer_opens_after_a_prediction_of_its_notebook(notebook):
     explorers = [given(call) for _, call in notebook.calls("explore")]
-    assert explorers
+    assert explorers, "it needs a call of explore(..., after=KEY)"
     assert {explorer.get("after") for explorer in explorers} <= set(notebook.questions())
 
 
@@ -114,7 +118,9 @@ def test_an_explorer_stands_after_the_reveal(notebook):
 def test_every_exercise_but_the_self_check_has_a_hint(notebook):
     sections = re.split(r"^#{2,3} ", notebook.markdown, flags=re.MULTILINE)
     exercises = [section for section in sections if section.startswith("Exercise ")]
-    assert len(exercises) >= 2
+    assert len(exercises) >= 2, (
+        f"a notebook has two exercises or more, headed ## Exercise N.M; {notebook} has {len(exercises)}"
+    )
     read_by_a_person = [section for section in exercises if "read by a person" in section.splitlines()[0]]
     for exercise in (one for one in exercises if one not in read_by_a_person):
         assert "<details><summary>Hint" in exercise, exercise.splitlines()[0]
@@ -138,7 +144,11 @@ def test_it_ends_with_what_to_take_away_and_what_comes_next(notebook):
 @each_notebook
 def test_the_next_notebook_is_linked_and_exists(notebook):
     linked = re.findall(r"\]\((\w+)\.ipynb\)", notebook.cells[-1].source)
-    assert linked == EXPECTED[notebook.assignment][int(notebook.name[:2]) : int(notebook.name[:2]) + 1]
+    number = int(notebook.name[:2])
+    expected = EXPECTED[notebook.assignment][number : number + 1]
+    assert linked == expected, (
+        f"the last cell of {notebook} links to {linked}; the next notebook is {expected}"
+    )
 
 
 @each_notebook
@@ -149,7 +159,7 @@ def test_a_place_for_the_learners_own_words(notebook):
         if cell.cell_type == "markdown"
         and (cell.metadata.get("nbgrader", {}).get("solution") or is_note(cell))
     ]
-    assert written
+    assert written, "it needs a cell with role essay, or one that asks for the learner's own words"
 
 
 def is_note(cell: NotebookNode) -> bool:

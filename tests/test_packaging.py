@@ -75,9 +75,9 @@ def test_the_wheel_carries_the_licence(wheel, repository):
         assert archive.read(name).decode() == (repository / "LICENSE").read_text(encoding="utf-8")
 
 
-def test_the_wheel_holds_nothing_but_the_package(wheel):
+def test_the_wheel_holds_nothing_but_the_package(wheel, project):
     assert {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()} == {
-        "starvelab", "starvelab-0.1.0.dist-info",
+        "starvelab", f"starvelab-{project['version']}.dist-info",
     }  # fmt: skip
 
 
@@ -102,6 +102,15 @@ def test_the_version_is_the_same_wherever_it_is_written(project, repository, ins
     cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["version"]
     code = "import starvelab, importlib.metadata as m; print(starvelab.__version__, m.version('starvelab'))"
     assert {cited, *run(installed, code, tmp_path).split()} == {project["version"]}
+
+
+def test_the_changelog_has_a_part_for_the_version_and_the_citation_its_date(project, repository):
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["date-released"]
+    changelog = (repository / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\S+) \((\S+)\)$", changelog, flags=re.MULTILINE)
+    assert releases[0] == (project["version"], str(cited)), (
+        "CHANGELOG.md needs a heading '## VERSION (DATE)' with the version and the date of CITATION.cff"
+    )
 
 
 def test_the_licence_is_named_the_same_in_the_package_and_in_the_citation(project, repository):

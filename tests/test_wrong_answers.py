@@ -125,8 +125,10 @@ def test_the_points_of_the_assignment_sum_to_a_hundred(assignment):
     ]
     points = {cell.id: cell.metadata.nbgrader.points for cell in cells}
     assert sum(points.values()) == 100, f"{assignment} has {sum(points.values())} points, not 100: {points}"
-    assert len([cell for cell in cells if cell.cell_type == "code"]) == len(exercises(assignment)) >= 12
-    assert len([cell for cell in cells if cell.cell_type == "markdown"]) >= 2
+    assert [cell.id for cell in cells if cell.cell_type == "code"] == [
+        exercise.test_id for exercise in exercises(assignment)
+    ]
+    assert any(cell.cell_type == "markdown" for cell in cells), f"{assignment} has no cell with role essay"
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
@@ -137,8 +139,11 @@ def test_an_id_names_one_cell_of_the_assignment(assignment):
 
 @pytest.mark.parametrize("exercise", EACH)
 def test_each_exercise_is_tried_with_three_wrong_answers_and_a_right_one(exercise):
-    assert len(exercise.wrong) >= 3
-    assert exercise.right
+    file = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml"
+    assert len(exercise.wrong) >= 3, (
+        f"{file} needs three [[{exercise.answer_id}.wrong]] or more; it has {len(exercise.wrong)}"
+    )
+    assert exercise.right, f"{file} needs one [[{exercise.answer_id}.right]] or more; it has none"
     assert len({answer.source for answer in (*exercise.wrong, *exercise.right)}) == len(
         exercise.wrong + exercise.right
     )

@@ -1,6 +1,6 @@
 """What a notebook shows: tables in text, figures with their tables, and SVG for explorers.
 
-Only `plots` and `loader_lanes` load matplotlib, and only when a plot is asked for.
+Only the modules that draw figures load matplotlib, and only when a figure is asked for.
 """
 
 from importlib import import_module
@@ -9,31 +9,26 @@ from typing import Any
 from ..._aliases import renamed
 from .text import info, say, table
 
-_PLOTS = ("over_batch", "over_workers", "roofline", "stage_bars", "timeline")
+# The figures, each with the module that draws it.
+FIGURES = {
+    "loader_timeline": "loader_lanes",
+    "over_batch": "plots",
+    "over_workers": "plots",
+    "roofline": "plots",
+    "stage_bars": "plots",
+    "timeline": "plots",
+}
 
-__all__ = [
-    "info",
-    "loader_timeline",
-    "over_batch",
-    "over_workers",
-    "roofline",
-    "say",
-    "stage_bars",
-    "svg",
-    "table",
-    "timeline",
-]
+__all__ = ["info", "say", "svg", "table", *FIGURES]
 
 
 _renamed = renamed(__name__, {"looks": "style", "picture": "figure"})
 
 
 def __getattr__(name: str) -> Any:  # Any: a function or a module
-    if name in _PLOTS:
-        return getattr(import_module(f"{__name__}.plots"), name)
-    if name == "loader_timeline":
-        return import_module(f"{__name__}.loader_lanes").loader_timeline
-    if name in ("svg", "plots", "figure", "style", "loader_lanes"):
+    if name in FIGURES:
+        return getattr(import_module(f"{__name__}.{FIGURES[name]}"), name)
+    if name in ("svg", "figure", "style", *FIGURES.values()):
         return import_module(f"{__name__}.{name}")
     return _renamed(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import numpy as np
@@ -20,6 +21,7 @@ from starvelab import (
     Storage,
     crossover,
 )
+from starvelab.lesson import show
 from starvelab.lesson.show import over_batch, over_workers, plots, roofline, stage_bars, style, timeline
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -31,11 +33,12 @@ def roof(batches=(1, 256), hardware=Hardware.Cloud.A100):
     return roofline(model=Models.ResNet50, hardware=hardware, batches=batches, assumptions=TUTORIAL)
 
 
+# One call of each figure, for what holds of all of them.
 FIGURES = {
-    "stage bars": lambda: stage_bars(FULL.solve()),
+    "stage_bars": lambda: stage_bars(FULL.solve()),
     "timeline": lambda: timeline(FULL.solve()),
-    "over batch": lambda: over_batch(FULL),
-    "over workers": lambda: over_workers({"alone": AT_512}, workers=[8, 64]),
+    "over_batch": lambda: over_batch(FULL),
+    "over_workers": lambda: over_workers({"alone": AT_512}, workers=[8, 64]),
     "roofline": roof,
 }
 
@@ -52,6 +55,17 @@ def drawn(monkeypatch) -> list[Figure]:
 
     monkeypatch.setattr(plots, "render_figure", keep)
     return figures
+
+
+def test_each_figure_of_plots_is_among_those_tested_here():
+    listed = {name for name, module in show.FIGURES.items() if module == "plots"}
+    drawing = {
+        name
+        for name, function in inspect.getmembers(plots, inspect.isfunction)
+        if function.__module__ == plots.__name__ and not name.startswith("_")
+    }
+    assert drawing == listed, "a figure needs its line in FIGURES of starvelab/lesson/show/__init__.py"
+    assert set(FIGURES) == listed, "a figure needs its line in FIGURES of this file"
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
