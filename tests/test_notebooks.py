@@ -277,7 +277,8 @@ def test_without_predictions_no_truth_is_revealed(runs):
 def test_explorers_draw_for_whoever_has_predicted_and_for_nobody_else(runs):
     with_, without = runs
     drawn = [html for html in with_.in_widgets if "<svg" in html]
-    assert len(drawn) == len(with_.source.calls("explore"))
+    problems = [re.sub("<[^>]*>", "", html) for html in with_.in_widgets if "Problem" in html]
+    assert len(drawn) == len(with_.source.calls("explore")), f"an explorer shows no drawing: {problems}"
     assert not any("<svg" in html for html in without.in_widgets)
     waiting = [html for html in without.in_widgets if "This explorer opens when" in html]
     assert len(waiting) == len(with_.source.calls("explore"))

@@ -236,5 +236,7 @@ def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
         for key in keyword.value.keys
     ]
     heard = "\n".join(said(check_answer(exercise, answer.source, exercise.full)) for answer in exercise.wrong)
-    assert [message for message in messages if message not in heard] == []
+    unheard = [message for message in messages if message not in heard]
+    file = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml"
+    assert not unheard, f"in {file} no [[{exercise.answer_id}.wrong]] brings up {unheard}"
     assert all(message[0].isupper() and message[-1] in ".?!" for message in messages)
