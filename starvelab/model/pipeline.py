@@ -54,9 +54,9 @@ class Pipeline:
         What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at, and the other
         figures of workers are refused.
     storage : catalogue entry or quantity [data/time], optional
-        The drive; without it reading is not modelled.
+        The drive; without it reading is not modeled.
     link : catalogue entry or quantity [data/time], optional
-        The host-to-device link; without it the copy is not modelled.
+        The host-to-device link; without it the copy is not modeled.
     transfer_size : quantity [data], optional
         Bytes of one sample as they cross the link; the stored size unless given.
     pinned : bool

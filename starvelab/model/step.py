@@ -20,7 +20,7 @@ class Step(TableRepr):
     Attributes
     ----------
     stage_times, resource_times : mapping of str to quantity [time]
-        Only what is modelled: a pipeline without `storage` has no "read".
+        Only what is modeled: a pipeline without `storage` has no "read".
     step_time : quantity [time]
     throughput : quantity [sample/time]
         Of all accelerators together.

@@ -111,7 +111,7 @@ class Simulation(TableRepr):
         """One row for each figure: its mean over replicas, and how far they lie apart."""
         step = self.loader.step_time
         return [
-            ["utilisation", *_shares(self.utilizations)],
+            ["utilization", *_shares(self.utilizations)],
             ["stall", *_shares(1 - self.utilizations)],
             ["loop in next()", *_shares(self.host_waits)],
             ["throughput", *(cell(of(self.throughputs)) for of in (np.mean, np.min, np.max))],

@@ -230,7 +230,7 @@ def test_a_single_point_gives_plain_numbers_and_words():
 # ---- Stages and resources ----------------------------------------------------------------------------------
 
 
-def test_only_what_is_modelled_has_a_time():
+def test_only_what_is_modeled_has_a_time():
     assert list(WALL.solve().stage_times) == ["transform", "model"]
     assert list(WALL.solve().resource_times) == ["CPU", "accelerator"]
 

@@ -130,7 +130,7 @@ def test_the_accelerator_is_not_starved_whenever_the_loop_waits():
 # --- stragglers -------------------------------------------------------------------------------------
 #
 # One sample in a hundred takes 0.4 s; batches of 8, a step of 20 ms, two workers with two batches each. On
-# average a batch then takes 8 * 0.01 * 400 = 32 ms longer. Mean rates predict a utilisation of 0.884, so
+# average a batch then takes 8 * 0.01 * 400 = 32 ms longer. Mean rates predict a utilization of 0.884, so
 # 2 * 20 / (base + 32) = 0.884, and a batch without stragglers takes 13.25 ms.
 
 

@@ -120,7 +120,7 @@ def test_it_is_shown_as_a_table():
     assert found.summary == "400 batches: the accelerator is busy 80.0 % at 1280 img/s"
     assert found.headers == ("figure", "mean", "lowest", "highest")
     assert found.rows == [
-        ["utilisation", "80.0 %", "80.0 %", "80.0 %"],
+        ["utilization", "80.0 %", "80.0 %", "80.0 %"],
         ["stall", "20.0 %", "20.0 %", "20.0 %"],
         ["loop in next()", "59.6 %", "59.6 %", "59.6 %"],
         ["throughput", "1280 img/s", "1280 img/s", "1280 img/s"],
@@ -136,7 +136,7 @@ def test_of_replicas_it_shows_how_far_they_lie_apart():
         f"200 batches, 20 times: the accelerator is busy {100 * found.utilization:.1f} %, give or take "
         f"{100 * found.spread:.1f} %, at {found.throughput.m_as('img/s'):.4g} img/s"
     )
-    [shown] = [row[1:] for row in found.rows if row[0] == "utilisation"]
+    [shown] = [row[1:] for row in found.rows if row[0] == "utilization"]
     waits = found.utilizations
     assert shown == [f"{100 * x:.1f} %" for x in (waits.mean(), waits.min(), waits.max())]
     [periods] = [row[1:] for row in found.rows if row[0] == "time from batch to batch"]

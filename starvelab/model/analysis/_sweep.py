@@ -1,6 +1,6 @@
 """A pipeline over a grid of values, as one table.
 
-One vectorised solve: a point and a million points take the same path.
+One vectorized solve: a point and a million points take the same path.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_fixed_costs_move_the_crossing_exactly():
     assert crossover(in_turn).batch == 18
 
 
-def test_a_resource_that_is_not_modelled_is_refused_with_those_that_are():
+def test_a_resource_that_is_not_modeled_is_refused_with_those_that_are():
     with pytest.raises(UnknownNameError) as caught:
         crossover(WALL, resource="storage")
     assert str(caught.value) == "The pipeline does not model 'storage'. There is: CPU."

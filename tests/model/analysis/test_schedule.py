@@ -56,7 +56,7 @@ def test_a_copy_in_turn_is_part_of_the_accelerators_job():
     ]
 
 
-def test_what_is_not_modelled_has_no_jobs():
+def test_what_is_not_modeled_has_no_jobs():
     assert {job.resource for job in schedule(PIPE.solve())} == {"CPU", "accelerator"}
 
 
