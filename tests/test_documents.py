@@ -119,6 +119,19 @@ def test_each_file_and_each_function_of_the_walks_exists():
             assert named.rpartition(".")[2] in names, named
 
 
+def test_each_file_and_each_table_that_a_recipe_names_exists():
+    recipes = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name in set(re.findall(r"(?<![\w/])(?:starvelab|tests|docs|benchmarks)/[\w./-]*\w", recipes)):
+        if not re.search(r"NAME|ASSIGNMENT", name):  # a name to be filled in
+            assert (REPOSITORY / name).exists(), f"CONTRIBUTING.md names {name}, and there is no such file"
+    folders = [REPOSITORY / "starvelab", REPOSITORY / "tests"]
+    sources = "\n".join(path.read_text(encoding="utf-8") for one in folders for path in one.rglob("*.py"))
+    for name in set(re.findall(r"`(_\w+|[A-Z][A-Z_]+)`", recipes)):
+        if not re.fullmatch(r"_[a-z_]+", name):  # an ending of names, such as _dense
+            defined = re.search(rf"^ *{name}\b.* = ", sources, flags=re.MULTILINE)
+            assert defined, f"CONTRIBUTING.md names {name}, and nothing defines it"
+
+
 def test_the_readme_fits_on_two_screens():
     assert len(README.splitlines()) <= 120
 
