@@ -50,6 +50,7 @@ PROGRAMS = (
             "doctor",
             "gpu",
             "notebook",
+            "own_loader",
             "resnet",
             "run",
             "samples",

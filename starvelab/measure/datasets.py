@@ -18,9 +18,12 @@ from ..errors import InputError, UnknownNameError
 from ..units import Quantity
 from .devices import VirtualAccelerator, VirtualLink
 from .input_pipeline import check_counts
+from .own_loader import Stream, is_stream
 from .preparation import CACHED_BYTES, CACHED_SAMPLES, memory_size
 from .protocols import PARTS, Accelerator, Batch, Sample, WaitForStorage
+from .training_step import TrainingStep
 
+MAX_WRAPPERS = 8  # datasets within each other
 # The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
 DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
 
@@ -60,6 +63,8 @@ class DatasetPipeline:
     accelerator : VirtualAccelerator or CudaAccelerator, optional
     step_time : quantity [time], optional
         In place of `accelerator`: what a step takes there.
+    step : callable, optional
+        In place of both: a function that trains on one batch. It is called, and trains for real.
     """
 
     dataset: Dataset
@@ -72,12 +77,15 @@ class DatasetPipeline:
     link: VirtualLink | None = None
     accelerator: Accelerator = None  # type: ignore[assignment]  # given, or made from step_time
     step_time: Quantity | None = None
+    step: Callable[[Batch], object] | None = None
 
     loader = "torch"
     storage = None
     transforms = ()
 
     def __post_init__(self) -> None:
+        if is_stream(self.dataset):
+            object.__setattr__(self, "dataset", Stream(self.dataset))
         if not (hasattr(self.dataset, "__getitem__") and hasattr(self.dataset, "__len__")):
             raise InputError(
                 "diagnose takes an InputPipeline, a dataset with items and a length, or a mapping of rates, "
@@ -86,12 +94,17 @@ class DatasetPipeline:
         if len(self.dataset) == 0:
             raise InputError("A dataset to diagnose needs items, and this one has none. Check its path.")
         check_counts(self)
-        if (self.accelerator is None) == (self.step_time is None):
+        if sum(given is not None for given in (self.accelerator, self.step_time, self.step)) != 1:
             raise InputError(
                 "A dataset needs an accelerator or the step_time of one, and not both. "
-                'Pass for example step_time="30 ms": a time that you measured, or expect.'
+                'Pass for example step_time="30 ms": a time that you measured, or expect. Or pass '
+                "step=train_step: a function that trains on one batch."
             )
-        if self.accelerator is None:
+        if self.step is not None:
+            # The accelerator holds it alone: a pipeline travels to its workers, and a model need not.
+            object.__setattr__(self, "accelerator", TrainingStep(self.step))
+            object.__setattr__(self, "step", None)
+        elif self.accelerator is None:
             object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
 
     @classmethod
@@ -111,7 +124,7 @@ class DatasetPipeline:
     @property
     def samples(self) -> Items:
         """The dataset as reports call it."""
-        return Items(type(self.dataset).__name__, self.dataset)
+        return Items(type(innermost(self.dataset)).__name__, self.dataset)
 
     @property
     def has_transform(self) -> bool:
@@ -173,8 +186,21 @@ class DatasetPreparer:
 
 def transform_of(dataset: Dataset) -> Callable[[Sample], Sample] | None:
     """The function that a dataset calls for each decoded sample; None where it has none."""
-    transform = getattr(dataset, "transform", None)
+    transform = getattr(innermost(dataset), "transform", None)
     return transform if callable(transform) else None
+
+
+def innermost(dataset: Dataset) -> Dataset:
+    """The dataset within a Subset, a part of `random_split` or another wrapper that keeps it as `dataset`.
+
+    The first that has a transform counts, from outside.
+    """
+    for _ in range(MAX_WRAPPERS):
+        inner = getattr(dataset, "dataset", None)
+        if inner is None or callable(getattr(dataset, "transform", None)):
+            break
+        dataset = inner
+    return dataset
 
 
 def _decoded_and_transformed(dataset: Dataset, index: int) -> tuple[Sample, Sample]:
@@ -188,11 +214,12 @@ def _decoded_and_transformed(dataset: Dataset, index: int) -> tuple[Sample, Samp
         given.append(copy.copy(value))
         return transform(value)
 
-    dataset.transform = watching  # type: ignore[attr-defined]  # it has one: see above
+    owner = innermost(dataset)
+    owner.transform = watching  # type: ignore[attr-defined]  # it has one: see above
     try:
         item = dataset[index]
     finally:
-        dataset.transform = transform  # type: ignore[attr-defined]
+        owner.transform = transform  # type: ignore[attr-defined]
     if not given:
         raise InputError(
             f"{type(dataset).__name__} has a transform and does not call it for item {index}. "

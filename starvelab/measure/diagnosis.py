@@ -6,7 +6,7 @@ The ladder is measured, simulated, or made of times that somebody measured by ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any, cast
 
@@ -21,14 +21,16 @@ from ._run import describe
 from .datasets import Dataset, DatasetPipeline
 from .input_pipeline import InputPipeline
 from .ladder import CACHED, MIN_ROUNDS, Ladder, part_between, profile
+from .own_loader import is_loader, options_of
 from .protocols import Pipeline
-from .quality import Quality
+from .quality import MIN_WINDOWS, Quality
 from .simulated import SimulatedClock, clock_for
+from .watching.verdict import SEVERE, SLIGHT, UNKNOWN
 
-# The verdict's thresholds, in use elsewhere too: below the first share of stall a job is not input-bound.
-SLIGHT, SEVERE = 0.05, 0.20
 # By how much the bottleneck must lead, in standard errors of the difference.
 MIN_LEAD = 2.0
+CLEAR_LEAD = 10.0
+NO_STEP = "1 us"  # the training step of a loader that is measured alone
 MAX_LEVERS = 4  # levers that the short form names
 TOP = CACHED.index("device batch")
 
@@ -63,6 +65,8 @@ class Finding(TableRepr):
         What to try next.
     source : str
         "measured", "simulated" or "manual".
+    step_known : bool
+        Whether there was a training step; without one a loader was measured alone.
     """
 
     bottleneck: str
@@ -76,6 +80,7 @@ class Finding(TableRepr):
     source: str
     costs: Mapping[str, Quantity] = field(default_factory=dict)
     stage: str = ""
+    step_known: bool = True
 
     @property
     def culprit(self) -> str:
@@ -85,6 +90,8 @@ class Finding(TableRepr):
     @property
     def verdict(self) -> str:
         """How much the input pipeline costs."""
+        if not self.step_known:
+            return UNKNOWN
         if self.stall < SLIGHT:
             return "not input-bound"
         return "moderately input-bound" if self.stall < SEVERE else "highly input-bound"
@@ -108,6 +115,8 @@ class Finding(TableRepr):
     def summary(self) -> str:
         """What was found, in a few sentences."""
         stall = f"The accelerator waits {percent(self.stall)} of the time: {self.verdict}."
+        if not self.step_known:
+            stall = "One cannot tell without a training step whether this starves it: pass step=train_step."
         cost = format_quantity(self.evidence[self.bottleneck])
         if self.bottleneck == "compute":
             named = f"It computes for {cost} of each batch, and nothing starves it."
@@ -148,8 +157,9 @@ def diagnose(
 
     Parameters
     ----------
-    pipeline : InputPipeline, torch Dataset, or mapping of str to quantity
-        A dataset of your own is run through PyTorch's DataLoader. A mapping gives what was measured by hand:
+    pipeline : InputPipeline, torch DataLoader or Dataset, or mapping of str to quantity
+        A loader of your own keeps its settings; a dataset, also an IterableDataset, is run through PyTorch's
+        DataLoader. A mapping gives what was measured by hand:
         for each thing cached the steps in a second [1/time] or the time of a step [time].
     budget : quantity [time]
         How long to measure.
@@ -158,7 +168,9 @@ def diagnose(
     progress : bool
         Say how long it takes, and show a bar.
     **dataset
-        For a dataset: the fields of `DatasetPipeline`, such as batch_size, workers, step_time.
+        For a loader or a dataset: the fields of `DatasetPipeline`, such as batch_size, workers, and
+        `step_time` or `step`, the function that trains on a batch. A loader without either is measured alone:
+        then the finding says which part costs most, and not whether it starves anything.
 
     Raises
     ------
@@ -180,6 +192,12 @@ def diagnose(
     seconds = positive(as_quantity(budget, "s", "budget"), "s", "budget")
     if isinstance(pipeline, Mapping):
         return _conclude(_manual(pipeline), "manual")
+    if is_loader(pipeline):
+        dataset = options_of(pipeline) | dataset
+        pipeline = dataset.pop("dataset")
+        if not {"step", "step_time", "accelerator"} & dataset.keys():
+            found = diagnose(pipeline, budget=budget, progress=progress, **dataset | {"step_time": NO_STEP})
+            return replace(found, step_known=False)
     if not hasattr(pipeline, "worker_count"):
         pipe: Pipeline = DatasetPipeline.around(cast(Dataset, pipeline), **dataset)
     elif not dataset:
@@ -268,13 +286,18 @@ def _levers(part: str) -> tuple[Advice, ...]:
 def _doubt(
     ladder: Ladder, evidence: Mapping[str, float], ranking: list[str], noise: Mapping[str, float]
 ) -> str:
-    reasons = [ladder.quality.reason] if ladder.quality.reason else []
-    if ladder.rounds < MIN_ROUNDS:
+    first, second = ranking[:2]
+    # A lead that is this large needs no more rounds to be believed.
+    leads = first != "compute" and evidence[first] > CLEAR_LEAD * max(evidence[second], noise[first])
+    quality = ladder.quality
+    if leads:
+        quality = replace(quality, windows=max(quality.windows, MIN_WINDOWS))
+    reasons = [quality.reason] if quality.reason else []
+    if ladder.rounds < MIN_ROUNDS and not leads:
         reasons.append(
             f"only {ladder.rounds} rounds fitted into {ladder.asked:g} s, so give it a longer budget or "
             "smaller batches"
         )
-    first, second = ranking[:2]
     if first != "compute" and evidence[first] - evidence[second] < MIN_LEAD * np.hypot(
         noise[first], noise[second]
     ):

@@ -152,7 +152,8 @@ def test_a_step_is_said_once(options):
         diagnose(sleeper(), **options)
     assert str(caught.value) == (
         "A dataset needs an accelerator or the step_time of one, and not both. "
-        'Pass for example step_time="30 ms": a time that you measured, or expect.'
+        'Pass for example step_time="30 ms": a time that you measured, or expect. Or pass '
+        "step=train_step: a function that trains on one batch."
     )
 
 
@@ -161,7 +162,7 @@ def test_an_unknown_option_is_refused():
         diagnose(sleeper(), num_workers=3)
     assert str(caught.value) == (
         "A dataset has no option 'num_workers'. There is: batch_size, workers, prefetch, in_order, "
-        "collate_fn, pinned, link, accelerator, step_time."
+        "collate_fn, pinned, link, accelerator, step_time, step."
     )
 
 
@@ -179,9 +180,9 @@ def test_an_empty_dataset_has_nothing_to_diagnose():
 
 
 def test_a_dataset_without_a_length_is_none():
-    class Stream(torch.utils.data.IterableDataset):
-        def __iter__(self):
-            yield 1
+    class Endless:
+        def __getitem__(self, index):
+            return index
 
-    with pytest.raises(InputError, match=r"a dataset with items and a length, .* got Stream"):
-        diagnose(Stream(), step_time="4 ms")
+    with pytest.raises(InputError, match=r"a dataset with items and a length, .* got Endless"):
+        diagnose(Endless(), step_time="4 ms")

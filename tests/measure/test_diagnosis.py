@@ -168,6 +168,10 @@ def test_too_few_rounds_are_no_certainty():
     assert found(100, 40, 30, 30, 30, 30, rounds=4).confident
 
 
+def test_a_lead_of_many_times_needs_few_rounds():
+    assert found(630, 40, 30, 30, 30, 30, rounds=2).confident
+
+
 def test_background_load_is_no_certainty():
     finding = found(100, 40, 30, 30, 30, 30, load=0.4)
     assert finding.reason == "other programs used 40% of the cores"

@@ -39,6 +39,9 @@ class Cuda(Protocol):
     def Event(self, enable_timing: bool = False) -> Event:
         """Make an event."""
 
+    def synchronize(self) -> None:
+        """Wait until the GPU is done."""
+
     def current_device(self) -> int:
         """Number of the GPU in use."""
 

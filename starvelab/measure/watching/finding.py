@@ -153,7 +153,7 @@ class JobFinding(TableRepr):
                 "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
                 "each batch itself."
             )
-        return "Find the stage that is slow with diagnose(loader), and speed up that one."
+        return "Find the stage that is slow with diagnose(loader, step=train_step), and speed up that one."
 
     @property
     def headers(self) -> tuple[str, str]:

@@ -1,0 +1,90 @@
+"""A training step of one's own in place of a simulated accelerator: the loop itself is a suspect.
+
+It is called for each batch of a diagnosis, and trains for real.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import InputError
+from .protocols import Batch, Passage, Pipeline
+from .watching.device import cuda_in_use
+
+WARM_UP = 2  # steps
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What consumes the batches: a function that trains on one.
+
+    Parameters
+    ----------
+    step : callable
+        Takes a batch as the DataLoader gives it. What it returns is not looked at.
+
+    Raises
+    ------
+    InputError
+    """
+
+    step: Callable[[Batch], object] | None
+
+    # The loop does not go on before a step is done: with a GPU each one is waited for.
+    in_flight = 1
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not callable(self.step):
+            raise InputError(
+                f"step must be a function that trains on one batch, got {type(self.step).__name__}. "
+                "Pass for example step=train_step."
+            )
+
+    def __reduce__(self) -> tuple[type[TrainingStep], tuple[None]]:
+        # A pipeline travels to its workers. They train nothing, and a model need not be sent there.
+        return TrainingStep, (None,)
+
+    def open(self, pipe: Pipeline) -> StepDevice:  # noqa: ARG002  # every pipeline's batches are taken alike
+        """The step at work."""
+        assert self.step is not None  # workers open no device
+        return StepDevice(self.step)
+
+
+class StepDevice:
+    """Runs the step for each batch, and keeps its times."""
+
+    def __init__(self, step: Callable[[Batch], object]) -> None:
+        self.step = step
+        self.passages: list[Passage] = []
+
+    def warm_up(self, batch: Batch) -> None:
+        """Train a few steps that are not measured."""
+        for _ in range(WARM_UP):
+            self.step(batch)
+        self.now()
+
+    def take(self, batch: Batch, *, resident: bool = False) -> None:  # noqa: ARG002  # the step copies
+        """Train on a batch, and wait until that is done."""
+        start = time.monotonic()
+        self.step(batch)
+        self.passages.append(Passage(start, start, start, self.now()))
+
+    def keep(self, batch: Batch) -> Batch:
+        """PyTorch's batches stay valid."""
+        return batch
+
+    def now(self) -> float:
+        """When everything ordered so far is done, on the monotonic clock [s]."""
+        cuda = cuda_in_use()
+        if cuda is not None:
+            cuda.synchronize()
+        return time.monotonic()
+
+    def finish(self) -> list[Passage]:
+        """The times of every batch."""
+        return self.passages
+
+    def close(self) -> None:
+        """Nothing is held."""
