@@ -491,7 +491,7 @@ reveal("ladder-fix", then=show_others)
 # ## On your own machine
 #
 # Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 30 MB/s, an
-# accelerator that needs 6 ms for a batch of 4 (the last two are stand-ins that only keep time). Somebody added a
+# accelerator that needs 6 ms for a batch of 4 (the last two are simulated, and only take time). Somebody added a
 # stage that asks a slow service about each image.
 
 # %%

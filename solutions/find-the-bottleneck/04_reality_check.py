@@ -113,7 +113,7 @@ reveal("largest-factor", max(divided, key=divided.get), then=show_chain)
 #
 # The chain ends at about 2,460 and not at 2,470: the walkthrough's 4.1 G is 4.089 G when counted, and 19.4 % is rounded.
 #
-# It arrives there *by construction*. The 19.4 % was worked out from the 2,470 (`PUBLISHED` says so), so this
+# It arrives there *by construction*. The 19.4 % was computed from the 2,470 (`PUBLISHED` says so), so this
 # chain explains the gap and predicts nothing. Keep that apart in every audit: an explanation may use the answer, a test of
 # a model may not.
 #

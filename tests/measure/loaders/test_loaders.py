@@ -305,4 +305,4 @@ def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch)
 
 
 def test_an_unknown_process_number_needs_no_ending():
-    end_workers([2**22 + 1], patience=0.1)  # above the highest that Linux gives
+    end_workers([2**22 + 1], timeout=0.1)  # above the highest that Linux gives
