@@ -1,11 +1,21 @@
-"""Grading a class: student code in a sandbox, checks outside it. For instructors; nothing else needs it."""
+"""Grading a class: student code in a sandbox, checks outside it. For instructors; nothing else needs it.
+
+Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
+
+    commands                   `starvelab release`, `collect`, `grade`, `mark`, `feedback`
+    marking                    what a person marks, and the page for it
+    report | lms               statistics, similar answers, feedback pages | Canvas and Moodle
+    batch | configuration      a class: worker pool, records, gradebook | nbgrader, set up for all this
+    autograde                  nbgrader's steps: restoring, execution, scoring
+    sandbox | submissions      student code run apart from everything else | what was submitted
+    fingerprints | text        of content | what others wrote, made safe
+"""
 
 from importlib import import_module
-from typing import Any
 
-# Where each name stands. A runner imports this package too, and needs nothing of nbgrader: that takes two
+# Where each name stands. A runner imports this package too, and must not load nbgrader: that takes two
 # seconds.
-_FROM = {
+_MODULES = {
     "IsolatedExecute": "autograde.execution",
     "NoSandboxError": "autograde.execution",
     "configure": "configuration",
@@ -13,18 +23,22 @@ _FROM = {
 __all__ = ["IsolatedExecute", "NoSandboxError", "configure"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _FROM:
-        return getattr(import_module(f".{_FROM[name]}", __name__), name)
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
     """Run `starvelab` on the command line."""
+    from .commands.app import StarvelabApp
+
+    app = StarvelabApp.instance()
     try:
-        from .commands.app import StarvelabApp
+        app.initialize()
     except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
         raise SystemExit(
-            f"`starvelab` needs {error.name}, which is not installed: pip install 'starvelab[grade]'"
+            f"This command needs {package}, which is not installed: pip install 'starvelab[grade]'"
         ) from None
-    StarvelabApp.launch_instance()
+    app.start()

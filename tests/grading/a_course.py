@@ -19,11 +19,12 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab.grading.autograde.definition import Definition
-from starvelab.grading.autograde.environment import environment_with
-from starvelab.grading.autograde.task import Graded, grade
+from starvelab.grading.autograde.nbgrader_private import environment_with
+from starvelab.grading.autograde.task import GradingResult, grade
 from starvelab.grading.batch.classroom import Classroom
-from starvelab.grading.submissions.files import HandIn, collect
+from starvelab.grading.submissions.submission import Submission, read_submission
 from tests.assignments import REPOSITORY
+from tests.grading.shared_runners import RUNNERS
 
 TINY = "tiny"
 SET_UP = "import numpy as np\nfrom starvelab import Q_\nfrom starvelab.checks import Credit, check"
@@ -150,7 +151,9 @@ class Course:
     def config(self) -> Config:
         # It sets the course's folder and PATH, as for a command that ends.
         with environment_with(STARVELAB_COURSE="", PATH=os.environ["PATH"]):
-            return PyFileConfigLoader("nbgrader_config.py", path=str(self.folder)).load_config()
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(self.folder)).load_config()
+        config.IsolatedExecute.runners = RUNNERS
+        return config
 
     @cached_property
     def definition(self) -> Definition:
@@ -159,12 +162,12 @@ class Course:
     def classroom(self) -> Classroom:
         return Classroom(CourseDirectory(config=self.config), self.config, TINY)
 
-    def handed_in(self, student: str) -> HandIn:
-        return collect(self.submitted(student), student, TINY, self.definition.asked)
+    def handed_in(self, student: str) -> Submission:
+        return read_submission(self.submitted(student), student, TINY, self.definition.asked)
 
-    def graded(self, student: str) -> Graded:
+    def graded(self, student: str) -> GradingResult:
         """The submission, graded in this process."""
-        return grade(self.handed_in(student), self.definition)
+        return grade(self.handed_in(student), self.definition, RUNNERS)
 
     def run(self, *command: str, fine: bool = True, **more: str) -> subprocess.CompletedProcess:
         """Run a command in the course's folder."""
@@ -195,17 +198,17 @@ class Course:
             }
 
 
-def points(graded: Graded) -> dict[str, float | None]:
+def points(graded: GradingResult) -> dict[str, float | None]:
     """Points by test, by the name of the cell."""
     assert not graded.failed, graded.failed
     return {name: score for cells in graded.grades.values() for name, (score, _) in cells.items()}
 
 
-def earned(graded: Graded) -> float:
+def earned(graded: GradingResult) -> float:
     """All points by test."""
     return sum(score or 0 for score in points(graded).values())
 
 
-def said(graded: Graded) -> str:
-    """All remarks."""
-    return "\n".join(one.text for remarks in graded.remarks.values() for one in remarks)
+def said(graded: GradingResult) -> str:
+    """All warnings."""
+    return "\n".join(one.text for warnings in graded.warnings.values() for one in warnings)

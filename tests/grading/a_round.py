@@ -25,8 +25,8 @@ from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderApp
 from nbgrader.utils import is_solution
 
-from starvelab.grading.autograde.execution import runners
 from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
+from tests.grading.shared_runners import RUNNERS
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 
 WALKTHROUGH = "starving-the-gpu"
@@ -139,7 +139,8 @@ class Round:
             stack.enter_context(redirect_stderr(output))
             application = NbGraderApp()
             stack.callback(lambda: type(application.subapp).clear_instance())
-            stack.callback(runners.end_student)
+            patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
+            stack.callback(RUNNERS.end_student)
             try:
                 application.initialize([command, *arguments])
                 application.subapp.start()

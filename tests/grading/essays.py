@@ -14,9 +14,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab.grading.autograde.definition import Definition, make_gradebook
-from starvelab.grading.marking.essays import Marking
-from starvelab.grading.submissions.notebooks import TrueCell
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.autograde.nbgrader_private import make_gradebook
+from starvelab.grading.marking.marks import Marking
+from starvelab.grading.submissions.reference_cell import ReferenceCell
 
 LAB = "lab"
 GIVEN_OUT = "Your answer here."
@@ -50,10 +51,10 @@ def _source() -> NotebookNode:
     )
 
 
-def _truth() -> list[TrueCell]:
+def _truth() -> list[ReferenceCell]:
     cells = [cell for cell in _source().cells if "nbgrader" in cell.metadata]
     return [
-        TrueCell(
+        ReferenceCell(
             name=cell.id,
             cell_type=cell.cell_type,
             source=GIVEN_OUT if cell.metadata.nbgrader["solution"] else cell.source,

@@ -14,8 +14,8 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
-from starvelab.grading.autograde.execution import runners
 from tests.assignments import NOTEBOOKS, Notebook
+from tests.grading.shared_runners import RUNNERS
 from tests.hostile.tiny import cell
 from tests.wrong_answers.exercises import exercises
 
@@ -43,7 +43,7 @@ def filled_in(notebook: Notebook) -> tuple[NotebookNode, dict[str, float]]:
 @pytest.fixture(scope="module", autouse=True)
 def _the_sandbox_of_all_ends() -> Iterator[None]:
     yield
-    runners.end_student()
+    RUNNERS.end_student()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
@@ -51,6 +51,6 @@ def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     nb, earned = filled_in(notebook)
     told = {"assignment": notebook.assignment, "notebook": notebook.name, "student": "everybody"}
     # Nobody may run out of the time that one submission has.
-    settings = Config({"IsolatedExecute": {"deadline": 3000.0}})
+    settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
     IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
     assert {each.id: determine_grade(each)[0] for each in nb.cells if is_grade(each)} == earned

@@ -102,7 +102,7 @@ def test_empty_groups_of_graders_that_are_gone_are_removed(tmp_path, kernel):
 def test_a_sandbox_gets_a_group_with_the_limits_of_a_sandbox(tmp_path, kernel, monkeypatch):
     monkeypatch.setattr(cgroup, "place", lambda: tmp_path)
     group = process._group()
-    assert (group.folder / "memory.max").read_text() == str(process.MEMORY)
+    assert (group.folder / "memory.max").read_text() == str(process.MAX_MEMORY)
     assert (group.folder / "pids.max").read_text() == str(process.LIMITS["RLIMIT_NPROC"])
     group.remove()
     monkeypatch.setattr(cgroup, "place", lambda: tmp_path / "gone")

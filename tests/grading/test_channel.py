@@ -10,11 +10,11 @@ import threading
 import pytest
 
 from starvelab.grading.sandbox.channel import (
-    LONGEST,
+    MAX_MESSAGE,
     Channel,
     ClosedError,
+    MessageTooLongError,
     SilentError,
-    TooLongError,
     UnreadableError,
 )
 
@@ -67,14 +67,16 @@ def test_an_end_that_is_gone_is_told(ends):
 
 
 def test_what_is_too_long_is_never_read(ends):
-    os.write(ends[1].sink, struct.pack(">I", LONGEST + 1))
-    with pytest.raises(UnreadableError, match=f"{LONGEST} bytes, and this one announces {LONGEST + 1}"):
+    os.write(ends[1].sink, struct.pack(">I", MAX_MESSAGE + 1))
+    with pytest.raises(
+        UnreadableError, match=f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}"
+    ):
         ends[0].receive(1)
 
 
 def test_what_is_too_long_is_never_sent(ends):
-    with pytest.raises(TooLongError, match=f"at most {LONGEST} bytes, and this one has"):
-        ends[0].send({"text": "x" * LONGEST}, 1)
+    with pytest.raises(MessageTooLongError, match=f"at most {MAX_MESSAGE} bytes, and this one has"):
+        ends[0].send({"text": "x" * MAX_MESSAGE}, 1)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_what_is_no_message_is_refused(ends, body):
 
     writer = threading.Thread(target=write)
     writer.start()
-    with pytest.raises(UnreadableError, match="What came is no message"):
+    with pytest.raises(UnreadableError, match="What was received is no message"):
         ends[0].receive(5)
     writer.join()
 

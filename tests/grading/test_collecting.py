@@ -40,7 +40,7 @@ def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_pat
     }
     found = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (found.new, found.changed, found.unchanged) == (["1", "3"], [], [])
-    assert found.left_out == {"notes.txt": "its name does not say whose it is"}
+    assert found.left_out == {"notes.txt": "its name does not tell the student"}
     assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"a", "3/tiny/one.ipynb": b"b"}
     again = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (again.new, again.changed, again.unchanged) == ([], [], ["1", "3"])
@@ -135,13 +135,13 @@ def test_one_students_files_stop_nobody(download, tmp_path):
 
 
 def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
+    monkeypatch.setattr("starvelab.grading.lms.collecting.MAX_TOTAL", 10)
     found = collect_download(download({"ada/a": "1" * 8, "ada/b": "2" * 8}), tmp_path / "submitted", "tiny")
     assert (found.new, found.left_out) == (["ada"], {"ada/b": TOO_LARGE})
 
 
 def test_an_earlier_upload_takes_no_room_from_the_one_that_counts(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab.grading.lms.collecting.LONGEST_IN_ALL", 10)
+    monkeypatch.setattr("starvelab.grading.lms.collecting.MAX_TOTAL", 10)
     files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8}
     found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=["one"])
     assert found.left_out == {"ada_1_20_one.ipynb": TOO_LARGE}
@@ -176,7 +176,7 @@ def test_the_command_says_what_it_did(course, download):
     printed = course.run("starvelab", "collect", "tiny", str(download(files)), f"--roster={roster}").stdout
     assert printed.startswith("tiny: 2 new, 0 changed, 0 unchanged, in ")
     for line in (
-        "Left out:\n  notes.txt: its name does not say whose it is",
+        "Left out:\n  notes.txt: its name does not tell the student",
         "the latest upload counts (to choose another, put it in its place):\n"
         "  3: one-1.ipynb counts, and one.ipynb does not",
         "1 came late, says Canvas, and not how late: they count as one second late, by the due date",

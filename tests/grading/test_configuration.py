@@ -12,7 +12,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab.grading.autograde import releasing
-from starvelab.grading.autograde.definition import Definition, make_gradebook, schema_of
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab.grading.autograde.releasing import ReleaseError, release
 from starvelab.grading.autograde.solution import (
     SolutionError,

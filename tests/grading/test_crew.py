@@ -7,9 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
-from starvelab.grading.autograde.task import Graded
-from starvelab.grading.batch import worker_pool as crew
-from starvelab.grading.submissions.files import HandIn
+from starvelab.grading.autograde.task import GradingResult
+from starvelab.grading.batch import worker_pool
+from starvelab.grading.submissions.submission import Submission
 
 SLOW = ("slow", "slower", "broken")
 
@@ -26,8 +26,8 @@ class Cluster:
     def nthreads(self) -> dict[str, int]:
         return {"one": 1, "two": 1}
 
-    def submit(self, function: Callable, handed: HandIn, packed: bytes, *, pure: bool) -> Task:
-        assert function is crew._grade
+    def submit(self, function: Callable, handed: Submission, packed: bytes, *, pure: bool) -> Task:
+        assert function is worker_pool._grade
         assert not pure, "the second time is no look at what the first one gave"
         task = Task(self, handed.student)
         self.sent.append((handed.student, len(self.waiting)))
@@ -41,12 +41,12 @@ class Task:
     def __init__(self, cluster: Cluster, student: str) -> None:
         self.cluster, self.student, self.key = cluster, student, f"task-{len(cluster.sent)}"
 
-    def result(self) -> Graded:
+    def result(self) -> GradingResult:
         alone = self.cluster.waiting == [self]
         self.cluster.waiting.remove(self)
         if self.student == "broken" and alone:
             raise RuntimeError("no more")
-        return Graded(self.student, out_of_time=self.student in SLOW and not alone)
+        return GradingResult(self.student, out_of_time=self.student in SLOW and not alone)
 
 
 class Completed(list):
@@ -63,10 +63,10 @@ class Completed(list):
 
 
 def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch):
-    monkeypatch.setattr(crew, "as_completed", Completed)
+    monkeypatch.setattr(worker_pool, "as_completed", Completed)
     cluster = Cluster()
     names = ["slow", "ada", "slower", "broken", "bob", "cem", "dee", "eve"]
-    found = list(crew.graded_by(cluster, None, (HandIn(name, "tiny") for name in names)))
+    found = list(worker_pool.graded_by(cluster, None, (Submission(name, "tiny") for name in names)))
     assert [one.student for one in found] == ["ada", "bob", "cem", "dee", "eve", *SLOW]
     assert not any(one.out_of_time for one in found)
     assert [one for one, beside in cluster.sent[len(names) :] if beside == 0] == list(SLOW)
@@ -76,7 +76,7 @@ def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch
 
 def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
     asks = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
-    with crew._interrupts_for_the_main_thread_only():
+    with worker_pool._interrupts_for_the_main_thread_only():
         started = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert started.stdout == "True\n"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab.grading.sandbox.codec import Decoder, Encoder
-from starvelab.grading.sandbox.figures import described
+from starvelab.grading.sandbox.figures import describe_figure
 from tests.hostile.tiny import execute, notebook, points, printed
 
 
@@ -40,12 +40,12 @@ def test_all_that_is_drawn_and_written_is_told():
 
 
 def test_axes_are_a_figure_of_one():
-    assert len(described(a_figure().axes[0])["figure"]) == 1
+    assert len(describe_figure(a_figure().axes[0])["figure"]) == 1
 
 
 @pytest.mark.parametrize("other", [None, 5, "figure", object()])
 def test_anything_else_is_no_figure(other):
-    assert described(other) is None
+    assert describe_figure(other) is None
 
 
 @pytest.mark.grading

@@ -7,8 +7,7 @@ import os
 import nbgrader.utils
 import pytest
 
-from starvelab.grading.autograde import execution as isolated  # noqa: F401 (what a course's configuration names loads it)
-from starvelab.grading.autograde.environment import environment_with
+from starvelab.grading.autograde.nbgrader_private import environment_with
 
 
 @pytest.mark.parametrize("setting", [environment_with, lambda **more: nbgrader.utils.setenv(**more)])

@@ -64,7 +64,7 @@ def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, caplog):
         ["Lovelace, Ada", "101", "", "ada", "A", "4", "7.5", "88"],
         ["Can, Cem", "103", "", "cem", "A", "5", "2", "70"],
     ]
-    assert "Graded, but not in the roster: 102" in caplog.text
+    assert "GradingResult, but not in the roster: 102" in caplog.text
     assert "1 submissions wait for a mark by hand, which counts as 0 until then." in caplog.text
     assert "is added" not in caplog.text
 

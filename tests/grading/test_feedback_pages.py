@@ -13,21 +13,21 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from starvelab.grading.autograde.execution import ENDED_PYTHON
 from starvelab.grading.autograde.feedback import ReadableOutputs
+from starvelab.grading.autograde.notebook_run import ENDED_PYTHON
 from starvelab.grading.report import feedback_pages, pages
 from starvelab.grading.report.feedback_pages import FeedbackPages, NothingGradedError
 from starvelab.grading.report.marks import Mark, Marks
 from starvelab.grading.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
-from starvelab.grading.submissions.notebooks import TrueCell
+from starvelab.grading.submissions.reference_cell import ReferenceCell
 from starvelab.grading.submissions.titles import title_of, titles_of
 from tests.grading.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
 TRUTH = [
-    TrueCell("double", "code", "", "", "", locked=False, grade=False, solution=True),
-    TrueCell("double-test", "code", HIDDEN, "check(double(2), 4)", "", True, True, False, points=2.0),
-    TrueCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=4.0),
+    ReferenceCell("double", "code", "", "", "", locked=False, grade=False, solution=True),
+    ReferenceCell("double-test", "code", HIDDEN, "check(double(2), 4)", "", True, True, False, points=2.0),
+    ReferenceCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=4.0),
 ]
 TITLES = {"double-test": "Exercise 1.1: twice", "why": "Exercise 1.2: why"}
 MARKS = Marks(
@@ -136,7 +136,7 @@ def test_a_text_without_end_is_cut_before_it_is_rendered(make):
     page = make(essay="\\\\(" * 70_000, outputs=[new_output("stream", text="x" * 50_000)])
     assert "[190000 more characters are not shown]" in page.get_text()
     assert "[30000 more characters are not shown]" in page.get_text()
-    assert len(str(page)) < 20 * ReadableOutputs.most
+    assert len(str(page)) < 20 * ReadableOutputs.max_characters
 
 
 def test_a_notebook_that_takes_too_long_is_shown_as_text(make, monkeypatch):
@@ -221,9 +221,10 @@ def write(course, only="", again=False):
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
-    monkeypatch.setattr(feedback_pages, "_made", in_this_process)
+    monkeypatch.setattr(feedback_pages, "_results", in_this_process)
     first = write(graded)
-    assert (first.written, first.unchanged, first.failed, first.waiting) == (["ada", "bob", "cem"], [], {}, 3)
+    assert (first.written, first.unchanged) == (["ada", "bob", "cem"], [])
+    assert (first.failed, first.unmarked) == ({}, 3)
     again = write(graded)
     assert (again.written, again.unchanged) == ([], ["ada", "bob", "cem"])
     folder = graded.folder / "course" / "feedback"
@@ -263,7 +264,7 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
 def test_the_command_writes_pages_in_parallel(graded):
     done = graded.run("starvelab", "feedback", TINY, "--workers=2")
     assert done.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
-    assert "3 of all pages say that something is not marked yet." in done.stdout
+    assert "On 3 of all pages something is not marked yet." in done.stdout
     assert "feedback: 100%" in done.stderr
     assert len(list((graded.folder / "course" / "feedback").glob("*/tiny/index.html"))) == 3
 

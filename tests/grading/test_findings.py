@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.grading.batch.records import Record
+from starvelab.grading.batch.records import GradedSubmission
 from starvelab.grading.report import findings
 from starvelab.grading.report.findings import (
     by_confidence,
@@ -14,12 +14,13 @@ from starvelab.grading.report.findings import (
     items,
     mistakes,
 )
-from starvelab.grading.submissions.notebooks import Remark, TrueCell
+from starvelab.grading.submissions.reference_cell import ReferenceCell
+from starvelab.grading.submissions.warnings import SubmissionWarning
 from starvelab.prediction_file import Prediction
 
 
-def cell(name: str, points: float = 0.0) -> TrueCell:
-    return TrueCell(
+def cell(name: str, points: float = 0.0) -> ReferenceCell:
+    return ReferenceCell(
         name=name,
         cell_type="code",
         source="",
@@ -38,17 +39,19 @@ CELLS = {
 }
 
 
-def record(student: str, a: float, b: float, c: float, **more) -> Record:
+def record(student: str, a: float, b: float, c: float, **more) -> GradedSubmission:
     grades = {"one": {"a-test": (a, False), "b-test": (b, False)}, "two": {"c-test": (c, False)}}
     usual = {"assignment": "x", "written": "", "at": "", "starvelab": ""}
-    return Record(student=student, nbgrader="", mode="", seconds=1.0, grades=grades, **usual, **more)
+    return GradedSubmission(
+        student=student, nbgrader="", mode="", seconds=1.0, grades=grades, **usual, **more
+    )
 
 
 CLASS = [
     record("ada", 4, 2, 1),
     record("bob", 2, 0, 1, comments={"one": {"helper": "No response."}}),
     record("cem", 0, 0, 1),
-    record("dee", 0, 1, 1, refused=["two"]),
+    record("dee", 0, 1, 1, rejected=["two"]),
 ]
 
 
@@ -113,7 +116,7 @@ def test_calibration_takes_predictions_that_were_rated_and_shown():
 
 
 def test_no_number_in_a_file_stops_the_report():
-    told = [predicted("a", 10**400, True), predicted("a", -1, True), predicted("a", 1, True)]
+    told = [predicted("a", 1.5, True), predicted("a", -1, True), predicted("a", 1, True)]
     assert [(one.number, one.sure) for one in by_question(told)] == [(1, 1.0)]
     assert [one.number for one in by_confidence(told)] == [1]
 
@@ -136,5 +139,5 @@ def test_the_distribution_counts_each_student_once():
 
 
 def test_only_what_a_person_should_see_is_listed():
-    remarks = {"one": [Remark("copied"), Remark("damaged", person=True)]}
-    assert for_a_person([record("ada", 0, 0, 0, remarks=remarks)]) == [("ada", "one", "damaged")]
+    warnings = {"one": [SubmissionWarning("copied"), SubmissionWarning("damaged", person=True)]}
+    assert for_a_person([record("ada", 0, 0, 0, warnings=warnings)]) == [("ada", "one", "damaged")]

@@ -26,28 +26,27 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 from traitlets.config import Application
 
-from starvelab.grading import main
 from starvelab.grading.autograde import task
 from starvelab.grading.autograde.definition import Definition, NotReleasedError
 from starvelab.grading.autograde.execution import IsolatedExecute
-from starvelab.grading.autograde.task import Graded
-from starvelab.grading.batch import worker_pool as crew
-from starvelab.grading.batch.classroom import (
-    BusyError,
-    CannotWriteError,
-    NothingHandedInError,
-    Outcome,
-    patiently,
-)
+from starvelab.grading.autograde.task import GradingResult
+from starvelab.grading.batch import worker_pool
+from starvelab.grading.batch.classroom import BusyError, NoSubmissionError, Outcome
 from starvelab.grading.batch.merging import merge
+from starvelab.grading.batch.one_student import CannotWriteError
 from starvelab.grading.batch.private import restrict_new_files, warning_if_open
-from starvelab.grading.commands import app
-from starvelab.grading.commands.app import CollectApp, FeedbackApp, GradeApp, StarvelabApp
+from starvelab.grading.batch.retrying import retry
+from starvelab.grading.commands import grade as grade_command
+from starvelab.grading.commands.app import StarvelabApp
+from starvelab.grading.commands.collect import CollectApp
 from starvelab.grading.commands.command import errors_in_a_paragraph
+from starvelab.grading.commands.feedback import FeedbackApp
+from starvelab.grading.commands.grade import GradeApp
 from starvelab.grading.commands.mark import MarkApp
 from starvelab.grading.commands.release import ReleaseApp
-from starvelab.grading.submissions.files import HandIn
+from starvelab.grading.submissions.submission import Submission
 from tests.grading.a_course import MOST, TINY, Course
+from tests.grading.shared_runners import RUNNERS
 
 pytestmark = [
     pytest.mark.grading,
@@ -86,8 +85,9 @@ def run_here(
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
         patch.chdir(course.folder)
-        patch.setattr(app, "crew", lambda **options: nullcontext())
-        patch.setattr(app, "graded_by", lambda client, *what: grade_here(*what))
+        patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
+        patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
+        patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
         status = 0
         try:
@@ -109,9 +109,9 @@ def collect(course: Course, download: Path) -> None:
         command.start()
 
 
-def grade_here(definition: Definition, hand_ins: Iterable[HandIn]) -> Iterator[Graded]:
+def grade_here(definition: Definition, hand_ins: Iterable[Submission]) -> Iterator[GradingResult]:
     for handed in hand_ins:
-        yield task.grade(handed, definition)
+        yield task.grade(handed, definition, RUNNERS)
 
 
 def grade_by_workers(
@@ -173,13 +173,13 @@ def test_what_grading_writes_is_closed_to_other_users(graded_course):
 def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
     """Where `CourseDirectory.groupshared` says so, a second person goes on from the records of the first."""
     room, handed = done.classroom(), done.handed_in("ada")
-    graded = Graded("ada", grades={"one": {}, "two": {}}, files={"one.ipynb": b""}, mode="sandboxed")
+    graded = GradingResult("ada", grades={"one": {}, "two": {}}, files={"one.ipynb": b""}, mode="sandboxed")
     room.course.groupshared = True
     before = os.umask(0)
     try:
         restrict_new_files(room.course)
-        with room.alone():
-            room.records.keep(graded, handed, room._inputs(handed))
+        with room.exclusive_lock():
+            room.records.save(graded, handed, room._inputs(handed))
     finally:
         os.umask(before)
     record, notebooks = room.records.folder / "ada.json", room.records.notebooks("ada")
@@ -224,7 +224,7 @@ def ran(monkeypatch) -> list[str]:
         return preprocess(self, nb, resources)
 
     monkeypatch.setattr(IsolatedExecute, "preprocess", noted)
-    monkeypatch.setattr(app, "require_full_points", lambda *_: None)
+    monkeypatch.setattr(grade_command, "require_full_points", lambda *_: None)
     return ran
 
 
@@ -257,15 +257,15 @@ def test_a_check_that_changed_grades_only_its_notebook_again(done, ran):
 
 def test_of_another_submission_only_what_is_other_is_graded(done, ran):
     done.hand_in("bob", {"two": done.solved()["two"], "large.bin": b"0" * 5_000_001})
-    assert "another submission came: 2 notebooks of 1 submission.\n" in grade(done).stdout
+    assert "the submission has changed: 2 notebooks of 1 submission.\n" in grade(done).stdout
     assert ran == ["one", "two"], "a file beside the notebooks is beside each of them"
     assert done.scores()["bob"] == PERFECT | {"double-test": 0}
     done.hand_in("bob", {"two": done.solved(value="answer = 2")["two"]})
-    assert "another submission came: 1 notebook of 1 submission.\n" in grade(done).stdout
+    assert "the submission has changed: 1 notebook of 1 submission.\n" in grade(done).stdout
     assert ran[2:] == ["two"]
     assert done.scores()["bob"] == PERFECT | {"double-test": 0, "value-test": 0}
     partly = results(done, "bob")
-    assert [len(remarks) for remarks in partly["remarks"].values()] == [1, 0], "it is said once"
+    assert [len(warnings) for warnings in partly["warnings"].values()] == [1, 0], "it is said once"
     assert partly["resubmitted"] == ["two"]
     grade(done, "--again", "--only=bob")
     assert results(done, "bob") == partly | {"resubmitted": []}
@@ -275,16 +275,16 @@ def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
     """In a checkout of starvelab, whose version stays the same meanwhile."""
     monkeypatch.setattr("starvelab.grading.autograde.definition.package_fingerprint", lambda: "another fact")
     room, outcome = done.classroom(), Outcome(graded=["ada"])
-    assert room.waiting(room.students(), outcome) == ["ada", "bob"]
-    assert [one.to_grade for one in room.hand_ins(["ada"], outcome)] == [{"one", "two"}]
-    assert list(app._graded_again(outcome)) == [
+    assert room.pending(room.students(), outcome) == ["ada", "bob"]
+    assert [one.to_grade for one in room.submissions(["ada"], outcome)] == [{"one", "two"}]
+    assert list(grade_command._graded_again(outcome)) == [
         "Graded again because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission."
     ]
 
 
 def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
     room = done.classroom()
-    told, handed = room.records.find("ada"), done.handed_in("ada")
+    told, handed = room.records.load("ada"), done.handed_in("ada")
     assert room._to_grade(told, handed) == {}
     handed.notebooks["two"] = b"{}"
     assert room._to_grade(told, handed) == {"two": "submission"}
@@ -299,14 +299,14 @@ def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done)
         del told[name]
     path.write_text(json.dumps(told | {"handed_in": "a", "course": "b", "new_hand_in": True}))
     room, outcome = done.classroom(), Outcome()
-    assert room.waiting(["ada", "bob"], outcome) == ["ada"]
-    (handed,) = room.hand_ins(["ada"], outcome)
+    assert room.pending(["ada", "bob"], outcome) == ["ada"]
+    (handed,) = room.submissions(["ada"], outcome)
     assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
     files = dict.fromkeys(("one.ipynb", "two.ipynb"), b"")
-    regraded = Graded("ada", grades=room.records.find("ada").grades, files=files, mode="sandboxed")
-    kept = room.records.keep(regraded, handed, room._inputs(handed))
+    regraded = GradingResult("ada", grades=room.records.load("ada").grades, files=files, mode="sandboxed")
+    kept = room.records.save(regraded, handed, room._inputs(handed))
     assert kept.resubmitted == [], "marks by hand need not be given again"
-    assert room.waiting(["ada", "bob"], outcome) == []
+    assert room.pending(["ada", "bob"], outcome) == []
 
 
 def test_the_time_of_a_submission_changes_without_a_notebook_being_graded(done, ran):
@@ -330,9 +330,9 @@ def test_a_notebook_that_is_asked_for_no_longer_leaves_the_record(done):
     room = done.classroom()
     handed = done.handed_in("ada")
     inputs = {name: each for name, each in room._inputs(handed).items() if name == "one"}
-    kept = room.records.keep(Graded("ada"), handed, inputs)
+    kept = room.records.save(GradingResult("ada"), handed, inputs)
     assert (list(kept.grades), list(kept.inputs), kept.mode) == (["one"], ["one"], "sandboxed")
-    assert kept == room.records.find("ada")
+    assert kept == room.records.load("ada")
     assert [path.name for path in room.records.notebooks("ada").iterdir()] == ["one.ipynb"]
 
 
@@ -426,8 +426,10 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
         address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
         scheduler, address = address[0], address[1].split()[-1]
         with (
-            pytest.raises(crew.NoCrewError, match=rf"{address} has no workers\. Start .*worker {address}"),
-            crew.crew(scheduler=address, without_tls=True),
+            pytest.raises(
+                worker_pool.NoWorkersError, match=rf"{address} has no workers\. Start .*worker {address}"
+            ),
+            worker_pool.open_pool(scheduler=address, without_tls=True),
         ):
             pass
         options = ("--again", f"--scheduler={address}", "--without-tls")
@@ -480,7 +482,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
         raise PermissionError(13, "Permission denied", "/course/graded")
     assert end.value.code == 1
     assert capsys.readouterr().err == (
-        "/course/graded cannot be used: Permission denied. See that you may read and write there.\n"
+        "/course/graded cannot be used: Permission denied. Check that you may read and write there.\n"
     )
 
 
@@ -493,17 +495,35 @@ def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
     assert "secret" not in printed.stderr
 
 
-def test_alone_it_says_which_commands_there_are(course):
-    said = run_here(course, StarvelabApp()).stdout
-    assert "grade\n    Grade what a class handed in: safely, in parallel, and nothing twice." in said
-    assert "collect\n    Sort what Canvas or Moodle let you download" in said
-    assert course.run("starvelab", "--version").stdout.strip() == version("starvelab")
+def without_nbgrader(*arguments):
+    """What `starvelab` prints where nbgrader is not installed."""
+    blocked = "import sys; sys.modules['nbgrader'] = None; from starvelab.grading import main; main()"
+    command = [sys.executable, "-c", blocked, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_without_nbgrader_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "starvelab.grading.commands.app", None)
-    with pytest.raises(SystemExit, match=r"which is not installed: pip install 'starvelab\[grade\]'"):
-        main()
+def test_the_help_names_the_commands_also_without_nbgrader():
+    printed = without_nbgrader()
+    assert printed.returncode == 0, printed.stderr
+    assert (
+        "grade\n    Grade the submissions of a class: safely, in parallel, and nothing twice."
+        in printed.stdout
+    )
+    assert "collect\n    Sort a download from Canvas or Moodle" in printed.stdout
+
+
+def test_a_command_without_nbgrader_says_what_to_install():
+    printed = without_nbgrader("grade", "starving-the-gpu")
+    assert printed.returncode == 1
+    assert printed.stderr == (
+        "This command needs nbgrader, which is not installed: pip install 'starvelab[grade]'\n"
+    )
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        StarvelabApp().initialize(["--version"])
+    assert capsys.readouterr().out.strip() == version("starvelab")
 
 
 def test_no_assignment_at_all_is_answered_with_an_example(course):
@@ -518,18 +538,16 @@ def test_an_empty_gradebook_says_that_it_is(tmp_path, course):
 
 
 def test_nobody_is_said(course):
-    with pytest.raises(
-        NothingHandedInError, match=r"Nobody has handed in tiny: there is no folder .*Make one"
-    ):
+    with pytest.raises(NoSubmissionError, match=r"Nobody has submitted tiny: there is no folder .*Make one"):
         course.classroom().students()
 
 
 def test_an_unknown_student_is_said(course):
     for name in "abcdefg":
         course.hand_in(name, {})
-    with pytest.raises(NothingHandedInError) as error:
+    with pytest.raises(NoSubmissionError) as error:
         course.classroom().students("a, z*")
-    assert str(error.value) == "No student who handed in is called 'z*'. There are: a, b, c, d, e, …"
+    assert str(error.value) == "No student who has submitted is called 'z*'. There are: a, b, c, d, e, …"
     course.hand_in("[x]", {})
     assert course.classroom().students("a, [bc], [x]") == ["[x]", "a", "b", "c"]
 
@@ -538,7 +556,7 @@ def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
     for name in (b"\xff\xfe", b"x" * 200, "\N{HIRAGANA LETTER A}".encode() * 84, b"ada"):
         (course.folder / "course" / "submitted" / os.fsdecode(name) / TINY).mkdir(parents=True)
     room, outcome = course.classroom(), Outcome()
-    assert room.waiting(room.students(), outcome) == ["ada"]
+    assert room.pending(room.students(), outcome) == ["ada"]
     assert sorted(outcome.failed.values()) == [
         "The name of the folder has 200 characters, and 128 are allowed. Rename it.",
         "The name of the folder has 252 bytes, and 200 are allowed. Rename it.",
@@ -555,27 +573,27 @@ def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
     outcome = Outcome()
     results = [done.graded("bob"), done.graded("ada")]
     hand_ins = {name: done.handed_in(name) for name in ("ada", "bob")}
-    assert list(done.classroom().keep(results, hand_ins, outcome)) == ["bob", "ada"]
+    assert list(done.classroom().save(results, hand_ins, outcome)) == ["bob", "ada"]
     assert outcome.graded == ["ada"]
-    assert outcome.failed == {"bob": "The gradebook refuses it: InvalidEntry: no such thing"}
+    assert outcome.failed == {"bob": "The gradebook does not take it: InvalidEntry: no such thing"}
 
 
 def test_two_at_once_are_refused(course):
     course.hand_in("ada", {})
     room = course.classroom()
     with (
-        room.alone(),
+        room.exclusive_lock(),
         pytest.raises(BusyError, match=r"Another process is grading tiny in this course"),
-        room.alone(),
+        room.exclusive_lock(),
     ):
         pass
 
 
 def test_no_scheduler_is_said(monkeypatch):
-    monkeypatch.setattr(crew, "START", "1s")
+    monkeypatch.setattr(worker_pool, "START_TIMEOUT", "1s")
     with (
-        pytest.raises(crew.NoCrewError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
-        crew.crew(scheduler="tcp://127.0.0.1:9", without_tls=True),
+        pytest.raises(worker_pool.NoWorkersError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
+        worker_pool.open_pool(scheduler="tcp://127.0.0.1:9", without_tls=True),
     ):
         pass
 
@@ -583,8 +601,10 @@ def test_no_scheduler_is_said(monkeypatch):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "ws://127.0.0.1:9"])
 def test_a_scheduler_without_tls_is_refused_with_what_to_do(address):
     with (
-        pytest.raises(crew.NoCrewError, match=rf"must use TLS, and {address} does not.*--without-tls\."),
-        crew.crew(scheduler=address),
+        pytest.raises(
+            worker_pool.NoWorkersError, match=rf"must use TLS, and {address} does not.*--without-tls\."
+        ),
+        worker_pool.open_pool(scheduler=address),
     ):
         pass
 
@@ -592,9 +612,9 @@ def test_a_scheduler_without_tls_is_refused_with_what_to_do(address):
 def test_a_scheduler_with_tls_needs_a_certificate_here():
     with (
         pytest.raises(
-            crew.NoCrewError, match=r"names none\. Name the files there, .*client\.cert and client"
+            worker_pool.NoWorkersError, match=r"names none\. Name the files there, .*client\.cert and client"
         ),
-        crew.crew(scheduler="tls://127.0.0.1:9"),
+        worker_pool.open_pool(scheduler="tls://127.0.0.1:9"),
     ):
         pass
 
@@ -602,12 +622,12 @@ def test_a_scheduler_with_tls_needs_a_certificate_here():
 def test_workers_without_a_sandbox_are_refused(monkeypatch):
     class Two:
         def run(self, question):
-            mine = crew.code()
+            mine = worker_pool.code()
             return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
 
-    with pytest.raises(crew.NoCrewError, match=r"^bubblewrap is missing$"):
-        crew._ask_whether_ready(Two(), unsafe=False)
-    crew._ask_whether_ready(Two(), unsafe=True)
+    with pytest.raises(worker_pool.NoWorkersError, match=r"^bubblewrap is missing$"):
+        worker_pool._require_ready(Two(), unsafe=False)
+    worker_pool._require_ready(Two(), unsafe=True)
 
 
 def test_workers_with_another_starvelab_are_refused():
@@ -615,8 +635,10 @@ def test_workers_with_another_starvelab_are_refused():
         def run(self, question):
             return {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
 
-    with pytest.raises(crew.NoCrewError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"):
-        crew._ask_whether_ready(Old(), unsafe=True)
+    with pytest.raises(
+        worker_pool.NoWorkersError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"
+    ):
+        worker_pool._require_ready(Old(), unsafe=True)
 
 
 def test_workers_without_starvelab_are_refused():
@@ -624,8 +646,10 @@ def test_workers_without_starvelab_are_refused():
         def run(self, question):
             raise ModuleNotFoundError("No module named 'starvelab'")
 
-    with pytest.raises(crew.NoCrewError, match=r"A worker cannot run starvelab: ModuleNotFoundError"):
-        crew._ask_whether_ready(Bare(), unsafe=True)
+    with pytest.raises(
+        worker_pool.NoWorkersError, match=r"A worker cannot run starvelab: ModuleNotFoundError"
+    ):
+        worker_pool._require_ready(Bare(), unsafe=True)
 
 
 # --- trouble ----------------------------------------------------------------------------------------------
@@ -658,7 +682,7 @@ def test_what_a_killed_run_had_begun_to_write_is_removed(done):
     half.mkdir(parents=True)
     (room.records.folder / "ada.json.part").write_text("{")
     before = done.scores()
-    with room.alone():
+    with room.exclusive_lock():
         assert not half.parent.exists()
         assert not list(room.records.folder.glob("*.part"))
         assert sorted(record.student for record in room.records) == ["ada", "bob"]
@@ -704,11 +728,11 @@ def test_a_gradebook_that_stays_locked_ends_the_run_and_loses_nothing(done):
         with book.engine.connect() as other:
             other.execute(text("BEGIN IMMEDIATE"))
             with pytest.raises(
-                CannotWriteError, match=r"The gradebook takes no grades: database is locked. Nothing"
+                CannotWriteError, match=r"The gradebook cannot be written: database is locked. Nothing"
             ):
-                patiently(lambda: merge(book, record, done.config), patience=0.1)
+                retry(lambda: merge(book, record, done.config), timeout=0.1)
             other.rollback()
-        patiently(lambda: merge(book, record, done.config), patience=0.1)
+        retry(lambda: merge(book, record, done.config), timeout=0.1)
 
 
 def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeypatch):
@@ -727,7 +751,7 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeyp
     with pytest.raises(
         CannotWriteError, match=r"The grades cannot be written \(bob\): .*No space left.*start again"
     ):
-        list(room.keep([graded], {"bob": done.handed_in("bob")}, Outcome()))
+        list(room.save([graded], {"bob": done.handed_in("bob")}, Outcome()))
     monkeypatch.undo()
     after = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
     assert after == before
@@ -735,7 +759,7 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeyp
 
 def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkeypatch):
     room = done.classroom()
-    changed = room.records.find("bob")
+    changed = room.records.load("bob")
     changed.grades["one"]["double-test"] = (2.0, False)
     monkeypatch.setattr("starvelab.grading.batch.merging.apply_late_penalty", lambda *_: 1 / 0)
     with done.gradebook() as book, pytest.raises(ZeroDivisionError):

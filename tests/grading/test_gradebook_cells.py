@@ -8,10 +8,10 @@ import pytest
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab.grading.autograde.definition import make_gradebook, schema_of
 from starvelab.grading.autograde.gradebook_cells import replace_assignment
+from starvelab.grading.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab.grading.batch.merging import merge
-from starvelab.grading.batch.records import Record
+from starvelab.grading.batch.records import GradedSubmission
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 Cells = dict[str, dict[str, float]]
@@ -100,7 +100,7 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     new = gradebook("new.db", {"one": {"easy": 20, "hard": 5, "essay": 4}, "two": {"last": 3}})
     replaced = replace_assignment(new, marked, "lab", tmp_path / "dropped")
     assert replaced.points == {"one/easy": (2, 20), "one/essay": (6, 4)}
-    assert replaced.remark == 1
+    assert replaced.to_mark_again == 1
     assert marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade
     assert marked.find_source_cell("easy", "one", "lab").source == "easy 20"
     nothing = gradebook("nothing.db", {"one": {"easy": 20, "hard": 5, "essay": 0}, "two": {"last": 3}})
@@ -110,7 +110,11 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     assert [one["manual_score"] for one in replaced.marks] == [5]
     texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
-    merge(marked, Record(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts), Config())
+    merge(
+        marked,
+        GradedSubmission(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts),
+        Config(),
+    )
     assert not marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade, "nobody has to mark it"
 
 
@@ -118,7 +122,7 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
     texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
     for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
-        record = Record("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)
+        record = GradedSubmission("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)
         merge(marked, record, Config())
         essay = marked.find_grade("essay", "one", "lab", "ada")
         assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)

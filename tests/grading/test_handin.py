@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from starvelab.grading.submissions import files as handin
-from starvelab.grading.submissions.files import collect
+from starvelab.grading.submissions import archives, submission
+from starvelab.grading.submissions.submission import read_submission
 
 ASKED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 
@@ -27,21 +27,21 @@ def given(tmp_path):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return collect(tmp_path, "ada", "tiny", ASKED)
+        return read_submission(tmp_path, "ada", "tiny", ASKED)
 
     give.folder = tmp_path
     return give
 
 
 def told(handed) -> list[str]:
-    return [one.text for each in handed.remarks.values() for one in each]
+    return [one.text for each in handed.warnings.values() for one in each]
 
 
 def test_notebooks_with_their_names_are_taken_and_nothing_is_said(given):
     handed = given(**{"01_one.ipynb": nb("a"), "02_two.ipynb": nb("c"), "notes.txt": "x"})
     assert handed.notebooks.keys() == ASKED.keys()
     assert handed.files == {"notes.txt": b"x"}
-    assert (told(handed), handed.refused) == ([], {})
+    assert (told(handed), handed.rejected) == ([], {})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_notebooks_with_their_names_are_taken_and_nothing_is_said(given):
 )
 def test_a_notebook_is_known_by_a_name_that_holds_its_own(given, name):
     handed = given(**{name: nb("a")})
-    assert told(handed) == [f"It was called `{name}`."]
+    assert told(handed) == [f"The file of this notebook is called `{name}`."]
     assert list(handed.notebooks) == ["01_one"]
 
 
@@ -67,7 +67,7 @@ def test_the_newest_of_several_copies_counts_where_none_has_the_name_itself(give
     assert (
         "`01_one (11).ipynb` counts, and `01_one (2).ipynb`, `01_one (1).ipynb` does not." in told(handed)[1]
     )
-    assert handed.remarks["01_one"][1].person
+    assert handed.warnings["01_one"][1].person
 
 
 def test_copies_that_are_the_same_are_not_worth_a_word(given):
@@ -77,23 +77,23 @@ def test_copies_that_are_the_same_are_not_worth_a_word(given):
 
 def test_what_is_missing_is_said(given):
     handed = given(**{"01_one.ipynb": nb("a")})
-    assert handed.refused["02_two"].text == (
-        "`02_two.ipynb` was not handed in, so that its exercises count nothing."
+    assert handed.rejected["02_two"].text == (
+        "`02_two.ipynb` was not submitted, so its exercises earn no points."
     )
-    assert handed.refused["02_two"].person
+    assert handed.rejected["02_two"].person
 
 
 def test_a_notebook_of_another_assignment_is_said(given):
     handed = given(**{"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
     assert told(handed) == ["`01_one.ipynb` holds no cell of this notebook: it may be of another assignment."]
-    assert handed.remarks["01_one"][0].person
-    assert handed.refused["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
+    assert handed.warnings["01_one"][0].person
+    assert handed.rejected["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
 
 
 def test_a_page_that_shows_a_notebook_is_said(given):
     handed = given(**{"01_one.ipynb": nb("a"), "02-two.html": "<html>"})
-    assert handed.refused["02_two"].text.endswith(
-        " `02-two.html` only shows what came out of it: hand in the notebook itself, as .ipynb."
+    assert handed.rejected["02_two"].text.endswith(
+        " `02-two.html` is not the notebook itself. Submit the notebook, as .ipynb."
     )
 
 
@@ -106,15 +106,15 @@ def test_predictions_that_cannot_be_read_are_said(given, content, why):
     (one,) = told(handed)
     assert one.startswith(f"Predictions cannot be read, or not all of them: predictions.json {why}")
     assert "The next prediction you lock" not in one
-    assert handed.remarks["01_one"][0].person
+    assert handed.warnings["01_one"][0].person
 
 
 def test_a_link_is_no_notebook(tmp_path, given):
     (tmp_path / "real.txt").write_text("x")
     (tmp_path / "01_one.ipynb").symlink_to(tmp_path / "real.txt")
     handed = given(**{"02_two.ipynb": nb("c")})
-    assert handed.refused["01_one"].text == (
-        "`01_one.ipynb` was handed in as a link, and not as a file: hand in the file itself."
+    assert handed.rejected["01_one"].text == (
+        "`01_one.ipynb` was submitted as a link, and not as a file. Submit the file itself."
     )
     assert told(handed) == ["`01_one.ipynb` is a link, and was left out."]
 
@@ -142,11 +142,12 @@ def test_of_two_files_in_one_place_that_beside_the_notebooks_counts(given):
         "x.csv": b"beside",
         "same.csv": b"same",
     }
-    said = (
-        "`predictions.json` was there more than once: `work/predictions.json` counts, and `predictions.json`"
-    )
-    assert [one for one in told(handed) if "more than once" in one] == [f"{said} does not."]
-    assert handed.remarks["01_one"][0].person
+    said = [one for one in told(handed) if one.startswith("There are several files")]
+    assert said == [
+        "There are several files of `predictions.json`: `work/predictions.json` counts, and "
+        "`predictions.json` does not."
+    ]
+    assert handed.warnings["01_one"][0].person
 
 
 def test_of_two_files_in_one_place_that_which_was_not_packed_counts(given):
@@ -162,7 +163,7 @@ def test_of_many_copies_ten_are_named(given):
         one.size = number
     handed = given(**{"01_one.ipynb": nb("a"), "a.tar": tape(*entries, body=b"x" * len(entries))})
     assert len(told(handed)) == 10
-    (of_thirty,) = (one for one in told(handed) if one.startswith("`a/a.csv` was there"))
+    (of_thirty,) = (one for one in told(handed) if one.startswith("There are several files of `a/a.csv`:"))
     assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
 
 
@@ -192,24 +193,24 @@ def test_a_folder_that_cannot_be_read_is_said(given, monkeypatch, tmp_path):
         onerror(PermissionError(13, "Permission denied", f"{folder}/secret"))
         return iter(())
 
-    monkeypatch.setattr(handin.os, "walk", closed)
-    (one,) = given().remarks["01_one"]
+    monkeypatch.setattr(archives.os, "walk", closed)
+    (one,) = given().warnings["01_one"]
     assert one.text == "`secret` could not be read: Permission denied."
     assert one.person
 
 
 def test_limits_are_kept_and_said(given, monkeypatch):
-    monkeypatch.setattr(handin, "LONGEST_IN_ALL", 100)
+    monkeypatch.setattr(archives, "MAX_TOTAL", 100)
     handed = given(**{"01_one.ipynb": nb("a"), "big.bin": b"x" * 200, "z.txt": "x"})
     assert list(handed.notebooks) == ["01_one"]
     assert handed.files == {}
-    (one,) = handed.remarks["01_one"]
-    assert one.text.endswith("were handed in: from `big.bin` on, files were left out.")
+    (one,) = handed.warnings["01_one"]
+    assert one.text.endswith("were submitted: from `big.bin` on, files were left out.")
     assert one.person
 
 
 def test_a_large_file_takes_no_notebooks_place(given, monkeypatch):
-    monkeypatch.setattr(handin, "LONGEST_IN_ALL", 1000)
+    monkeypatch.setattr(archives, "MAX_TOTAL", 1000)
     handed = given(**{"01_one.ipynb": nb("a"), "00_big.bin": b"x" * 2000, "predictions.json": "{}"})
     assert list(handed.notebooks) == ["01_one"]
     assert handed.files == {"predictions.json": b"{}"}
@@ -241,7 +242,7 @@ def folders(number: int) -> list[tarfile.TarInfo]:
 
 
 def test_folders_in_an_archive_are_counted_as_well(given, monkeypatch):
-    monkeypatch.setattr(handin, "MAX_ENTRIES", 50)
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for at in range(49):
@@ -252,25 +253,25 @@ def test_folders_in_an_archive_are_counted_as_well(given, monkeypatch):
     ):
         handed = given(**{"02_two.ipynb": nb("c"), name: content, "01_one.ipynb": nb("a")})
         (one,) = told(handed)
-        assert one.endswith(f"were handed in: from `{first}` on, files were left out.")
+        assert one.endswith(f"were submitted: from `{first}` on, files were left out.")
         assert list(handed.notebooks) == ["01_one", "02_two"], "what stands before it is read"
         (given.folder / name).unlink()
 
 
 def test_a_zip_with_a_table_of_contents_that_is_too_long_is_not_opened(given, monkeypatch):
-    monkeypatch.setattr(handin, "MAX_ENTRIES", 50)
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for at in range(51):
             archive.writestr(zipfile.ZipInfo(f"d{at}/"), b"")
-    monkeypatch.setattr(handin.zipfile, "ZipFile", None)
+    monkeypatch.setattr(archives.zipfile, "ZipFile", None)
     (one,) = told(given(**{"01_one.ipynb": nb("a"), "z.zip": made.getvalue()}))
     assert one.endswith("from `z` on, files were left out.")
 
 
 def test_a_compressed_tape_is_read_no_further_than_the_limit(given, monkeypatch):
     """What is left out would be unpacked too, to find what stands behind it."""
-    monkeypatch.setattr(handin, "LONGEST_IN_ALL", 100_000)
+    monkeypatch.setattr(archives, "MAX_TOTAL", 100_000)
     padding, last = tarfile.TarInfo(".git"), tarfile.TarInfo("01_one.ipynb")
     padding.size = last.size = 200_000
     handed = given(**{"a.tar.xz": tape(padding, last, body=b" " * 200_000)})
@@ -303,9 +304,9 @@ def test_names_that_no_file_system_takes_are_cut(given, tmp_path):
 
 
 def test_a_notebook_that_is_too_large_says_what_to_do(given, monkeypatch):
-    monkeypatch.setattr(handin, "LONGEST_NOTEBOOK", 10)
+    monkeypatch.setattr(submission, "MAX_NOTEBOOK", 10)
     handed = given(**{"01_one.ipynb": nb("a")})
-    assert "Clear its outputs, save it and hand it in again." in handed.refused["01_one"].text
+    assert "Clear its outputs, save it and submit it again." in handed.rejected["01_one"].text
 
 
 @pytest.mark.parametrize(

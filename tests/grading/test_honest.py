@@ -12,8 +12,8 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
-from starvelab.grading.autograde.execution import runners
 from tests.grading.a_course import MOST, Course, points, source
+from tests.grading.shared_runners import RUNNERS
 
 pytestmark = [
     pytest.mark.grading,
@@ -79,9 +79,15 @@ def answered(name: str, given_out: dict[str, str]) -> dict[str, str]:
 def sandbox():
     """One for all: each notebook is run in a process of its own, as those of one student are."""
     yield Config(
-        {"IsolatedExecute": {"imports": ["numpy", "IPython", "starvelab.checks"], "deadline": 3000.0}}
+        {
+            "IsolatedExecute": {
+                "imports": ["numpy", "IPython", "starvelab.checks"],
+                "deadline": 3000.0,
+                "runners": RUNNERS,
+            }
+        }
     )
-    runners.end_student()
+    RUNNERS.end_student()
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -49,7 +49,7 @@ def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(p
         path.write_bytes(content + b"\n# other\n")
         assert package_fingerprint.__wrapped__(package) != before, name
         path.write_bytes(content)
-    for name in ("lesson/show/plots.py", "grading/report/class_report.py", "grading/commands/app.py"):
+    for name in ("lesson/show/plots.py", "grading/report/class_report.py", "grading/commands/grade.py"):
         path = package / name
         path.write_bytes((path.read_bytes() if path.exists() else b"") + b"\n# other\n")
     assert package_fingerprint.__wrapped__(package) == before, "what only shows or reports changes no grade"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from starvelab.grading.commands.app import CollectApp, GradeApp
+from starvelab.grading.commands.collect import CollectApp
+from starvelab.grading.commands.grade import GradeApp
 from tests.assignments import REPOSITORY
 from tests.grading.a_round import Round
 from tests.wrong_answers.exercises import exercises
@@ -112,7 +113,7 @@ def test_a_feedback_page_says_what_was_odd_about_the_hand_in(done):
         for student in ("11", "12")
     )
     assert "It was called <code>01_compute_baseline-1.ipynb</code>." in bob
-    assert "About what you handed in" not in ada
+    assert "About your submission" not in ada
     assert 'name="viewport"' in ada
 
 

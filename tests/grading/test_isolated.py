@@ -10,10 +10,11 @@ import pytest
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute, NoSandboxError
-from starvelab.grading.autograde import execution as isolated
-from starvelab.grading.autograde.restoring import REMARKS
+from starvelab.grading.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
+from starvelab.grading.autograde.restoring import WARNINGS
 from starvelab.grading.sandbox import bubblewrap
 from starvelab.grading.sandbox.process import Runner
+from tests.grading.shared_runners import RUNNERS
 from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
@@ -212,10 +213,10 @@ def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
         "from starvelab.widgets import predictions\ncheck(answer, 42)\nassert set(predictions()) == {'home'}"
     )
     runs = [
-        execute(notebook(source, value=(1, test)), tmp_path, student="sam", most_bytes=150) for _ in range(2)
+        execute(notebook(source, value=(1, test)), tmp_path, student="sam", max_bytes=150) for _ in range(2)
     ]
     assert [points(nb)["value"] for nb in runs] == [1, 1]
-    assert runs[0].metadata[REMARKS] == [
+    assert runs[0].metadata[WARNINGS] == [
         ["`link` is a link, and was left out.", True],
         [
             "The files beside the notebooks may have 0.00015 MB in all, and `predictions.json` 1 MB. "
@@ -224,18 +225,18 @@ def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
         ],
     ]
     assert "- `link` is a link" in runs[0].cells[0].source
-    assert REMARKS not in runs[1].metadata
+    assert WARNINGS not in runs[1].metadata
 
 
 def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
     (tmp_path / "predictions.json").write_bytes(b" " * 1_000_001)
     nb = execute(notebook(RIGHT), tmp_path)
-    assert "These were left out: `predictions.json`." in nb.metadata[REMARKS][0][0]
+    assert "These were left out: `predictions.json`." in nb.metadata[WARNINGS][0][0]
     assert points(nb) == MOST
 
 
 def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
-    with pytest.raises(isolated.ChecksEndedError, match=r"ended in the middle of one\. Run the test cells"):
+    with pytest.raises(ChecksEndedError, match=r"ended in the middle of one\. Run the test cells"):
         execute(notebook(RIGHT, broken=(1, "import os\nos._exit(3)")), tmp_path)
     assert graded(RIGHT, tmp_path) == MOST
 
@@ -308,7 +309,7 @@ def test_checks_that_fail_since_python_was_ended_say_so(tmp_path, where):
     source = f"{RIGHT}\n{ending}" if where == "in the cell" else in_function
     nb = execute(notebook(source), tmp_path)
     assert points(nb) == dict.fromkeys(MOST, 0)
-    assert printed(nb, "answer") == (f"{isolated.ENDED_PYTHON}\n" if where == "in the cell" else "")
+    assert printed(nb, "answer") == (f"{ENDED_PYTHON}\n" if where == "in the cell" else "")
     for test in MOST:
         said = printed(nb, test)
         assert "The submitted code ended Python." in said, test
@@ -337,7 +338,7 @@ def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monke
         run = execute(notebook(RIGHT), tmp_path, unsafe=True)
     assert points(run) == MOST
     assert run.metadata.starvelab_graded["mode"] == "unsafe"
-    assert "UNSAFE: student code runs with all rights of yours. There is none here." in caplog.text
+    assert "UNSAFE: student code runs with all your rights. There is none here." in caplog.text
 
 
 def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):
@@ -395,8 +396,10 @@ def test_notebooks_of_one_student_share_a_sandbox_and_no_others_do(tmp_path):
             "import os\nfound = os.path.exists('/tmp/left')\nopen('/tmp/left', 'w').close()\nvalue = 1"
         )
         nb.cells[2:] = []
-        IsolatedExecute().preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
-        return isolated.runners.student
+        IsolatedExecute(runners=RUNNERS).preprocess(
+            nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told}
+        )
+        return RUNNERS.student
 
     ada = run("ada")
     assert run("ada") is ada

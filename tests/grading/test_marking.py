@@ -23,16 +23,11 @@ from traitlets.config import Config
 from starvelab.errors import InputError
 from starvelab.grading.batch.merging import merge
 from starvelab.grading.batch.one_student import CannotWriteError
-from starvelab.grading.batch.records import Record
+from starvelab.grading.batch.records import GradedSubmission
 from starvelab.grading.commands import mark as mark_command
 from starvelab.grading.commands.mark import MarkApp
-from starvelab.grading.marking.essays import (
-    MAX_COMMENT,
-    ChangedError,
-    Marking,
-    NothingToMarkError,
-    points_from,
-)
+from starvelab.grading.marking.answers import NothingToMarkError
+from starvelab.grading.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
 from starvelab.grading.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
 from tests.grading.essays import GIVEN_OUT, LAB, EssayClass
 
@@ -227,7 +222,9 @@ def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, mar
     seen = version(marking)
     with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(CannotWriteError, match=r"takes no grades: database is locked\. Nothing is lost"):
+        with pytest.raises(
+            CannotWriteError, match=r"cannot be written: database is locked\. Nothing is lost"
+        ):
             marking.save(marking.essays[0], "bob", seen, points="4", timeout=0)
     marking.save(marking.essays[0], "bob", seen, points="4")
     assert essays.grade("bob")[1] == 4
@@ -238,7 +235,7 @@ def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essay
     told = {"starvelab": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
-        record = Record("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
+        record = GradedSubmission("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
         with closing(essays.open()) as book:
             merge(book, record, Config())
         assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
@@ -309,7 +306,7 @@ def test_nobody_reads_or_marks_without_the_token(essays, marking):
     paths = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
     requests = [*((path, "GET", None) for path in paths), ("api/mark", "PUT", body)]
     found = exchange(marking, *((*one, token) for one in requests for token in ("", "x", "tökén")))
-    told = {"message": "This page needs the address that `starvelab mark` printed last. Open that."}
+    told = {"message": "This page needs the address that `starvelab mark` printed last. Open that address."}
     assert found == [(403, told)] * 15
     assert essays.grade("bob")[1] is None
 

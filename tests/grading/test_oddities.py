@@ -7,13 +7,13 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from starvelab.grading.autograde.execution import ENDED_PYTHON
+from starvelab.grading.autograde.notebook_run import ENDED_PYTHON
 from starvelab.grading.autograde.oddities import cost_of_running, outputs_only
-from starvelab.grading.submissions.notebooks import TrueCell
+from starvelab.grading.submissions.reference_cell import ReferenceCell
 
 CELLS = [
-    TrueCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
-    TrueCell("b", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
+    ReferenceCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
+    ReferenceCell("b", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
 ]
 
 
@@ -41,11 +41,11 @@ PRINTED = [{"output_type": "stream", "text": "6"}]
     ],
 )
 def test_outputs_without_answers_are_told(a, b, outputs, said):
-    remarks = outputs_only(submitted(a, b, outputs), CELLS)
-    assert [one.text for one in remarks] == (
-        ["Nothing is left of the answers but outputs, below a: were they lost?"] if said else []
+    warnings = outputs_only(submitted(a, b, outputs), CELLS)
+    assert [one.text for one in warnings] == (
+        ["The answers are empty and have outputs, below a: were they lost?"] if said else []
     )
-    assert all(one.person for one in remarks)
+    assert all(one.person for one in warnings)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"cells": 5}', b'{"cells": [5]}', b"[" * 100_000])
@@ -71,7 +71,7 @@ def test_time_limits_and_cells_that_end_python_are_told():
         (
             [stream("The submitted code took longer in all than the 3 s that it may.\n")] * 2,
             "The submitted code took longer in all than the 3 s that it may. "
-            "What stands behind it was not run.",
+            "The cells after it were not run.",
         ),
     ):
         (one,) = cost_of_running(ran(*outputs))

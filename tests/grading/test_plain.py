@@ -19,7 +19,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
 from starvelab import PUBLISHED, Q_, DataModel
-from starvelab.grading.sandbox.codec import DEPTH, DIGITS, ITEMS, Decoder, Encoder, NotPlainError
+from starvelab.grading.sandbox.codec import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_VALUES,
+    Decoder,
+    Encoder,
+    SerializationError,
+)
 from starvelab.simulate import Loader
 from starvelab.units import Quantity
 
@@ -260,25 +267,25 @@ NUMBERS_ONLY = "bools, integers, and floats and complex numbers up to double pre
         (Q_(1, "ms").units, "it is of the type Unit"),
         (10**400, "it is too large"),
         (Fraction(1, 10**400), "it is too large"),
-        (Decimal("0." + DIGITS * "1"), "it is a decimal of too many digits"),
+        (Decimal("0." + MAX_DIGITS * "1"), "it is a decimal of too many digits"),
         ("x" * 1_000_001, "the text is too long"),
         (np.str_("x" * 1_000_001), "the text is too long"),
         ("half \ud83d", "the text holds half a character (a surrogate), which no file can hold"),
-        (np.zeros(ITEMS + 1), "the array is too large"),
+        (np.zeros(MAX_VALUES + 1), "the array is too large"),
         (count(), "it is nested too deeply or holds too many values"),
         (range(10**12), "it is nested too deeply or holds too many values"),
-        ([0] * (ITEMS + 1), "it is nested too deeply or holds too many values"),
+        ([0] * (MAX_VALUES + 1), "it is nested too deeply or holds too many values"),
     ],
 )
 def test_what_is_not_plain_is_refused(value, why):
-    with pytest.raises(NotPlainError) as caught:
+    with pytest.raises(SerializationError) as caught:
         Encoder().encode(value)
     assert str(caught.value) == why
 
 
 def test_what_is_nested_too_deeply_is_refused():
-    with pytest.raises(NotPlainError, match="nested too deeply"):
-        Encoder().encode(nested(DEPTH + 1))
+    with pytest.raises(SerializationError, match="nested too deeply"):
+        Encoder().encode(nested(MAX_DEPTH + 1))
 
 
 def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
@@ -345,18 +352,18 @@ def test_what_the_forgeries_start_from_is_an_array():
         {"!": "fraction", "parts": ["1e999999999", 1]},
         {"!": "fraction", "parts": [10**400, 1]},
         {"!": "decimal", "text": "x"},
-        {"!": "decimal", "text": "1" * (DIGITS + 1)},
+        {"!": "decimal", "text": "1" * (MAX_DIGITS + 1)},
         {"!": "complex", "parts": ["x", 1]},
         {"!": "unheard-of"},
         {},
         10**400,
         "half \ud83d",
-        [0] * (ITEMS + 1),
-        nested(2 * DEPTH + 1),
+        [0] * (MAX_VALUES + 1),
+        nested(2 * MAX_DEPTH + 1),
     ],
 )
 def test_a_forged_message_says_nothing(message):
-    with pytest.raises(NotPlainError):
+    with pytest.raises(SerializationError):
         Decoder().decode(message)
 
 
@@ -367,11 +374,11 @@ def test_a_forged_message_says_nothing(message):
 )
 def test_the_checks_may_send_objects_of_the_lab_and_a_sandbox_may_not(value):
     assert repr(into_a_sandbox([value])) == repr([value])
-    with pytest.raises(NotPlainError, match=f"^it is of the type {type(value).__name__}$"):
+    with pytest.raises(SerializationError, match=f"^it is of the type {type(value).__name__}$"):
         Encoder().encode(value)
 
 
 def test_the_checks_may_send_functions_and_nothing_unknown():
     assert into_a_sandbox({"call": len}) == {"call": "calls 7"}
-    with pytest.raises(NotPlainError, match="of the type object"):
+    with pytest.raises(SerializationError, match="of the type object"):
         Encoder(refer=len).encode(object())

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 from nbgrader.api import Gradebook
 
-from starvelab.grading.commands.app import FeedbackApp
+from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.release import ReleaseApp
 from tests.grading.a_course import MOST, TINY
 from tests.grading.test_grade_command import grade, run_here

@@ -11,13 +11,14 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from starvelab.grading.autograde.definition import Definition, make_gradebook, schema_of
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab.grading.autograde.releasing import (
     ReleaseError,
     changed_since_release,
     release,
     stale_notebooks,
-    why_not_as_it_is,
+    warnings_since_release,
 )
 from starvelab.grading.autograde.solution import is_remembered
 from starvelab.grading.sandbox import bubblewrap
@@ -179,19 +180,19 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
     )
     assert given_out(course) == before
     directory = course.classroom().course
-    assert why_not_as_it_is(directory, TINY) == [
+    assert warnings_since_release(directory, TINY) == [
         "These notebooks of tiny are not what their scripts say: 03_three.ipynb. It is graded as it was "
         "released. To let the scripts count: make build, and then starvelab release tiny"
     ]
     (course.folder / "source" / TINY / "03_three.py").write_text("# %% role='none'\n", encoding="utf-8")
-    (said,) = why_not_as_it_is(directory, TINY)
+    (said,) = warnings_since_release(directory, TINY)
     assert said.startswith(
         "The scripts of tiny cannot be read, and it is graded as it was released: 03_three"
     )
     (course.folder / "source" / TINY / "03_three.py").unlink()
-    assert why_not_as_it_is(directory, TINY) == []
+    assert warnings_since_release(directory, TINY) == []
     change(course, "two", "answer = 42", "answer = 43")
-    assert why_not_as_it_is(directory, TINY) == [
+    assert warnings_since_release(directory, TINY) == [
         "The notebooks of tiny have changed since it was released, and it is graded as it was. "
         "To let the change count: starvelab release tiny"
     ]

@@ -8,7 +8,7 @@ import json
 import pytest
 from bs4 import BeautifulSoup
 
-from starvelab.grading.lms.spreadsheet import no_formula
+from starvelab.grading.text import escape_csv_formulas
 from tests.grading.a_course import TINY
 
 pytestmark = pytest.mark.grading
@@ -52,7 +52,7 @@ def table(reported, name: str) -> list[dict[str, str]]:
 
 def test_the_command_says_where_it_is_and_who_needs_a_person(reported):
     assert f"The report: {reported[1] / 'report.html'}" in reported[0].printed
-    assert "A person should look at:\n  dee: `one.ipynb` is a web page" in reported[0].printed
+    assert "A person should look at these:\n  dee: `one.ipynb` is a web page" in reported[0].printed
     assert sorted(path.stem for path in reported[1].glob("*.csv")) == TABLES
 
 
@@ -122,5 +122,9 @@ def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1"])
 def test_no_text_becomes_a_formula(text):
-    assert no_formula(text) == f"'{text}"
-    assert (no_formula("a=1"), no_formula(-1.5), no_formula(None)) == ("a=1", -1.5, None)
+    assert escape_csv_formulas(text) == f"'{text}"
+    assert (escape_csv_formulas("a=1"), escape_csv_formulas(-1.5), escape_csv_formulas(None)) == (
+        "a=1",
+        -1.5,
+        None,
+    )

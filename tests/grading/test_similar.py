@@ -14,7 +14,7 @@ from starvelab.grading.report.similar import (
     written_by_exercise,
     written_by_student,
 )
-from starvelab.grading.submissions.notebooks import TrueCell
+from starvelab.grading.submissions.reference_cell import ReferenceCell
 
 FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
 OWN = [
@@ -36,7 +36,7 @@ def test_two_who_share_what_nobody_else_wrote_are_found():
     texts["eve"], texts["mal"] = FORMULA + COPIED, "# my work\n" + FORMULA + COPIED.replace("ages", "hours")
     (found,) = pairs(texts)
     assert (found.one, found.other) == ("eve", "mal")
-    assert found.letters > 200
+    assert found.characters > 200
     assert found.share > 0.6
     assert found.passage in " ".join(COPIED.split())
     assert len(found.passage) > 100
@@ -92,13 +92,13 @@ def test_an_answer_belongs_to_the_cell_that_is_graded_for_it():
         nb.cells.append(new_code_cell(source, metadata={"nbgrader": {"grade_id": name}}))
     nb.cells.append(new_code_cell("own"))
     truth = [
-        TrueCell("a", "code", "", "", "", locked=False, grade=False, solution=True),
-        TrueCell("a-test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
-        TrueCell("helper", "code", "", "", "", locked=False, grade=False, solution=True),
-        TrueCell("b", "code", "", "", "", locked=False, grade=False, solution=True),
-        TrueCell("test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
-        TrueCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=1),
-        TrueCell("c", "code", "", "", "", locked=False, grade=False, solution=True),
+        ReferenceCell("a", "code", "", "", "", locked=False, grade=False, solution=True),
+        ReferenceCell("a-test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
+        ReferenceCell("helper", "code", "", "", "", locked=False, grade=False, solution=True),
+        ReferenceCell("b", "code", "", "", "", locked=False, grade=False, solution=True),
+        ReferenceCell("test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
+        ReferenceCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=1),
+        ReferenceCell("c", "code", "", "", "", locked=False, grade=False, solution=True),
     ]
     assert written_by_exercise(nb, truth, {"stub"}) == {"a-test": "x", "test": "y\nz", "why": "w"}
 

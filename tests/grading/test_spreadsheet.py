@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.grading.lms.spreadsheet import Sheet, no_formula
+from starvelab.grading.lms.spreadsheet import Sheet
+from starvelab.grading.text import escape_csv_formulas
 
 ODD = '\ufeffName;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
 
@@ -70,4 +71,4 @@ def test_what_is_written_is_no_formula():
     sheet = Sheet.new(["a"], [["=cmd()"], ["-1"]])
     sheet.put(1, 0, "@x")
     assert sheet.rows == [["'=cmd()"], ["'@x"]]
-    assert [no_formula(value) for value in ("+1", 2, None, "a")] == ["'+1", 2, None, "a"]
+    assert [escape_csv_formulas(value) for value in ("+1", 2, None, "a")] == ["'+1", 2, None, "a"]

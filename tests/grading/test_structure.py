@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from starvelab.grading.submissions.notebooks import TrueCell, UnreadableNotebookError, mend, read
+from starvelab.grading.submissions.reading import UnreadableNotebookError, read_notebook
+from starvelab.grading.submissions.reference_cell import ReferenceCell
+from starvelab.grading.submissions.repairing import restore
 
 
 def true(
     name: str, source: str, *, answer: bool = False, essay: bool = False, released: str = ""
-) -> TrueCell:
+) -> ReferenceCell:
     """An instructor's cell: set-up, test, answer or essay, by its name."""
     test = name.endswith("-test")
-    return TrueCell(
+    return ReferenceCell(
         name=name,
         cell_type="markdown" if essay else "code",
         source=source,
@@ -61,7 +63,7 @@ def sources(nb) -> dict[str, str]:
 
 def mended(nb) -> str:
     """What is said of it."""
-    return "\n".join(one.text for one in mend(nb, TRUTH))
+    return "\n".join(one.text for one in restore(nb, TRUTH))
 
 
 # --- mending ----------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def test_every_flag_is_the_instructors():
     nb = given_out()
     for one in nb.cells:
         one.metadata["nbgrader"] |= {"points": 99, "locked": False, "grade": True, "solution": True}
-    mend(nb, TRUTH)
+    restore(nb, TRUTH)
     test = nb.cells[2].metadata
     assert test.nbgrader == {
         "grade": True,
@@ -101,14 +103,14 @@ def test_a_cell_of_the_wrong_type_becomes_what_it_was():
     nb = given_out()
     nb.cells[2] = new_markdown_cell("1000", id="f-test")
     nb.cells[2].metadata["nbgrader"] = {"grade_id": "f-test"}
-    assert mended(nb) == "Cells that are not for changing were changed, and put back: f-test."
+    assert mended(nb) == "Cells that students must not change were changed, and have been restored: f-test."
     assert nb.cells[2].cell_type == "code"
 
 
 def test_missing_cells_come_back_where_they_were_and_a_missing_answer_does_not():
     nb = new_notebook(cells=[new_code_cell("mine", id="x"), cell("f-test", "assert f() == 1")])
-    (remark,) = mend(nb, TRUTH)
-    assert remark.text == "Cells that were missing were put back: set-up, why."
+    (remark,) = restore(nb, TRUTH)
+    assert remark.text == "Cells were missing, and have been put back: set-up, why."
     assert remark.person, "the text may stand elsewhere"
     assert names(nb) == ["set-up", "mine", "f-test", "why"]
 
@@ -117,9 +119,9 @@ def test_of_two_answers_the_last_that_was_changed_counts_and_the_other_still_run
     nb = given_out(f="first")
     nb.cells.insert(2, cell("f", "second", "copy"))
     nb.cells.append(cell("f", "def f(): ...", "untouched"))
-    remarks = mend(nb, TRUTH)
-    assert [(one.text, one.person) for one in remarks] == [
-        ("Cell f was there 3 times: the last one that you changed counts.", True)
+    warnings = restore(nb, TRUTH)
+    assert [(one.text, one.person) for one in warnings] == [
+        ("Cell f was in the notebook 3 times: the last one that you changed counts.", True)
     ]
     assert names(nb) == ["set-up", "first", "f", "f-test", "why"]
     assert sources(nb)["f"] == "second"
@@ -128,13 +130,15 @@ def test_of_two_answers_the_last_that_was_changed_counts_and_the_other_still_run
 def test_copies_that_say_the_same_need_nobody():
     nb = given_out(f="mine")
     nb.cells.insert(2, cell("f", "mine", "copy"))
-    assert [(one.text, one.person) for one in mend(nb, TRUTH)] == [("Cell f was there 2 times.", False)]
+    assert [(one.text, one.person) for one in restore(nb, TRUTH)] == [
+        ("Cell f was in the notebook 2 times.", False)
+    ]
 
 
 def test_of_a_test_the_first_counts_and_copies_go():
     nb = given_out()
     nb.cells.append(cell("f-test", "1000", "copy"))
-    assert mended(nb) == "Cell f-test was there 2 times."
+    assert mended(nb) == "Cell f-test was in the notebook 2 times."
     assert names(nb) == [one.name for one in TRUTH]
 
 
@@ -166,10 +170,8 @@ def test_an_unknown_name_is_taken_off():
 def test_cells_that_were_moved_stay_there_and_are_named(order, moved, person):
     nb = given_out()
     nb.cells.sort(key=lambda one: order.index(one.id))
-    (remark,) = mend(nb, TRUTH)
-    assert remark.text == (
-        f"Cells were moved: {moved}. The checks ran in the order in which they were given out."
-    )
+    (remark,) = restore(nb, TRUTH)
+    assert remark.text == (f"Cells were moved: {moved}. The checks ran in the original order.")
     assert remark.person == person
     assert names(nb) == order
 
@@ -194,8 +196,8 @@ def test_whatever_is_handed_in_each_graded_cell_is_there_once_and_true(cells):
         }
         for name, source, kind in cells
     ]
-    nb, _ = read(json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": told}).encode())
-    mend(nb, TRUTH)
+    nb, _ = read_notebook(json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": told}).encode())
+    restore(nb, TRUTH)
     nbformat.validate(nb)
     found = [one.metadata.nbgrader.grade_id for one in nb.cells if "nbgrader" in one.metadata]
     for one in TRUTH:
@@ -222,37 +224,41 @@ def test_whatever_is_handed_in_each_graded_cell_is_there_once_and_true(cells):
         (b"\0\0\0", "is empty."),
         (b"[1]", "is no notebook: it holds no cells."),
         (b'{"nbformat": 4}', "is no notebook: it holds no cells."),
-        (b"hello", "is no notebook, whatever its name says. Hand in the .ipynb file that JupyterLab saved."),
-        (b"<html>", "is a web page and no notebook. Download the notebook itself, as .ipynb."),
+        (b"hello", "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."),
+        (
+            b"<html>",
+            "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that.",
+        ),
         (
             b'{"cells": [\n1,',
-            "is damaged (line 2): perhaps it was cut off. "
-            "Open it in JupyterLab to see, and hand it in again.",
+            "is damaged (line 2): perhaps a part of it is missing. "
+            "Open it in JupyterLab, and submit it again.",
         ),
         (
             b"<<<<<<< HEAD\n{}",
-            "holds the marks of a merge that was not resolved (lines that begin with <<<<<<<).",
+            "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
+            "Resolve it, and submit the notebook again.",
         ),
-        (b"[" * 100_000, "is nested deeper than any notebook is."),
+        (b"[" * 100_000, "is nested more deeply than any notebook is."),
         (
             b'{"nbformat": 5, "cells": []}',
-            "is in format 5, which is newer than this grader knows. "
-            "Save it with JupyterLab and hand it in again.",
+            "is in format 5, which is newer than this grader can read. "
+            "Save it with JupyterLab and submit it again.",
         ),
         (
             b'{"nbformat": 3, "worksheets": 5}',
             "is in the old format 3 and could not be converted. "
-            "Open and save it in JupyterLab, and hand it in again.",
+            "Open and save it in JupyterLab, and submit it again.",
         ),
         (
             json.dumps({"nbformat": 4, "cells": [{}] * 2001}).encode(),
-            "has 2001 cells, and at most 2000 are read.",
+            "has 2001 cells, and 2000 are allowed. Delete cells, and submit it again.",
         ),
     ],
 )
 def test_what_is_no_notebook_is_refused_with_what_to_do(content, said):
     with pytest.raises(UnreadableNotebookError) as error:
-        read(content)
+        read_notebook(content)
     assert str(error.value) == said
 
 
@@ -260,7 +266,7 @@ def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
     given = {
         "nbformat": 4,
         "nbformat_minor": 5,
-        "metadata": {"widgets": {}, "starvelab_refused": "x"},
+        "metadata": {"widgets": {}, "starvelab_rejected": "x"},
         "cells": [
             {
                 "cell_type": "code",
@@ -272,8 +278,8 @@ def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
             }
         ],
     }
-    nb, remarks = read(json.dumps(given).encode())
-    assert remarks == []
+    nb, warnings = read_notebook(json.dumps(given).encode())
+    assert warnings == []
     assert nb.metadata == {}
     assert dict(nb.cells[0]) == {
         "cell_type": "code",
@@ -288,14 +294,14 @@ def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
 def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
     attached = {"a.png": {"image/png": "AAAA"}, "b": {"text/html": "<script>"}, "c": 5}
     given = {"cell_type": "markdown", "source": "x", "metadata": {}, "attachments": attached}
-    nb, _ = read(json.dumps({"nbformat": 4, "cells": [given]}).encode())
+    nb, _ = read_notebook(json.dumps({"nbformat": 4, "cells": [given]}).encode())
     assert nb.cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_reading_anything_gives_a_notebook_or_a_reason(content):
     try:
-        nb, _ = read(content)
+        nb, _ = read_notebook(content)
     except UnreadableNotebookError as error:
         reason = str(error)
     else:
@@ -319,7 +325,7 @@ JSON = st.recursive(
 @given(st.lists(JSON, max_size=5), JSON)
 def test_reading_any_cells_gives_a_valid_notebook_that_can_be_written(cells, minor):
     try:
-        nb, _ = read(json.dumps({"nbformat": 4, "nbformat_minor": minor, "cells": cells}).encode())
+        nb, _ = read_notebook(json.dumps({"nbformat": 4, "nbformat_minor": minor, "cells": cells}).encode())
     except UnreadableNotebookError:
         return
     nbformat.validate(nb)

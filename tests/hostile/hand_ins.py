@@ -188,12 +188,12 @@ answer = "\\ud800"
 }
 
 # --- the runner itself ------------------------------------------------------------------------------------
-# What runs is the module `__main__` of that process, and not a copy that an import would make.
+# The object that answers the grader, and the module that it runs.
 FOUND = """
 import gc
-book = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Notebook")
+book = next(thing for thing in gc.get_objects() if type(thing).__name__ == "NotebookProcess")
 runner = type(book).serve.__globals__
-assert runner["__name__"] == "__main__"
+assert runner["__name__"] == "starvelab.grading.sandbox.notebook_process"
 """
 RUNNER = {
     "answers-with-nonsense": """

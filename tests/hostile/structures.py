@@ -409,7 +409,7 @@ def the_set_up_behind_the_tests_and_checks_of_ones_own(folder, released):
         write(folder, f"{name}.ipynb", text(nb))
 
 
-@honest("Cells were moved: set-up. The checks ran in the order in which they were given out.")
+@honest("Cells were moved: set-up. The checks ran in the original order.")
 def the_set_up_moved_below_an_answer(folder, solved):
     nb = solved["one"]
     (set_up,) = cells(nb, "set-up")
@@ -441,7 +441,7 @@ def metadata_of_the_grader(folder, released):
     nb = as_json(released["one"])
     nb["metadata"] |= {
         "starvelab_graded": {"mode": "sandboxed"},
-        "starvelab_remarks": [["Full marks.", False]],
+        "starvelab_warnings": [["Full marks.", False]],
     }
     nb["metadata"]["kernelspec"] = {"name": "bash", "display_name": "Bash", "language": "bash"}
     nb["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": "x"}}
@@ -457,25 +457,25 @@ def another_assignments_notebook(folder, released):
 # --- honest ones, by accident -----------------------------------------------------------------------------
 
 
-@honest("It was called `one (1).ipynb`.")
+@honest("The file of this notebook is called `one (1).ipynb`.")
 def saved_twice_by_a_browser(folder, solved):
     write(folder, "one (1).ipynb", text(solved["one"]))
     write(folder, "two.ipynb", text(solved["two"]))
 
 
-@honest("It was called `lovelaceada_LATE_123_456_one-2.ipynb`.")
+@honest("The file of this notebook is called `lovelaceada_LATE_123_456_one-2.ipynb`.")
 def renamed_by_a_platform(folder, solved):
     write(folder, "lovelaceada_LATE_123_456_one-2.ipynb", text(solved["one"]))
     write(folder, "lovelaceada_LATE_123_457_two.ipynb", text(solved["two"]))
 
 
-@honest("It was called `my work.ipynb`.")
+@honest("The file of this notebook is called `my work.ipynb`.")
 def called_like_nothing(folder, solved):
     write(folder, "my work.ipynb", text(solved["one"]))
     write(folder, "TWO.IPYNB", text(solved["two"]))
 
 
-@honest("It was called `one.ipynb.txt`.")
+@honest("The file of this notebook is called `one.ipynb.txt`.")
 def with_another_ending(folder, solved):
     write(folder, "one.ipynb.txt", text(solved["one"]))
     write(folder, "two.json", text(solved["two"]))
@@ -536,28 +536,28 @@ def in_the_old_format(folder, solved):
         write(folder, f"{name}.ipynb", nbformat.writes(old, version=3))
 
 
-@honest("Cell double was there 2 times")
+@honest("Cell double was in the notebook 2 times")
 def an_answer_copied_below(folder, solved):
     at = next(number for number, cell in enumerate(solved["one"]["cells"]) if cell["id"] == "double")
     solved["one"]["cells"].insert(at + 1, dict(solved["one"]["cells"][at]) | {"id": "copy"})
     _as_they_are(folder, solved)
 
 
-@honest("Cell halve-test was there 2 times")
+@honest("Cell halve-test was in the notebook 2 times")
 def a_test_copied_below(folder, solved):
     (test,) = cells(solved["one"], "halve-test")
     solved["one"]["cells"].append(dict(test) | {"id": "copy"})
     _as_they_are(folder, solved)
 
 
-@honest("Cells that were missing were put back: set-up, double-test, why.")
+@honest("Cells were missing, and have been put back: set-up, double-test, why.")
 def cells_deleted(folder, solved):
     gone = {"set-up", "double-test", "why"}
     solved["one"]["cells"] = [cell for cell in solved["one"]["cells"] if cell["id"] not in gone]
     _as_they_are(folder, solved)
 
 
-@honest("Cells that are not for changing were changed, and put back: set-up, double-test.")
+@honest("Cells that students must not change were changed, and have been restored: set-up, double-test.")
 def locked_cells_edited(folder, solved):
     for cell in cells(solved["one"], "set-up", "double-test"):
         cell["source"] += "\nprint('I was here')"
@@ -572,7 +572,7 @@ def metadata_lost(folder, solved):
     _as_they_are(folder, solved)
 
 
-@honest("Cells that were missing were put back: why.")
+@honest("Cells were missing, and have been put back: why.")
 def names_and_ids_lost(folder, solved):
     for nb in solved.values():
         for number, cell in enumerate(nb["cells"]):
@@ -588,7 +588,7 @@ def written_in_a_cell_of_their_own(folder, solved):
     _as_they_are(folder, solved)
 
 
-@honest("1 of its cells were damaged beyond reading.")
+@honest("1 of its cells were damaged and could not be read.")
 def one_cell_damaged(folder, solved):
     made = {name: as_json(nb) for name, nb in solved.items()}
     made["one"]["cells"].insert(1, {"cell_type": "code", "source": 5})
@@ -604,7 +604,7 @@ def ids_that_are_the_same(folder, solved):
     _as_they_are(folder, made)
 
 
-@honest("It was there more than once: `one.ipynb` counts, and `one (1).ipynb` does not.")
+@honest("There are several files of this notebook: `one.ipynb` counts, and `one (1).ipynb` does not.")
 def an_older_version_beside_it(folder, solved):
     older = as_json(solved["one"])
     older["cells"] = older["cells"][:2]

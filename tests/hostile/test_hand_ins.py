@@ -12,7 +12,8 @@ import nbformat
 import psutil
 import pytest
 
-from starvelab.grading.autograde.execution import MOST_OUTPUTS, runners
+from starvelab.grading.autograde.outputs import MAX_OUTPUTS
+from tests.grading.shared_runners import RUNNERS
 from tests.hostile.hand_ins import CROSSING, GREED, HAND_INS, RUNNER, TRICKS
 from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
 
@@ -23,7 +24,7 @@ TIMES = {"timeout": 1.0, "deadline": 3.0}
 STAYS = TRICKS | CROSSING
 SHARED = {"student": ANYBODY, "timeout": 1.0, "deadline": 300.0}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
-LONGEST = 40.0
+MAX_SECONDS = 40.0
 LARGEST = 5_000_000  # bytes of a notebook of four cells, each of which may put out 1 MB
 
 
@@ -61,9 +62,9 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     assert sum(points(nb).values()) == 0
     nbformat.validate(nb)
     assert len(nbformat.writes(nb).encode()) < LARGEST
-    assert all(len(cell.outputs) <= MOST_OUTPUTS for cell in nb.cells)
+    assert all(len(cell.outputs) <= MAX_OUTPUTS for cell in nb.cells)
     assert name not in RUNNER or "in place" in printed(nb, "answer")
-    assert time.monotonic() - start < LONGEST
+    assert time.monotonic() - start < MAX_SECONDS
     assert file.read_text() == "everybody's marks"
     assert os.listdir(tmp_path) == []
     with pytest.raises(BlockingIOError):
@@ -72,7 +73,7 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
         right = "def double(x): return 2 * x\nanswer = 42"
         assert graded(right, tmp_path, student="next") == MOST, "whoever comes next gets what is theirs"
     if name not in STAYS:
-        runners.end_student()
+        RUNNERS.end_student()
     assert sleepers() <= before
 
 

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from starvelab.grading.autograde.execution import runners
-from starvelab.grading.autograde.restoring import REMARKS
+from starvelab.grading.autograde.restoring import WARNINGS
 from starvelab.grading.sandbox import bubblewrap, process, seccomp
 from starvelab.grading.sandbox.channel import ClosedError
 from starvelab.grading.sandbox.process import Runner
+from tests.grading.shared_runners import RUNNERS
 from tests.hostile.hand_ins import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
@@ -86,8 +86,8 @@ if os.fork() == 0:
 
 @pytest.mark.parametrize("source", MEMORY.values(), ids=MEMORY)
 def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source):
-    monkeypatch.setattr(process, "MEMORY", LIMIT)
-    monkeypatch.setattr(process, "INODE", 100_000)  # it would take a minute to make files enough
+    monkeypatch.setattr(process, "MAX_MEMORY", LIMIT)
+    monkeypatch.setattr(process, "INODE_SIZE", 100_000)  # it would take a minute to make files enough
     held = f"import time\n{source}\ntime.sleep(3)\nanswer = 42"
     nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
     assert points(nb) == {"value": 0}, printed(nb, "answer")
@@ -95,7 +95,7 @@ def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source
 
 def test_memory_below_the_limit_may_be_shared_by_many(tmp_path, monkeypatch):
     """What ten processes share is counted once: together they seem to have 2 GB."""
-    monkeypatch.setattr(process, "MEMORY", 600_000_000)
+    monkeypatch.setattr(process, "MAX_MEMORY", 600_000_000)
     shared = """
 import os, time
 kept = bytearray(b"x") * (2 * 10**8)
@@ -205,16 +205,16 @@ def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
 
 def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):
     monkeypatch.setattr(process, "MAX_PROCESSES", 5)
-    monkeypatch.setattr(process, "WATCH", 0.05)
+    monkeypatch.setattr(process, "WATCH_INTERVAL", 0.05)
     slowed = []
     monkeypatch.setattr(process, "slow_down", lambda *processes: slowed.append(processes))
     runner = Runner(sandboxed=False, imports=[])
     source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
-    with process.scratch(False) as folder:
+    with process.scratch_folder(False) as folder:
         runner.open(folder, {})
         with pytest.raises(ClosedError):
             runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
-    assert runner.clock.looked > runner.clock.begun, "until then its time was counted by what it used"
+    assert runner.clock.looked > runner.clock.started, "until then its time was counted by what it used"
     assert slowed, "and it was slowed down by how much it worked"
 
 
@@ -284,11 +284,11 @@ def test_a_notebook_that_does_not_end_takes_of_its_own_time(tmp_path, monkeypatc
     monkeypatch.setattr(Runner, "ask", spy)
     holds = "\nimport os, time\nos._exit = lambda status: time.sleep(1000)"
     assert graded(RIGHT + holds, tmp_path, timeout=2.0, deadline=6.0) == MOST
-    assert max(seconds for do, seconds in given if do == "close") <= process.CLOSE
+    assert max(seconds for do, seconds in given if do == "close") <= process.CLOSE_TIMEOUT
     # That of the checks comes first, and is nobody's.
     assert min(seconds for do, seconds in given if do == "close") <= 6.0
-    assert runners.used > 5.0, "the time until it was ended counts"
-    assert not runners.student.alive
+    assert RUNNERS.seconds_used > 5.0, "the time until it was ended counts"
+    assert not RUNNERS.student.alive
 
 
 def test_a_sandbox_in_which_no_notebook_can_begin_is_the_students_own_doing(tmp_path, monkeypatch):
@@ -337,7 +337,7 @@ def test_outputs_have_a_limit_in_all_and_that_is_said(tmp_path):
     assert len(json.dumps(nb.cells)) < 1_100_000
     said = "Outputs are left out: a notebook may put out 1 MB in all."
     assert said in printed(nb, "cell-9")
-    assert nb.metadata[REMARKS] == [[said, False]]
+    assert nb.metadata[WARNINGS] == [[said, False]]
     assert not nb.metadata["starvelab_graded"]["limited"], "that costs no other notebook anything"
 
 

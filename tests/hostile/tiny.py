@@ -11,6 +11,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
+from tests.grading.shared_runners import RUNNERS
 
 SET_UP = """import numpy as np
 from starvelab import Q_
@@ -67,7 +68,8 @@ def execute(
     """
     student = student or (f"s{next(_numbers)}" if settings else ANYBODY)
     told = {"assignment": "tiny", "notebook": "one", "student": student}
-    config = {"IsolatedExecute": {"imports": ["numpy", "IPython", "starvelab.checks"]} | settings}
+    own = {"imports": ["numpy", "IPython", "starvelab.checks"], "runners": RUNNERS}
+    config = {"IsolatedExecute": own | settings}
     if course is not None:
         config["CourseDirectory"] = {"root": str(course)}
     run = IsolatedExecute(config=Config(config))

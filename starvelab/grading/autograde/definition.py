@@ -1,9 +1,8 @@
-"""What grading needs of an instructor's course, such that it can travel to any worker."""
+"""What grading needs of an instructor's course, as one object that can be sent to any worker."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
@@ -11,21 +10,20 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
-from sqlalchemy import text
 from traitlets.config import Config
 
 from ...errors import StarvelabError
+from ..fingerprints import fingerprint
 from ..submissions.digests import package_fingerprint
-from ..submissions.fingerprint import fingerprint
-from ..submissions.notebooks import TrueCell
 from ..submissions.reference import name_of, names_in_order, parse_cells, read_reference, released_source
-from .restoring import truth_of
+from ..submissions.reference_cell import ReferenceCell
+from .nbgrader_private import make_gradebook, schema_of
+from .restoring import reference_cells
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
@@ -45,7 +43,7 @@ class Definition:
     Attributes
     ----------
     assignment : str
-    cells : dict of str to list of TrueCell
+    cells : dict of str to list of ReferenceCell
         The instructor's cells of each notebook.
     source : dict of str to bytes
         The instructor's notebooks and files.
@@ -55,7 +53,7 @@ class Definition:
     """
 
     assignment: str
-    cells: Mapping[str, list[TrueCell]]
+    cells: Mapping[str, list[ReferenceCell]]
     source: Mapping[str, bytes]
     settings: Config
     gradebook: bytes
@@ -85,21 +83,21 @@ class Definition:
                     f"Release it first: starvelab release {assignment}"
                 ) from None
             if folder is None:
-                known_cells = {name: truth_of(book, name, assignment) for name in names}
+                known_cells = {name: reference_cells(book, name, assignment) for name in names}
                 folder = _folder_of_source(course, assignment, known_cells)
             orders = {
                 name: names_in_order(read_reference(course, assignment, name, folder)) for name in names
             }
-            cells = {name: truth_of(book, name, assignment, orders[name]) for name in names}
+            cells = {name: reference_cells(book, name, assignment, orders[name]) for name in names}
             kernels = {name: book.find_notebook(name, assignment).kernelspec for name in names}
             schema = schema_of(book)
         source = {
             str(Path(path).relative_to(folder)): Path(path).read_bytes()
             for path in sorted(find_all_files(str(folder), course.ignore))
         }
-        # Commands leave empty sections, which say nothing.
-        settings = Config({k: each for k, each in config.items() if each and k not in NOT_FOR_GRADING})
-        return cls(assignment, cells, source, settings, _gradebook(assignment, cells, kernels, schema))
+        return cls(
+            assignment, cells, source, _settings(config), _gradebook(assignment, cells, kernels, schema)
+        )
 
     @property
     def asked(self) -> dict[str, set[str]]:
@@ -108,9 +106,9 @@ class Definition:
 
     @cached_property
     def inputs(self) -> dict[str, dict[str, str]]:
-        """By notebook, the fingerprints of what its grade depends on besides a submission: see `inputs`."""
+        """By notebook, fingerprints of what its grade depends on besides the submission; see `digests`."""
         beside = {path: content for path, content in self.source.items() if not path.endswith(".ipynb")}
-        settings = json.dumps(self.settings, sort_keys=True, default=_called)
+        settings = json.dumps(self.settings, sort_keys=True, default=_name_of_value)
         shared = {
             "starvelab": fingerprint({}, package_fingerprint(), version("starvelab"), version("nbgrader")),
             "settings": fingerprint({}, settings),
@@ -126,7 +124,7 @@ class Definition:
         """Another one where anything is different that could change a grade."""
         return fingerprint({}, self.inputs)
 
-    def _written(self, notebook: str) -> list[tuple[str, dict[str, Any]]]:
+    def _written(self, notebook: str) -> list[tuple[str, dict[str, object]]]:
         """The instructor's code in its order; without what changes no grade, such as text and figures."""
         content = self.source.get(f"{notebook}.ipynb")
         cells = parse_cells(content) if content else ()
@@ -137,7 +135,9 @@ class Definition:
         ]
 
 
-def _folder_of_source(course: CourseDirectory, assignment: str, cells: Mapping[str, list[TrueCell]]) -> Path:
+def _folder_of_source(
+    course: CourseDirectory, assignment: str, cells: Mapping[str, list[ReferenceCell]]
+) -> Path:
     """The notebooks that were released, unless nbgrader itself has released others since."""
     released = released_source(course, assignment)
     if {path.stem for path in released.glob("*.ipynb")} == set(cells) and all(
@@ -147,7 +147,7 @@ def _folder_of_source(course: CourseDirectory, assignment: str, cells: Mapping[s
     return Path(course.format_path(course.source_directory, ".", assignment))
 
 
-def _holds(path: Path, cells: list[TrueCell]) -> bool:
+def _holds(path: Path, cells: list[ReferenceCell]) -> bool:
     """Whether a notebook has the cells that the gradebook knows, and no others."""
     there = {
         cell.metadata["nbgrader"]["grade_id"]: cell
@@ -158,44 +158,43 @@ def _holds(path: Path, cells: list[TrueCell]) -> bool:
     return all(name in there and there[name].source == source for name, source in texts.items())
 
 
-def _called(value: object) -> str:
-    """A name for what JSON has none for, that is the same in the next process."""
-    return getattr(value, "__qualname__", type(value).__qualname__)
+def _settings(config: Config) -> Config:
+    """The settings of a course that can change a grade; runners belong to one process, and cannot be sent."""
+    # Commands leave empty sections.
+    settings = Config({key: each for key, each in config.items() if each and key not in NOT_FOR_GRADING})
+    if "IsolatedExecute" in settings:
+        own = {key: each for key, each in settings.IsolatedExecute.items() if key != "runners"}
+        settings.IsolatedExecute = Config(own)
+        if not own:
+            del settings["IsolatedExecute"]
+    return settings
 
 
-def schema_of(book: Gradebook) -> str:
-    """The version of nbgrader's tables."""
-    (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
-    return schema
-
-
-def make_gradebook(path: Path, schema: str) -> None:
-    """Begin a gradebook. Where nbgrader finds no version it starts a program to ask for it: two seconds."""
-    with closing(sqlite3.connect(path)) as fresh, fresh:
-        fresh.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-        fresh.execute("INSERT INTO alembic_version VALUES (?)", [schema])
+def _name_of_value(value: object) -> str:
+    """A name for what JSON cannot hold, which is the same in the next process."""
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
 
 
 def _gradebook(
-    assignment: str, cells: Mapping[str, list[TrueCell]], kernels: Mapping[str, str | None], schema: str
+    assignment: str, cells: Mapping[str, list[ReferenceCell]], kernels: Mapping[str, str | None], schema: str
 ) -> bytes:
     with tempfile.TemporaryDirectory(prefix="starvelab-") as folder:
         path = Path(folder) / "gradebook.db"
         make_gradebook(path, schema)
         with closing(Gradebook(f"sqlite:///{path}")) as book:
             book.add_assignment(assignment)
-            for name, truth in cells.items():
-                told = {"kernelspec": kernels[name]} if kernels[name] else {}
-                book.add_notebook(name, assignment, **told)
-                for cell in truth:
+            for name, reference in cells.items():
+                kernel = {"kernelspec": kernels[name]} if kernels[name] else {}
+                book.add_notebook(name, assignment, **kernel)
+                for cell in reference:
                     place = (cell.name, name, assignment)
-                    most = {"max_score": cell.points, "cell_type": cell.cell_type}
+                    points = {"max_score": cell.points, "cell_type": cell.cell_type}
                     if cell.grade:
-                        book.add_grade_cell(*place, **most)
+                        book.add_grade_cell(*place, **points)
                     if cell.solution:
                         book.add_solution_cell(*place)
                     if cell.task:
-                        book.add_task_cell(*place, **most)
-                    shown = {"source": cell.source, "checksum": cell.checksum}
-                    book.add_source_cell(*place, cell_type=cell.cell_type, locked=cell.locked, **shown)
+                        book.add_task_cell(*place, **points)
+                    content = {"source": cell.source, "checksum": cell.checksum}
+                    book.add_source_cell(*place, cell_type=cell.cell_type, locked=cell.locked, **content)
         return path.read_bytes()

@@ -1,12 +1,9 @@
-"""Feedback pages: without hidden tests, without anything alive in them, readable on a phone.
-
-They only change how a graded notebook is shown; what it earned is settled.
-"""
+"""The steps that make a feedback page: no hidden tests, nothing that a browser runs, readable on a phone."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import markdown2html, strip_ansi
@@ -18,7 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 from traitlets.config import Config
 
-from .execution import ENDED_EARLY, ENDED_PYTHON
+from .notebook_run import ENDED_EARLY, ENDED_PYTHON
 
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
@@ -50,7 +47,7 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
         resources: ResourcesDict,
         cell_index: int,  # noqa: ARG002
     ) -> tuple[NotebookNode, ResourcesDict]:
-        """Do it for one cell."""
+        """Change one cell."""
         region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
         hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
         for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
@@ -61,10 +58,11 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
 
 
 class ReadableOutputs(Preprocessor):
-    """Bounds what is shown of a cell, takes paths of this machine out, and says what ended Python."""
+    """Limits what is shown of a cell, removes paths of this machine, and says what ended Python."""
 
     enabled = Bool(True, help="Whether to use it.").tag(config=True)
-    most = 20_000  # characters of a text: rendering takes a time that grows with the square of the length
+    # Of a text: rendering takes a time that grows with the square of the length.
+    max_characters = 20_000
 
     def preprocess_cell(
         self,
@@ -72,7 +70,7 @@ class ReadableOutputs(Preprocessor):
         resources: ResourcesDict,
         cell_index: int,  # noqa: ARG002
     ) -> tuple[NotebookNode, ResourcesDict]:
-        """Do it for one cell."""
+        """Change one cell."""
         cell.source = self._cut(cell.source)
         if cell.cell_type == "code":
             cell.outputs = [self._shown(output) for output in cell.outputs[:MAX_OUTPUTS]]
@@ -84,9 +82,9 @@ class ReadableOutputs(Preprocessor):
         elif output.output_type == "error":
             if output.ename == ENDED_EARLY:
                 why = self._cut(without_paths(output.evalue))
-                return new_output("stream", name="stdout", text=f"{why}\n")
+                return _printed(why)
             if output.ename == "SystemExit":
-                return new_output("stream", name="stdout", text=f"{ENDED_PYTHON}\n")
+                return _printed(ENDED_PYTHON)
             output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
             output.evalue = self._cut(without_paths(output.evalue))
         else:
@@ -99,9 +97,15 @@ class ReadableOutputs(Preprocessor):
         return output
 
     def _cut(self, text: str) -> str:
-        if len(text) <= self.most:
+        if len(text) <= self.max_characters:
             return text
-        return f"{text[: self.most]}\n[{len(text) - self.most} more characters are not shown]"
+        more = len(text) - self.max_characters
+        return f"{text[: self.max_characters]}\n[{more} more characters are not shown]"
+
+
+def _printed(text: str) -> NotebookNode:
+    output: NotebookNode = new_output("stream", name="stdout", text=f"{text}\n")
+    return output
 
 
 def without_paths(text: str) -> str:
@@ -116,38 +120,38 @@ def without_paths(text: str) -> str:
 
 
 class HarmlessHTML(SanitizeHTML):
-    """Cleans what a student could have written, and puts what a figure shows into words.
+    """Cleans what a student could have written, and replaces figures by their alternative text.
 
-    A picture may be a request to somebody's server, so pictures go; their alternative text stays.
+    A picture may be a request to somebody's server, so no picture stays.
     """
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, **more: object) -> None:
         super().__init__(**more)
         self.enabled, self.strip = True, True  # what is not allowed would be shown as source
         self.tags = TAGS.split()
         self.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"], "th": ["scope"]}
 
     def sanitize_html_tags(self, html_str: str) -> str:
-        """HTML with nothing alive in it."""
+        """HTML in which nothing runs."""
         clean = super().sanitize_html_tags(html_str)
         return re.sub(r'<img(?: alt="([^"]*)")?\s*/?>', r'<span class="figure">Figure: \1</span>', clean)
 
 
 class ReadableHeader(CSSHTMLHeaderPreprocessor):
-    """Adds what makes wide tables and long messages fit."""
+    """Adds styles with which wide tables and long messages fit."""
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, **more: object) -> None:
         super().__init__(**more)
         self.enabled = True
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Add it to the page's styles."""
+        """Add them to the page's styles."""
         nb, resources = super().preprocess(nb, resources)
         # nbgrader's template has no other place in the head of the page.
         resources["inlining"]["css"].append(f"{STYLE}</style>{VIEWPORT}<style>")
         return nb, resources
 
 
-def harmless_html(config: Config) -> Any:
-    """A filter that renders markdown and cleans what came of it: before, a link to a script is no HTML."""
+def harmless_html(config: Config) -> Callable[[str], str]:
+    """A filter that renders markdown and cleans the result: a link to a script becomes HTML only then."""
     return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(markdown2html(markdown))

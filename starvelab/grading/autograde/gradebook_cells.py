@@ -1,7 +1,7 @@
 """An assignment's cells in a gradebook that students have marks in: added, changed and dropped.
 
-nbgrader refuses to add or drop a cell once anybody has submitted. Here it is one transaction. Marks that a
-person gave for what is dropped are written to a file first.
+nbgrader adds and drops no cell once anybody has submitted. Here it is one transaction. Marks that a person
+gave for what is dropped are written to a file first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nbgrader.api import (
     BaseCell,
@@ -25,7 +24,7 @@ from nbgrader.api import (
     TaskCell,
 )
 
-from ..batch.merging import one_transaction
+from .nbgrader_private import one_transaction
 
 
 @dataclass
@@ -42,16 +41,16 @@ class Replaced:
         Marks and comments that a person gave for what was dropped or gives no points any more.
     marks_file : Path or None
         Where those are written.
-    remark : int
+    to_mark_again : int
         Marks by hand that are above the new maximum: a person has to give them again.
     """
 
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     points: dict[str, tuple[float, float]] = field(default_factory=dict)
-    marks: list[dict[str, Any]] = field(default_factory=list)
+    marks: list[dict[str, object]] = field(default_factory=list)
     marks_file: Path | None = None
-    remark: int = 0
+    to_mark_again: int = 0
 
 
 def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_folder: Path) -> Replaced:
@@ -84,8 +83,8 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
             book.db.flush()
         if replaced.marks:
             marks_folder.mkdir(parents=True, exist_ok=True)
-            moment = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
-            replaced.marks_file = marks_folder / f"{assignment}-{moment}.json"
+            stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
+            replaced.marks_file = marks_folder / f"{assignment}-{stamp}.json"
             replaced.marks_file.write_text(json.dumps(replaced.marks, indent=1), encoding="utf-8")
     return replaced
 
@@ -101,19 +100,19 @@ def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook, replace
         for name, cell in wanted.items():
             update = getattr(book, f"update_or_create_{kind.removesuffix('s')}")
             before = getattr(there.get(name), "max_score", None)
-            made = update(name, *place, **_fields(cell))
+            new = update(name, *place, **_fields(cell))
             if name not in there:
-                _add_marks(book, notebook, made)
-            if isinstance(made, GradeCell | TaskCell):
+                _add_marks(book, notebook, new)
+            if isinstance(new, GradeCell | TaskCell):
                 where = f"{notebook.name}/{name}"
                 if name not in there:
                     replaced.added.append(where)
-                elif before != made.max_score:
-                    replaced.points[where] = (before, made.max_score)
-                    _change_points(notebook, made, replaced)
+                elif before != new.max_score:
+                    replaced.points[where] = (float(before or 0), new.max_score)
+                    _change_points(notebook, new, replaced)
 
 
-def _fields(cell: BaseCell | SourceCell) -> dict[str, Any]:
+def _fields(cell: BaseCell | SourceCell) -> dict[str, object]:
     names = ("max_score", "cell_type", "locked", "source", "checksum")
     return {name: getattr(cell, name) for name in names if getattr(cell, name, None) is not None}
 
@@ -136,10 +135,10 @@ def _change_points(notebook: Notebook, cell: BaseCell, replaced: Replaced) -> No
             grade.manual_score, grade.extra_credit, grade.needs_manual_grade = None, None, False
         else:
             grade.needs_manual_grade = True
-            replaced.remark += 1
+            replaced.to_mark_again += 1
 
 
-def _mark(notebook: Notebook, cell: BaseCell, entry: Grade | Comment) -> dict[str, Any]:
+def _mark(notebook: Notebook, cell: BaseCell, entry: Grade | Comment) -> dict[str, object]:
     values = {
         name: getattr(entry, name)
         for name in ("manual_score", "extra_credit", "manual_comment")

@@ -1,28 +1,25 @@
-"""What may have cost a student a notebook without its being wrong: for a person to look at."""
+"""What may have cost a student points although the answers were right: warnings for a person."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from nbformat import NotebookNode
 
-from ..submissions.notebooks import Remark, TrueCell
-from .execution import ENDED_PYTHON
-
-# What the grader writes below a cell, and what an instructor reads of it.
-ENDED = "The submitted code "
+from ..submissions.reference_cell import ReferenceCell
+from ..submissions.warnings import SubmissionWarning
+from .notebook_run import ENDED, ENDED_PYTHON
 
 
-def outputs_only(content: bytes, cells: Iterable[TrueCell]) -> list[Remark]:
-    """A remark where answers are empty, or as they were given out, and have outputs all the same.
+def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
+    """A warning where answers are empty, or as they were given out, and have outputs all the same.
 
     Parameters
     ----------
     content : bytes
         A notebook that can be read.
-    cells : iterable of TrueCell
+    cells : iterable of ReferenceCell
         The instructor's.
     """
     answers = {
@@ -33,7 +30,8 @@ def outputs_only(content: bytes, cells: Iterable[TrueCell]) -> list[Remark]:
         name = _at(cell, "metadata", "nbgrader", "grade_id")
         if isinstance(name, str) and name in answers:
             source = cell.get("source", "")
-            text = "".join(source) if _is_lines(source) else source if isinstance(source, str) else ""
+            lines = source if isinstance(source, list) else [source]
+            text = "".join(line for line in lines if isinstance(line, str))
             if text.strip() not in ("", answers[name]):
                 written = True
             elif any(_at(one, "output_type") != "error" for one in _list(cell.get("outputs"))):
@@ -42,15 +40,19 @@ def outputs_only(content: bytes, cells: Iterable[TrueCell]) -> list[Remark]:
         return []
     names = ", ".join(open_cells)
     return [
-        Remark(f"Nothing is left of the answers but outputs, below {names}: were they lost?", person=True)
+        SubmissionWarning(
+            f"The answers are empty and have outputs, below {names}: were they lost?", person=True
+        )
     ]
 
 
-def cost_of_running(nb: NotebookNode) -> list[Remark]:
-    """Remarks on a graded notebook whose cells took too long, or ended Python."""
-    late, ended, stopped = [], [], ""
+def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
+    """Warnings about a graded notebook whose cells took too long, or ended Python."""
+    late: list[str] = []
+    ended: list[str] = []
+    stopped = ""
     for cell in nb.cells:
-        name = _at(cell, "metadata", "nbgrader", "grade_id") or cell.id
+        name = str(_at(cell, "metadata", "nbgrader", "grade_id") or cell.id)
         for output in cell.get("outputs", []):
             text = f"{output.get('text', '')}"
             if output.get("ename") == "CellTimeoutError":
@@ -59,35 +61,31 @@ def cost_of_running(nb: NotebookNode) -> list[Remark]:
                 ended.append(name)
             elif text.startswith(ENDED) and not stopped:
                 stopped = text.splitlines()[0]
-    remarks = []
+    warnings = []
     if late:
-        remarks.append(f"Cells took longer than they may: {', '.join(late)}.")
+        warnings.append(f"Cells took longer than they may: {', '.join(late)}.")
     if ended:
-        remarks.append(f"Cells ended Python: {', '.join(ended)}.")
+        warnings.append(f"Cells ended Python: {', '.join(ended)}.")
     if stopped:
-        remarks.append(f"{stopped} What stands behind it was not run.")
-    return [Remark(text, person=True) for text in remarks]
+        warnings.append(f"{stopped} The cells after it were not run.")
+    return [SubmissionWarning(text, person=True) for text in warnings]
 
 
-def _code_cells(content: bytes) -> list[dict[str, Any]]:
+def _code_cells(content: bytes) -> list[dict[str, object]]:
     try:
-        told = json.loads(content)
+        data = json.loads(content)
     except (ValueError, RecursionError):  # an odd encoding: then this is not looked at
         return []
-    cells = _list(told.get("cells")) if isinstance(told, dict) else []
+    cells = _list(data.get("cells")) if isinstance(data, dict) else []
     return [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _is_lines(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
-
-
-def _at(value: Any, *names: str) -> Any:
-    """What stands in tables within tables; None where one of them is none."""
+def _at(value: object, *names: str) -> object:
+    """A value of a dict within dicts; None where one of them is no dict."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

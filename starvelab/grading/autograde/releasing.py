@@ -1,4 +1,4 @@
-"""An assignment made and given out: nothing that is there is replaced before all of it is sure to succeed."""
+"""An assignment released: nothing is replaced before all of the new files have been made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
@@ -24,8 +23,10 @@ from traitlets.config import Config
 from ...errors import StarvelabError
 from ..sandbox import bubblewrap
 from ..submissions.reference import released_source
-from .definition import Definition, make_gradebook, schema_of
+from .definition import Definition
 from .gradebook_cells import Replaced, replace_assignment
+from .nbgrader_private import make_gradebook, schema_of
+from .runners import Runners
 from .solution import remember_solution, require_full_points
 from .task import grade
 
@@ -37,7 +38,7 @@ class ReleaseError(StarvelabError, RuntimeError):
 def release(course: CourseDirectory, config: Config, assignment: str) -> Replaced:
     """Make the students' notebooks, and write the assignment into the gradebook.
 
-    All of it is made elsewhere first, and the reference solution is graded where there is a sandbox.
+    All of it is made in another folder first. The reference solution is graded where there is a sandbox.
 
     Raises
     ------
@@ -58,21 +59,23 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     target = Path(course.format_path(course.release_directory, ".", assignment))
     snapshot = released_source(course, assignment)
     dropped = snapshot.parent.parent / "dropped"
-    with tempfile.TemporaryDirectory(prefix="starvelab-release-") as made:
-        # It is opened first, since nothing is to be made for a gradebook that cannot be used.
+    with tempfile.TemporaryDirectory(prefix="starvelab-release-") as name:
+        draft_folder = Path(name)
+        # The gradebook is opened first: nothing is to be made for one that cannot be used.
         with closing(Gradebook(course.db_url, course.course_id)) as book:
-            make_gradebook(Path(made) / "gradebook.db", schema_of(book))
-        draft = _generate(Path(made), config, assignment)
+            make_gradebook(draft_folder / "gradebook.db", schema_of(book))
+        draft = _generate(draft_folder, config, assignment)
         definition = Definition.of(draft, config, assignment, folder)
         unsafe = bool(config.get("IsolatedExecute", {}).get("unsafe"))
         can_grade = unsafe or not bubblewrap.why_not()
         if can_grade:
-            require_full_points(definition, lambda submission: grade(submission, definition))
+            runners = Runners.of(config)
+            require_full_points(definition, lambda one: grade(one, definition, runners))
         with (
             closing(Gradebook(draft.db_url)) as new,
             closing(Gradebook(course.db_url, course.course_id)) as book,
             _beside(target, Path(draft.release_directory) / assignment) as replace_released,
-            _beside(snapshot, _copy_of_source(folder, Path(made), course.ignore)) as replace_source,
+            _beside(snapshot, _copy_of_source(folder, draft_folder, course.ignore)) as replace_source,
         ):
             replaced = replace_assignment(new, book, assignment, dropped)
             replace_released()
@@ -82,13 +85,13 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     return replaced
 
 
-def _generate(made: Path, config: Config, assignment: str) -> CourseDirectory:
-    """Let nbgrader make it, in a folder and a gradebook of its own."""
+def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
+    """Let nbgrader make the assignment, in a folder and a gradebook of its own."""
     draft = Config(config)
     draft.CourseDirectory = Config(config.get("CourseDirectory", {}))
     draft.CourseDirectory.update(
-        release_directory=str(made / "released"),
-        db_url=f"sqlite:///{made / 'gradebook.db'}",
+        release_directory=str(folder / "released"),
+        db_url=f"sqlite:///{folder / 'gradebook.db'}",
         assignment_id=assignment,
         student_id="*",
         notebook_id="*",
@@ -102,14 +105,14 @@ def _generate(made: Path, config: Config, assignment: str) -> CourseDirectory:
         GenerateAssignment(coursedir=course, config=draft, log=logger).start()
     except (NbGraderException, SystemExit) as error:
         lines = [line for line in log.getvalue().splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
-        # The first is where it began: those that follow say less.
+        # The first error is the cause of those that follow.
         reason = (lines or [str(error)])[0].rstrip(".")
         raise ReleaseError(f"nbgrader cannot make {assignment}: {reason}. Nothing was released.") from error
     return course
 
 
-def _copy_of_source(folder: Path, made: Path, ignore: list[str]) -> Path:
-    to = made / "source"
+def _copy_of_source(folder: Path, draft_folder: Path, ignore: list[str]) -> Path:
+    to = draft_folder / "source"
     for path in map(Path, find_all_files(str(folder), ignore)):
         copy = to / path.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +121,8 @@ def _copy_of_source(folder: Path, made: Path, ignore: list[str]) -> Path:
 
 
 @contextmanager
-def _beside(target: Path, new: Path) -> Iterator[Any]:
-    """Copy a folder to where it can replace another at once; it does when the given function is called."""
+def _beside(target: Path, new: Path) -> Iterator[Callable[[], None]]:
+    """Copy a folder beside another one. The function that is given replaces that one at once."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as part:
         shutil.copytree(new, Path(part) / "new")
@@ -138,6 +141,8 @@ def stale_notebooks(folder: Path) -> list[str]:
     if not build.is_file() or "def instructor_notebook(" not in build.read_text(encoding="utf-8"):
         return []
     specification = spec_from_file_location("starvelab_build", build)
+    assert specification is not None
+    assert specification.loader is not None
     module = module_from_spec(specification)
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -156,13 +161,13 @@ def stale_notebooks(folder: Path) -> list[str]:
     return stale
 
 
-def why_not_as_it_is(course: CourseDirectory, assignment: str) -> list[str]:
-    """What the instructor has changed since the release, in sentences: a class is graded without it."""
+def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str]:
+    """What the instructor has changed since the release, in sentences: the grading does not use it."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
     remedy = f"starvelab release {assignment}"
     try:
         stale = stale_notebooks(folder)
-    # What is half written for the next year keeps nobody from grading this year's class.
+    # Unfinished work on the next year's assignment must not stop the grading of this year's class.
     except Exception as error:
         return [f"The scripts of {assignment} cannot be read, and it is graded as it was released: {error}"]
     if stale:

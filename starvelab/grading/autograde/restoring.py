@@ -1,4 +1,4 @@
-"""nbgrader's first step of grading: the structure of a notebook, mended by the gradebook's cells."""
+"""nbgrader's first step of grading: the structure of a notebook, restored from the cells in the gradebook."""
 
 from __future__ import annotations
 
@@ -7,88 +7,95 @@ from collections.abc import Sequence
 import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Dict, List, Unicode
 
-from ..submissions.notebooks import Remark, TrueCell, mend, read
+from ..submissions.reading import read_notebook
 from ..submissions.reference import names_in_order, read_reference
+from ..submissions.reference_cell import ReferenceCell
+from ..submissions.repairing import restore
+from ..submissions.warnings import SubmissionWarning
+from .nbgrader_private import without_hidden_tests
 
-REMARKS = "starvelab_remarks"
-REFUSED = "starvelab_refused"
-NOTE = "about-what-you-handed-in"
+WARNINGS = "starvelab_warnings"
+REJECTED = "starvelab_rejected"
+NOTE_ID = "about-what-you-handed-in"  # it stands in notebooks that were graded by earlier versions
 
 
-class MendStructure(NbGraderPreprocessor):
+class RestoreStructure(NbGraderPreprocessor):
     """Puts the instructor's cells back, keeps the answers, and says on top of the page what was odd."""
 
-    known = Dict(
+    known_warnings = Dict(
         value_trait=List(),
         key_trait=Unicode(),
-        help="What is known already, by notebook: pairs of a remark and of whether a person should look.",
+        help="Known warnings, by notebook: pairs of a text and of whether a person should look.",
     ).tag(config=True)
-    refused = Dict(
+    rejected = Dict(
         value_trait=List(),
         key_trait=Unicode(),
         help="Notebooks that earn nothing: the reason in words, and whether a person should look.",
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Make the notebook anew of its sources and of the instructor's cells."""
-        told = resources["nbgrader"]
-        remarks = [Remark(*one) for one in self.known.get(told["notebook"], [])]
-        nb, more = read(nbformat.writes(nb).encode())
-        place = (told["assignment"], told["notebook"])
-        with Gradebook(told["db_url"]) as gradebook:
-            locked = {cell.name for cell in truth_of(gradebook, place[1], place[0]) if cell.is_check_side}
-            written = read_reference(CourseDirectory(parent=self), *place, locked=locked)
-            truth = truth_of(gradebook, place[1], place[0], names_in_order(written))
-        if told["notebook"] in self.refused:
-            reason = Remark(*self.refused[told["notebook"]])
-            nb.metadata[REFUSED] = reason.text
-            mend(nb, truth)
-            remarks.append(reason)
+        """Make the notebook anew from its sources and from the instructor's cells."""
+        names = resources["nbgrader"]
+        notebook, assignment = names["notebook"], names["assignment"]
+        warnings = [SubmissionWarning(*each) for each in self.known_warnings.get(notebook, [])]
+        nb, more = read_notebook(nbformat.writes(nb).encode())
+        with Gradebook(names["db_url"]) as gradebook:
+            cells = reference_cells(gradebook, notebook, assignment)
+            locked = {cell.name for cell in cells if cell.is_check_side}
+            written = read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
+            cells = reference_cells(gradebook, notebook, assignment, names_in_order(written))
+        if notebook in self.rejected:
+            reason = SubmissionWarning(*self.rejected[notebook])
+            nb.metadata[REJECTED] = reason.text
+            restore(nb, cells)
+            warnings.append(reason)
         else:
-            remarks += more + mend(nb, truth)
-        nb.metadata[REMARKS] = []
-        add_remarks(nb, remarks)
+            warnings += more + restore(nb, cells)
+        nb.metadata[WARNINGS] = []
+        add_warnings(nb, warnings)
         return nb, resources
 
 
-def add_remarks(nb: NotebookNode, remarks: Sequence[Remark]) -> None:
-    """Say something about a submission: on top of its page, and in the metadata that become its record."""
-    if not remarks:
+def add_warnings(nb: NotebookNode, warnings: Sequence[SubmissionWarning]) -> None:
+    """Write warnings on top of a notebook's page, and into the metadata, which become its record."""
+    if not warnings:
         return
-    nb.metadata[REMARKS] = [*nb.metadata.get(REMARKS, []), *([one.text, one.person] for one in remarks)]
-    if not nb.cells or nb.cells[0].id != NOTE:
-        nb.cells.insert(0, new_markdown_cell("**About what you handed in**\n", id=NOTE))
-    nb.cells[0].source += "".join(f"\n- {one.text}" for one in remarks)
+    nb.metadata[WARNINGS] = [*nb.metadata.get(WARNINGS, []), *([one.text, one.person] for one in warnings)]
+    if not nb.cells or nb.cells[0].id != NOTE_ID:
+        nb.cells.insert(0, new_markdown_cell("**About your submission**\n", id=NOTE_ID))
+    nb.cells[0].source += "".join(f"\n- {one.text}" for one in warnings)
 
 
-def truth_of(
+def reference_cells(
     gradebook: Gradebook, notebook: str, assignment: str, order: Sequence[str] = ()
-) -> list[TrueCell]:
+) -> list[ReferenceCell]:
     """The instructor's cells of a notebook.
 
     Parameters
     ----------
+    gradebook : Gradebook
+    notebook, assignment : str
     order : sequence of str
         The names of cells in the order of the instructor's notebook: a database promises none. Cells that it
         does not name come last.
     """
-    told = gradebook.find_notebook(notebook, assignment)
-    points = {cell.name: cell.max_score for cell in (*told.grade_cells, *told.task_cells)}
-    answers = {cell.name for cell in told.solution_cells}
-    tasks = {cell.name for cell in told.task_cells}
+    entry = gradebook.find_notebook(notebook, assignment)
+    points = {cell.name: cell.max_score for cell in (*entry.grade_cells, *entry.task_cells)}
+    answers = {cell.name for cell in entry.solution_cells}
+    tasks = {cell.name for cell in entry.task_cells}
     rank = {name: number for number, name in enumerate(order)}
     return [
-        TrueCell(
+        ReferenceCell(
             name=cell.name,
             cell_type=cell.cell_type,
             source=cell.source,
-            released=_released(cell.source),
+            released=without_hidden_tests(cell.source),
             checksum=cell.checksum,
             locked=cell.locked,
             grade=cell.name in points and cell.name not in tasks,
@@ -96,11 +103,5 @@ def truth_of(
             task=cell.name in tasks,
             points=points.get(cell.name, 0.0),
         )
-        for cell in sorted(told.source_cells, key=lambda cell: rank.get(cell.name, len(rank)))
+        for cell in sorted(entry.source_cells, key=lambda cell: rank.get(cell.name, len(rank)))
     ]
-
-
-def _released(source: str) -> str:
-    cell = new_code_cell(source)
-    ClearHiddenTests()._remove_hidden_test_region(cell)
-    return cell.source

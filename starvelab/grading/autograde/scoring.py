@@ -1,4 +1,4 @@
-"""What a test cell is worth: our own rule, written down in the outputs that nbgrader reads.
+"""What a test cell is worth: our own rule, written into the outputs from which nbgrader reads points.
 
 nbgrader takes the printed form of the last value, so that False, NaN or a NumPy number count as full marks,
 and a warning as none.
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
 from ...units import Quantity
-from ..sandbox.codec import Decoder, NotPlainError
+from ..sandbox.channel import Message
+from ..sandbox.codec import Decoder, SerializationError
 
 UNKNOWN_ERROR = {
     "output_type": "error",
@@ -26,14 +26,14 @@ UNKNOWN_ERROR = {
 }
 
 
-def points_for(value: Any, most: float) -> float | None:
+def points_for(value: object, max_points: float) -> float | None:
     """What the last value of a test cell that did not fail is worth.
 
     Parameters
     ----------
     value : object
-        A number is partial credit: at least 0, at most `most`. True is all; False and NaN are nothing.
-    most : float
+        A number is partial credit, from 0 to `max_points`. True is all; False and NaN are nothing.
+    max_points : float
 
     Returns
     -------
@@ -52,31 +52,39 @@ def points_for(value: Any, most: float) -> float | None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_):
-        return float(most if value else 0)
+        return float(max_points if value else 0)
     if not isinstance(value, Real | Decimal | Fraction):
         return None
     number = float(value)
-    return 0.0 if math.isnan(number) else float(min(max(number, 0.0), most))
+    return 0.0 if math.isnan(number) else float(min(max(number, 0.0), max_points))
 
 
-def scored(reply: Mapping[str, Any], most: float) -> list[dict[str, Any]]:
-    """The outputs of a test cell, such that nbgrader reads off them what the cell is worth."""
-    outputs = []
-    for one in reply["outputs"]:
-        kind = one["output_type"]
+def scored(reply: Mapping[str, object], max_points: float) -> list[Message]:
+    """The outputs of a test cell, from which nbgrader reads what the cell is worth.
+
+    Parameters
+    ----------
+    reply : mapping
+        What the runner answered: `outputs`, whether the cell `failed`, and its last `value`.
+    max_points : float
+    """
+    outputs: list[Message] = []
+    given = reply["outputs"]
+    for output in given if isinstance(given, list) else []:
+        kind = output["output_type"]
         if kind == "error" and not reply["failed"]:
             continue
         if kind != "execute_result":
             # nbgrader takes what went to stderr for a failure.
-            outputs.append({**one, "name": "stdout"} if kind == "stream" else one)
+            outputs.append({**output, "name": "stdout"} if kind == "stream" else output)
     if reply["failed"]:
-        if not any(one["output_type"] == "error" for one in outputs):
-            # nbgrader gives every point to a cell without an error, however it failed.
+        if not any(output["output_type"] == "error" for output in outputs):
+            # nbgrader gives all points to a cell without an error, however it failed.
             outputs.append(UNKNOWN_ERROR)
         return outputs
     try:
-        points = points_for(Decoder().decode(reply["value"]), most)
-    except NotPlainError:
+        points = points_for(Decoder().decode(reply["value"]), max_points)
+    except SerializationError:
         points = None
     if points is not None:
         data = {"text/plain": repr(points)}

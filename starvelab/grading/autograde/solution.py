@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbconvert.filters import strip_ansi
+from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
 from ...errors import StarvelabError
-from ..submissions.files import HandIn
-from ..submissions.notebooks import TrueCell
+from ..submissions.reference_cell import ReferenceCell
+from ..submissions.submission import Submission
 from .definition import Definition
-from .task import Graded
+from .execution import RESULT
+from .task import GradingResult
 
 NAME = "the reference solution"
 CAN_CROSS = "numbers, text, None, lists, tuples, dicts, sets, NumPy arrays, quantities, functions of those"
@@ -31,35 +32,35 @@ class SolutionError(StarvelabError, ValueError):
     """The reference solution does not earn every point that tests give."""
 
 
-def as_submission(definition: Definition) -> HandIn:
+def as_submission(definition: Definition) -> Submission:
     """The instructor's notebooks, as if a student had submitted them."""
     source = definition.source
     notebooks = {name: source[f"{name}.ipynb"] for name in definition.cells if f"{name}.ipynb" in source}
     files = {name: content for name, content in source.items() if not name.endswith(".ipynb")}
-    return HandIn(student=NAME, assignment=definition.assignment, notebooks=notebooks, files=files)
+    return Submission(student=NAME, assignment=definition.assignment, notebooks=notebooks, files=files)
 
 
 def solution_mark(course: CourseDirectory, assignment: str) -> Path:
-    """The file that remembers for what the reference solution earned every point."""
-    autograded = Path(course.root) / course.autograded_directory
+    """The file with the fingerprint of the assignment whose reference solution earned every point."""
+    autograded: Path = Path(course.root) / course.autograded_directory
     return autograded.parent / "graded" / assignment / ".solution"
 
 
 def remember_solution(course: CourseDirectory, definition: Definition) -> None:
-    """Note that the reference solution earns every point."""
+    """Write down that the reference solution earns every point."""
     mark = solution_mark(course, definition.assignment)
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(definition.fingerprint)
 
 
 def is_remembered(course: CourseDirectory, definition: Definition) -> bool:
-    """Whether that was noted, and nothing has changed since."""
+    """Whether that was written down, and nothing has changed since."""
     mark = solution_mark(course, definition.assignment)
     return mark.is_file() and mark.read_text() == definition.fingerprint
 
 
-def require_full_points(definition: Definition, grade: Callable[[HandIn], Graded]) -> None:
-    """Grade the reference solution, and refuse where it loses points.
+def require_full_points(definition: Definition, grade: Callable[[Submission], GradingResult]) -> None:
+    """Grade the reference solution, and raise an error where it loses points.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def require_full_points(definition: Definition, grade: Callable[[HandIn], Graded
         raise SolutionError(
             f"The reference solution of {definition.assignment} could not be graded: {reason}"
         )
-    # What has no source here, such as a notebook that was renamed since, says nothing.
+    # A notebook without a source, such as one that was renamed since, is not looked at.
     losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
     if losses:
         inside = definition.settings.get("IsolatedExecute", {}).get("checks") == "inside"
@@ -89,15 +90,15 @@ def require_full_points(definition: Definition, grade: Callable[[HandIn], Graded
         )
 
 
-def _losses(notebook: str, cells: list[TrueCell], graded: Graded) -> Iterator[str]:
+def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) -> Iterator[str]:
     """One line for each test that did not give all its points, with what is known of the reason."""
     nb = nbformat.reads(graded.files[f"{notebook}.ipynb"].decode(), as_version=4)
-    unreadable: dict[str, str] = nb.metadata.get("starvelab_graded", {}).get("unreadable", {})
+    unreadable: dict[str, str] = nb.metadata.get(RESULT, {}).get("unreadable", {})
     outputs = {
         cell.metadata.get("nbgrader", {}).get("grade_id"): cell.get("outputs", []) for cell in nb.cells
     }
     for cell in cells:
-        if not cell.grade or cell.solution or cell.cell_type != "code":
+        if not cell.is_test:
             continue
         points, _ = graded.grades[notebook].get(cell.name, (0.0, False))
         if (points or 0.0) >= cell.points:
@@ -113,7 +114,7 @@ def _losses(notebook: str, cells: list[TrueCell], graded: Graded) -> Iterator[st
         )
 
 
-def _last_line(outputs: list[Any]) -> str:
-    texts = [one.get("text") or "\n".join(one.get("traceback", [])) for one in outputs]
+def _last_line(outputs: list[NotebookNode]) -> str:
+    texts = [output.get("text") or "\n".join(output.get("traceback", [])) for output in outputs]
     lines = [line.strip() for text in texts for line in strip_ansi(text).splitlines() if line.strip()]
     return lines[-1] if lines else "it printed nothing"

@@ -1,7 +1,7 @@
-"""A class goes on to its end: what goes wrong for one student becomes a line about that student.
+"""An error in the work for one student becomes a message about that student, and the class goes on.
 
-Every step that is done for one student after the other stands in `with one_student(...)`. What concerns
-everybody, such as a full disk, still ends the command; so does an interruption by a person.
+Every step that is done for each student stands in `with one_student(...)`. An error that concerns everybody,
+such as a full disk, still ends the command, and so does an interruption by a person.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CannotWriteError(StarvelabError, OSError):
 
 
 class _TimeIsUp(BaseException):
-    """Not an Exception: what a student packed is read by code that takes any Exception for a damaged file."""
+    """Not an Exception: the code that reads archives takes every Exception for a damaged file."""
 
 
 class StepTimeoutError(StarvelabError, TimeoutError):
@@ -35,7 +35,7 @@ class StepTimeoutError(StarvelabError, TimeoutError):
 def one_student(
     student: str, failed: MutableMapping[str, str], what: str, seconds: float | None = None
 ) -> Iterator[None]:
-    """Do a step for one student; an error of any kind is written down, and the next student can follow.
+    """Do a step for one student. An error of any kind is written down, and the next student can follow.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def one_student(
     Raises
     ------
     CannotWriteError
-        What went wrong would go wrong for everybody.
+        The same error would come for everybody.
 
     Examples
     --------

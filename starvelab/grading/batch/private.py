@@ -51,13 +51,13 @@ def warning_if_open(course: CourseDirectory) -> str:
     """What to say where other users of this machine can open a part of the course; empty if they cannot."""
     if os.name != "posix":
         return ""
-    found = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]
-    if not found:
+    open_parts = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]
+    if not open_parts:
         return ""
     whose = "o=" if course.groupshared else "go="
     return (
         "Other users of this machine can open parts of this course, which hold submissions and marks. "
-        f"Close them: chmod -R {whose} {' '.join(found)}"
+        f"Close them: chmod -R {whose} {' '.join(open_parts)}"
     )
 
 

@@ -1,7 +1,7 @@
-"""What was graded, by what, when and in which mode: a file for each submission, beside nbgrader's folders.
+"""What was graded, by what, when and in which mode: a record for each submission, beside nbgrader's folders.
 
-A record is written when a submission is done, before the gradebook hears of it. So a run that was killed goes
-on where it stopped, and a gradebook that was lost gets its points back without a notebook being run again.
+A record is written before the grades enter the gradebook. So grading that was interrupted continues where it
+stopped, and a gradebook that was lost gets its points back without a notebook being run again.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..autograde.execution import MODES
-from ..autograde.task import Graded
-from ..submissions.files import STAMP, HandIn
-from ..submissions.fingerprint import fingerprint
-from ..submissions.notebooks import Remark
+from ..autograde.task import GradingResult
+from ..fingerprints import fingerprint
+from ..submissions.matching import TIMESTAMP
+from ..submissions.submission import Submission
+from ..submissions.warnings import SubmissionWarning
 
 T = TypeVar("T")
+# Fields of records that version 0.1 wrote.
+NAMES_BEFORE = {"remarks": "warnings", "refused": "rejected"}
 
 
 @dataclass
-class Record:
-    """What came of a submission, without its files.
+class GradedSubmission:
+    """The result of grading a submission, without its files.
 
     Attributes
     ----------
     student, assignment : str
     inputs : dict of dict of str to str
-        By notebook, the fingerprints of what its grade depends on, as in `inputs`.
+        By notebook, the fingerprints of what its grade depends on, as in `digests`.
     written : str
         Fingerprint of the graded notebooks.
     at, starvelab, nbgrader, mode : str
@@ -45,11 +48,11 @@ class Record:
     resubmitted : list of str
         Notebooks other than those that were graded for this student before.
     timestamp : str or None
-        When it was handed in, if that is known.
+        When it was submitted, if that is known.
     submitted : dict of str to str
         By notebook, the fingerprint of the file as it was submitted, which is the same for two students.
-    grades, comments, remarks, refused, mistakes, limited
-        As in `task.Graded`.
+    grades, comments, warnings, rejected, mistakes, limited
+        As in `task.GradingResult`.
     """
 
     student: str
@@ -66,23 +69,31 @@ class Record:
     submitted: dict[str, str] = field(default_factory=dict)
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    remarks: dict[str, list[Remark]] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
+    warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
     mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     limited: bool = False
 
+    @classmethod
+    def from_json(cls, text: str) -> GradedSubmission:
+        """Read a record; other versions may have written more or fewer fields, or under other names."""
+        data = json.loads(text)
+        data = {NAMES_BEFORE.get(name, name): value for name, value in data.items()}
+        data["warnings"] = {
+            name: [SubmissionWarning(**each) for each in warnings]
+            for name, warnings in data["warnings"].items()
+        }
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
 
-# Other versions may write more or less.
-KNOWN = {each.name for each in fields(Record)}
 
-
-class Records:
-    """The records of an assignment, and the folder of graded notebooks that they speak of.
+class GradedSubmissions:
+    """The records of an assignment, and the folder of its graded notebooks.
 
     Parameters
     ----------
     folder : Path
-        Where records are kept.
+        Where the records are.
     autograded : Path
         nbgrader's folder of graded submissions.
     assignment : str
@@ -91,54 +102,58 @@ class Records:
     def __init__(self, folder: Path, autograded: Path, assignment: str) -> None:
         self.folder, self.autograded, self.assignment = folder / assignment, autograded, assignment
 
-    def keep(self, graded: Graded, handed: HandIn, inputs: Mapping[str, dict[str, str]]) -> Record:
-        """Write the graded notebooks where nbgrader looks for them, and then the record; each whole or not.
+    def save(
+        self, result: GradingResult, submission: Submission, inputs: Mapping[str, dict[str, str]]
+    ) -> GradedSubmission:
+        """Write the graded notebooks to nbgrader's folder, and then the record, each completely or not.
 
         Notebooks that were not graded now stay as they are, if nothing has changed that they depend on.
 
         Parameters
         ----------
-        graded : Graded
-        handed : HandIn
+        result : GradingResult
+        submission : Submission
         inputs : mapping of str to dict of str to str
             Of each notebook that is asked for.
 
         Raises
         ------
         OSError
-            If the disk is full or not to be written on. What stood there before still does then.
+            If the disk is full or cannot be written. What was written before is still there then.
         """
-        before = self.find(graded.student)
+        before = self.load(result.student)
         if before is not None:
-            graded = self._with_what_stays(graded, before, inputs)
-        if handed.timestamp:
-            graded.files[STAMP] = f"{handed.timestamp} UTC".encode()
-        self._write_notebooks(graded)
-        submitted = {name: fingerprint({"": content}) for name, content in handed.notebooks.items()}
-        told = {
-            name: getattr(graded, name)
-            for name in ("grades", "comments", "remarks", "refused", "mistakes", "limited")
-        }
-        record = Record(
-            student=graded.student,
+            result = self._with_earlier_notebooks(result, before, inputs)
+        if submission.timestamp:
+            result.files[TIMESTAMP] = f"{submission.timestamp} UTC".encode()
+        self._write_notebooks(result)
+        submitted = {name: fingerprint({"": content}) for name, content in submission.notebooks.items()}
+        record = GradedSubmission(
+            student=result.student,
             assignment=self.assignment,
-            inputs={name: each for name, each in inputs.items() if name in graded.grades},
+            inputs={name: each for name, each in inputs.items() if name in result.grades},
             resubmitted=[
                 name for name in inputs if before is None or before.submitted.get(name) != submitted.get(name)
             ],
-            timestamp=handed.timestamp,
+            timestamp=submission.timestamp,
             submitted=submitted,
-            written=fingerprint(_notebooks_of(graded.files)),
+            written=fingerprint(_notebooks_of(result.files)),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             starvelab=version("starvelab"),
             nbgrader=version("nbgrader"),
-            mode=graded.mode,
-            seconds=round(graded.seconds, 3),
-            **told,
+            mode=result.mode,
+            seconds=round(result.seconds, 3),
+            grades=result.grades,
+            comments=result.comments,
+            warnings=result.warnings,
+            rejected=result.rejected,
+            mistakes=result.mistakes,
+            limited=result.limited,
         )
-        path = self._path(graded.student)
+        path = self._path(result.student)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # An ordinary file: a group that shares the course can read it, and nobody else, as umask says.
+        # An ordinary file, whose mode follows the umask: a group that shares the course can read it, and
+        # nobody else.
         part = path.with_name(f"{path.name}.part")
         try:
             with part.open("w", encoding="utf-8") as file:
@@ -151,60 +166,56 @@ class Records:
             raise
         return record
 
-    def _with_what_stays(
-        self, graded: Graded, before: Record, inputs: Mapping[str, dict[str, str]]
-    ) -> Graded:
-        """A submission of which some notebooks were graded now, and the others before."""
-        stays = {
-            name for name in inputs.keys() - graded.grades.keys() if before.inputs.get(name) == inputs[name]
+    def _with_earlier_notebooks(
+        self, result: GradingResult, before: GradedSubmission, inputs: Mapping[str, dict[str, str]]
+    ) -> GradingResult:
+        """The result for a submission of which some notebooks were graded now, and the others before."""
+        unchanged = {
+            name for name in inputs.keys() - result.grades.keys() if before.inputs.get(name) == inputs[name]
         }
-        if not stays:
-            return graded
+        if not unchanged:
+            return result
 
         def joined(then: Mapping[str, T], now: Mapping[str, T]) -> dict[str, T]:
-            both = {**now, **{name: each for name, each in then.items() if name in stays}}
+            both = {**now, **{name: each for name, each in then.items() if name in unchanged}}
             return {name: both[name] for name in inputs if name in both}
 
-        folder = self.notebooks(graded.student)
+        folder = self.notebooks(result.student)
         files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in stays}) | {STAMP}
+        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP}
         kept = {name: path.read_bytes() for name, path in files.items() if name not in left_out}
         return replace(
-            graded,
-            grades=joined(before.grades, graded.grades),
-            comments=joined(before.comments, graded.comments),
-            files=kept | graded.files,
-            remarks=joined(before.remarks, graded.remarks),
-            refused=[*(name for name in before.refused if name in stays), *graded.refused],
-            mistakes=joined(before.mistakes, graded.mistakes),
-            mode=max(filter(None, (before.mode, graded.mode)), key=MODES.index),
-            limited=before.limited or graded.limited,
+            result,
+            grades=joined(before.grades, result.grades),
+            comments=joined(before.comments, result.comments),
+            files=kept | result.files,
+            warnings=joined(before.warnings, result.warnings),
+            rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
+            mistakes=joined(before.mistakes, result.mistakes),
+            mode=max(filter(None, (before.mode, result.mode)), key=MODES.index),
+            limited=before.limited or result.limited,
         )
 
-    def find(self, student: str) -> Record | None:
-        """The record of a student; None where there is none, or the notebooks it speaks of are gone."""
+    def load(self, student: str) -> GradedSubmission | None:
+        """The record of a student; None where there is none, or where its notebooks have changed."""
         try:
-            told = json.loads(self._path(student).read_text(encoding="utf-8"))
-            told["remarks"] = {
-                name: [Remark(**one) for one in each] for name, each in told["remarks"].items()
-            }
-            record = Record(**{name: each for name, each in told.items() if name in KNOWN})
-        # A record that cannot be read is as good as none: the submission is graded again.
+            record = GradedSubmission.from_json(self._path(student).read_text(encoding="utf-8"))
+        # Where a record cannot be read, the submission is graded again.
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
         return record if record.written == fingerprint(_notebooks_in(self.notebooks(student))) else None
 
-    def tidy(self) -> None:
-        """Remove what a run that was killed had begun to write."""
+    def clean_up(self) -> None:
+        """Remove files that an interrupted run did not finish."""
         for path in self.folder.glob("*.part"):
             path.unlink(missing_ok=True)
         for path in self.autograded.glob("*/.part-*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[GradedSubmission]:
         """All records, by student."""
         for path in sorted(self.folder.glob("*.json")):
-            if record := self.find(path.stem):
+            if record := self.load(path.stem):
                 yield record
 
     def _path(self, student: str) -> Path:
@@ -214,22 +225,22 @@ class Records:
         """The folder of a student's graded notebooks."""
         return self.autograded / student / self.assignment
 
-    def _write_notebooks(self, graded: Graded) -> None:
-        place = self.notebooks(graded.student)
-        place.parent.mkdir(parents=True, exist_ok=True)
+    def _write_notebooks(self, result: GradingResult) -> None:
+        folder = self.notebooks(result.student)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
-            dir=place.parent, prefix=".part-", ignore_cleanup_errors=True
-        ) as made:
-            new = Path(made) / "new"
-            for name, content in graded.files.items():
+            dir=folder.parent, prefix=".part-", ignore_cleanup_errors=True
+        ) as part:
+            new = Path(part) / "new"
+            for name, content in result.files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-                # Nobody may write it, as nbgrader leaves it; who may read it is what umask says.
+                # Nobody may write it, as with nbgrader; the umask says who may read it.
                 path.chmod(path.stat().st_mode & 0o444)
             with suppress(FileNotFoundError):
-                os.rename(place, Path(made) / "old")
-            os.rename(new, place)
+                os.rename(folder, Path(part) / "old")
+            os.rename(new, folder)
 
 
 def _notebooks_of(files: Mapping[str, T]) -> dict[str, T]:
@@ -237,5 +248,5 @@ def _notebooks_of(files: Mapping[str, T]) -> dict[str, T]:
 
 
 def _notebooks_in(folder: Path) -> dict[str, bytes]:
-    found = sorted(folder.rglob("*.ipynb"))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found if path.is_file()}
+    paths = sorted(folder.rglob("*.ipynb"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()}

@@ -6,22 +6,23 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nbgrader.api import Gradebook, MissingEntry
 from traitlets import Unicode
 
 from ..lms.collecting import Collected, collect_download
 from ..lms.rosters import Person, named_by_download, read_roster, register
-from ..submissions.files import shown
+from ..text import shown
+from .app import DESCRIPTIONS
 from .command import Command, end, errors_in_a_paragraph, print_list
 
 
 class CollectApp(Command):
-    """The command."""
+    """Sorts a download, and prints what came of it."""
 
     name = "starvelab-collect"
-    description = "Sort what Canvas or Moodle let you download into one folder for each student."
+    description = DESCRIPTIONS["collect"]
     examples = dedent("""
         starvelab collect starving-the-gpu ~/Downloads/submissions.zip
         starvelab collect starving-the-gpu ~/Downloads/submissions.zip --roster=~/Downloads/canvas.csv
@@ -30,14 +31,14 @@ class CollectApp(Command):
         "roster": "CollectApp.roster",
         "log-level": "Application.log_level",
     }
-    flags: ClassVar[dict[str, Any]] = {}
+    flags: ClassVar[dict[str, object]] = {}
     roster = Unicode(
         "",
         help="The table of the class that the platform exports: names for the gradebook, and who is missing.",
     ).tag(config=True)
 
     def start(self) -> None:
-        """Sort, and say what came of it."""
+        """Sort, and print what came of it."""
         super().start()
         if len(self.extra_args) != 2:
             end("Which assignment, and which file? starvelab collect starving-the-gpu submissions.zip")
@@ -55,11 +56,11 @@ class CollectApp(Command):
             )
             people = read_roster(self.roster, collected.names) if self.roster else {}
             register(book, named_by_download(book, collected.names) | people)
-        self._say(assignment, submitted, collected, due, people)
+        self._print_collected(assignment, submitted, collected, due, people)
         if collected.failed:
             raise SystemExit(1)
 
-    def _say(
+    def _print_collected(
         self,
         assignment: str,
         submitted: Path,

@@ -19,7 +19,7 @@ from ...errors import StarvelabError
 from ..batch.private import restrict_new_files, warning_if_open
 
 CONFIG = "nbgrader_config.py"
-SHOWN = 20  # names in a list on the screen
+MAX_LISTED = 20  # names in a list on the screen
 
 
 class NoCourseError(StarvelabError, LookupError):
@@ -32,14 +32,14 @@ class Command(NbGrader):
     version = version("starvelab")
 
     def start(self) -> None:
-        """Read the configuration; what is written from now on is closed to other users of the machine."""
+        """Read the configuration, and let new files be closed to other users of the machine."""
         super().start()
         restrict_new_files(self.coursedir)
         if warning := warning_if_open(self.coursedir):
             self.log.warning(warning)
 
     def check_course(self, assignment: str = "") -> None:
-        """See that this is a course, and that it has the assignment.
+        """Require that this is a course, and that it has the assignment.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class Command(NbGrader):
 class AssignmentCommand(Command):
     """A command that takes one assignment."""
 
-    kept = ""  # what is said to a person who interrupts
+    kept = ""  # what is printed for a person who interrupts
 
     @default("classes")
     def _classes_default(self) -> list[type]:
@@ -70,7 +70,7 @@ class AssignmentCommand(Command):
         return logging.WARNING
 
     def start(self) -> None:
-        """Run for the assignment; what cannot be done is said in one paragraph, and the exit status is 1."""
+        """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
         super().start()
         if len(self.extra_args) != 1:
             end(f"Which assignment? For example: {self.name.replace('-', ' ')} starving-the-gpu")
@@ -80,24 +80,24 @@ class AssignmentCommand(Command):
             self.run(assignment)
 
     def run(self, assignment: str) -> None:
-        """Do it, and say what came of it."""
+        """Do the work, and print what came of it."""
         raise NotImplementedError
 
 
 def end(message: str, status: int = 1) -> NoReturn:
-    """Say why, and end."""
+    """Print why, and end."""
     print(message, file=sys.stderr)
     raise SystemExit(status)
 
 
 @contextmanager
 def errors_in_a_paragraph(kept: str) -> Iterator[None]:
-    """What cannot be done is said in one paragraph, and the exit status is 1.
+    """Print an error as one paragraph, and end with the exit status 1.
 
     Parameters
     ----------
     kept : str
-        What is said to a person who interrupts.
+        What is printed for a person who interrupts.
     """
     warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
     try:
@@ -105,23 +105,23 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
     except StarvelabError as error:
         end(str(error))
     except SQLAlchemyError as error:
-        why = str(getattr(error, "orig", error)).splitlines()[0]
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
         end(
-            f"The gradebook cannot be used: {why}. "
+            f"The gradebook cannot be used: {reason}. "
             "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
         )
     except OSError as error:
         where = error.filename or "A file or a folder"
-        end(f"{where} cannot be used: {error.strerror or error}. See that you may read and write there.")
+        end(f"{where} cannot be used: {error.strerror or error}. Check that you may read and write there.")
     except KeyboardInterrupt:
         end(f"Stopped. {kept}", 130)
 
 
 def print_list(title: str, lines: Iterable[str]) -> None:
-    """A list on the screen, of which only the beginning is printed."""
+    """Print a list; only the beginning of a long one."""
     lines = list(lines)
     if lines:
         print(title)
-        print("\n".join(f"  {line}" for line in lines[:SHOWN]))
-        if len(lines) > SHOWN:
-            print(f"  and {len(lines) - SHOWN} more")
+        print("\n".join(f"  {line}" for line in lines[:MAX_LISTED]))
+        if len(lines) > MAX_LISTED:
+            print(f"  and {len(lines) - MAX_LISTED} more")

@@ -13,17 +13,18 @@ from textwrap import dedent
 from traitlets import Bool, Integer
 
 from ..batch.classroom import Classroom
-from ..marking.essays import Marking
+from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
+from .app import DESCRIPTIONS
 from .command import AssignmentCommand
 
 
 class MarkApp(AssignmentCommand):
-    """The command."""
+    """Serves the page until somebody ends it."""
 
     name = "starvelab-mark"
-    kept = "What was marked is in the gradebook."
-    description = "Mark by hand: one essay of all students at a time, on a page in your browser."
+    kept = "Your marks are in the gradebook."
+    description = DESCRIPTIONS["mark"]
     examples = dedent("""
         starvelab mark starving-the-gpu                        opens the page; Ctrl+C ends it
         starvelab mark starving-the-gpu --names                begins with the names of the students
@@ -46,7 +47,7 @@ class MarkApp(AssignmentCommand):
     browser = Bool(True, help="Whether to open the page in a browser.").tag(config=True)
 
     def run(self, assignment: str) -> None:
-        """Serve the page until somebody ends it, and say what is still to be marked."""
+        """Serve the page until somebody ends it, and print what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         marking = Marking(classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config)
         try:

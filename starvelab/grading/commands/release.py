@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from traitlets import default
 
@@ -10,28 +10,29 @@ from ..autograde.execution import IsolatedExecute
 from ..autograde.gradebook_cells import Replaced
 from ..autograde.releasing import release
 from ..sandbox import bubblewrap
+from .app import DESCRIPTIONS
 from .command import AssignmentCommand, print_list
 
 
 class ReleaseApp(AssignmentCommand):
-    """The command."""
+    """Makes the students' notebooks, and prints what has changed."""
 
     name = "starvelab-release"
-    kept = "Nothing that is half made is left: start the same command again."
-    description = "Make what students are given, if the reference solution earns every point."
+    kept = "Nothing was changed. Start the same command again."
+    description = DESCRIPTIONS["release"]
     examples = "starvelab release starving-the-gpu"
     aliases = {"db": "CourseDirectory.db_url", "log-level": "Application.log_level"}  # noqa: RUF012
-    flags: ClassVar[dict[str, Any]] = {}
+    flags: ClassVar[dict[str, object]] = {}
 
     @default("classes")
     def _classes_default(self) -> list[type]:
         return [*super()._classes_default(), IsolatedExecute]
 
     def run(self, assignment: str) -> None:
-        """Release, and say what has changed."""
-        self._say(assignment, release(self.coursedir, self.config, assignment))
+        """Release, and print what has changed."""
+        self._print_changes(assignment, release(self.coursedir, self.config, assignment))
 
-    def _say(self, assignment: str, replaced: Replaced) -> None:
+    def _print_changes(self, assignment: str, replaced: Replaced) -> None:
         folder = self.coursedir.format_path(self.coursedir.release_directory, ".", assignment)
         print(f"{assignment} is released: give out {folder}")
         if reason := bubblewrap.why_not():
@@ -43,7 +44,7 @@ class ReleaseApp(AssignmentCommand):
         )
         if replaced.marks_file:
             print(f"Marks by hand for what was dropped are kept in {replaced.marks_file}")
-        if replaced.remark:
-            print(f"{replaced.remark} marks by hand are above the new maximum: give them again.")
+        if replaced.to_mark_again:
+            print(f"{replaced.to_mark_again} marks by hand are above the new maximum: give them again.")
         if replaced.dropped or replaced.points:
             print(f"Grade again what this touches: starvelab grade {assignment}")

@@ -1,6 +1,6 @@
-"""What a learning platform lets download, sorted into the folders that nbgrader looks for.
+"""A download from a learning platform, sorted into the folders where nbgrader looks for submissions.
 
-Whose a file is stands in its name, which `platforms` reads.
+The name of a file says who submitted it; `platforms` reads it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ...errors import InputError
 from ..batch.one_student import READ_TIMEOUT, one_student
-from ..submissions.files import LONGEST_IN_ALL, STAMP, within
+from ..submissions.archives import MAX_TOTAL, within
+from ..submissions.matching import TIMESTAMP
 from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
 
 NO_STUDENT = {"__MACOSX"}
-TOO_LARGE = f"a submission may have {LONGEST_IN_ALL / 1e6:g} MB"
+TOO_LARGE = f"a submission may have {MAX_TOTAL / 1e6:g} MB"
 
 
 @dataclass
 class Collected:
-    """What became of a download.
+    """The result of sorting a download.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ def collect_download(
     """
     collected = Collected()
     files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
-    with closing(_Download(download)) as given:
-        for path, file in whose(given.paths).items():
+    with closing(_Download(download)) as source:
+        for path, file in whose(source.paths).items():
             if file.student is None:
-                collected.left_out[str(path)] = "its name does not say whose it is"
-            elif given.size(path) > LONGEST_IN_ALL:
+                collected.left_out[str(path)] = "its name does not tell the student"
+            elif source.size(path) > MAX_TOTAL:
                 collected.left_out[str(path)] = TOO_LARGE
             else:
                 files.setdefault(file.student, {})[file] = path
@@ -98,7 +98,7 @@ def collect_download(
         for student, each in sorted(files.items()):
             with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
                 places, chosen = latest_uploads(each, notebooks)
-                content = _content(given, {place: each[file] for file, place in places.items()}, collected)
+                content = _content(source, {place: each[file] for file, place in places.items()}, collected)
                 if chosen:
                     collected.chosen[student] = chosen
                 collected.names[student] = next((file.name for file in each if file.name), "")
@@ -106,74 +106,75 @@ def collect_download(
                     collected.late.append(student)
                     if due is not None:
                         late = (due + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S UTC")
-                        content[PurePosixPath(STAMP)] = late.encode()
+                        content[PurePosixPath(TIMESTAMP)] = late.encode()
                 _put(submitted / student / assignment, content, student, assignment, collected)
     return collected
 
 
 def _content(
-    given: _Download, files: dict[PurePosixPath, PurePosixPath], collected: Collected
+    source: _Download, files: dict[PurePosixPath, PurePosixPath], collected: Collected
 ) -> dict[PurePosixPath, bytes]:
-    """A student's files: as many as can stand beside each other, and as large as a hand-in may be.
+    """A student's files: as many as can stand beside each other, and within the size of a submission.
 
     The time of a submission is for the platform to say: a `timestamp.txt` that a student packed is left out.
     """
     content: dict[PurePosixPath, bytes] = {}
-    left = LONGEST_IN_ALL
+    left = MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
     for inner, path in sorted(files.items(), key=lambda one: (one[0].parts[0] == EARLIER, one)):
-        left -= given.size(path)
-        if inner == PurePosixPath(STAMP):
+        left -= source.size(path)
+        if inner == PurePosixPath(TIMESTAMP):
             collected.left_out[str(path)] = "only the platform says when something was submitted"
         elif left < 0:
             collected.left_out[str(path)] = TOO_LARGE
         elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
             collected.left_out[str(path)] = "a file has the name of its folder"
         else:
-            content[inner] = given.read(path)
+            content[inner] = source.read(path)
     return content
 
 
 class _Download:
-    """The files of an archive, or of a folder; read one student at a time."""
+    """The files of an archive, or of a folder, read for one student at a time."""
 
     def __init__(self, place: Path) -> None:
-        self.place, self.archive = place, None
+        self._archive: zipfile.ZipFile | None = None
+        self._entries: dict[PurePosixPath, Path | zipfile.ZipInfo] = {}
         if place.is_dir():
-            found = {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*"))}
-            kept = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
-            self.entries: dict[PurePosixPath, Any] = {
-                PurePosixPath(name): path for name, path in kept.items()
-            }
+            for path in sorted(place.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    self._entries[PurePosixPath(path.relative_to(place).as_posix())] = path
             return
         if not zipfile.is_zipfile(place):
             raise InputError(
                 f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
                 "with one folder for each student."
             )
-        self.archive = zipfile.ZipFile(place)
-        files = {within(entry.filename): entry for entry in self.archive.infolist() if not entry.is_dir()}
-        self.entries = {
-            path: entry for path, entry in files.items() if path.parts and not NO_STUDENT & set(path.parts)
-        }
+        self._archive = zipfile.ZipFile(place)
+        for entry in self._archive.infolist():
+            inner = within(entry.filename)
+            if not entry.is_dir() and inner.parts and not NO_STUDENT & set(inner.parts):
+                self._entries[inner] = entry
 
     def close(self) -> None:
-        if self.archive is not None:
-            self.archive.close()
+        if self._archive is not None:
+            self._archive.close()
 
     @property
     def paths(self) -> list[PurePosixPath]:
-        return list(self.entries)
+        return list(self._entries)
 
     def size(self, path: PurePosixPath) -> int:
-        entry = self.entries[path]
-        return entry.stat().st_size if self.archive is None else entry.file_size
+        entry = self._entries[path]
+        return entry.stat().st_size if isinstance(entry, Path) else entry.file_size
 
     def read(self, path: PurePosixPath) -> bytes:
-        if self.archive is None:
-            return self.entries[path].read_bytes()
-        with self.archive.open(self.entries[path]) as file:
-            return file.read(LONGEST_IN_ALL)
+        entry = self._entries[path]
+        if isinstance(entry, Path):
+            return entry.read_bytes()
+        assert self._archive is not None
+        with self._archive.open(entry) as file:
+            return file.read(MAX_TOTAL)
 
 
 def _put(
@@ -188,8 +189,8 @@ def _put(
         collected.unchanged.append(student)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".part-") as made:
-        new = Path(made) / "new"
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".part-") as part:
+        new = Path(part) / "new"
         for inner, content in files.items():
             (new / inner).parent.mkdir(parents=True, exist_ok=True)
             (new / inner).write_bytes(content)

@@ -135,7 +135,7 @@ class _Export(ExportPlugin):
     def _report(self, results: Mapping[str, Mapping[str, Result]], met: set[str]) -> None:
         missing = sorted({student for each in results.values() for student in each} - met)
         if missing:
-            self.log.warning("Graded, but not in the roster: %s", ", ".join(missing))
+            self.log.warning("GradingResult, but not in the roster: %s", ", ".join(missing))
         waiting = sum(result.unmarked for each in results.values() for result in each.values())
         if waiting:
             self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)
@@ -329,6 +329,7 @@ def _result(submission: SubmittedAssignment) -> Result:
 def _canvas_name(header: str) -> tuple[str, str]:
     """The title of a column of Canvas, and the number behind it."""
     match = re.fullmatch(r"(.*?)\s*(?:\((\d+)\))?\s*", header.strip(), re.DOTALL)
+    assert match is not None  # the pattern matches every text
     return match[1], match[2] or header
 
 

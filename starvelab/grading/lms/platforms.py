@@ -77,9 +77,9 @@ def _side_by_side(paths: Sequence[PurePosixPath], pattern: re.Pattern[str]) -> b
     """Whether the files of several students lie in one folder, each under a name that says whose it is."""
     if any(len(path.parts) == 1 and pattern.fullmatch(path.name) for path in paths):
         return True
-    matches = [pattern.fullmatch(path.name) for path in paths]
+    matches = [match for path in paths if (match := pattern.fullmatch(path.name))]
     together = len({path.parent for path in paths}) == 1
-    return together and all(matches) and len({_student(match) for match in matches}) > 1
+    return together and len(matches) == len(paths) and len({_student(match) for match in matches}) > 1
 
 
 def _student(match: re.Match[str]) -> str:

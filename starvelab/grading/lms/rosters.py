@@ -1,4 +1,4 @@
-"""Who is in a class, by the table that a learning platform gives out: in any language, by how it is built."""
+"""Who is in a class, read from a table that a learning platform exports, in any language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook, MissingEntry
 
 from ...errors import InputError
-from ..batch.merging import one_transaction
+from ..autograde.nbgrader_private import one_transaction
 from .spreadsheet import Sheet
 
 CANVAS_ID = "ID"
@@ -75,11 +75,11 @@ def identity_column(
     sheet: Sheet, known: Mapping[str, str], columns: Iterable[int] | None = None
 ) -> int | None:
     """The column that names the most of the known students, each once; None where none does."""
-    best, most = None, 0
+    best, count = None, 0
     for column in range(len(sheet.headers)) if columns is None else columns:
         named = [student for row in sheet.rows if (student := who(row[column], known))]
-        if len(named) > most and len(named) == len(set(named)):
-            best, most = column, len(named)
+        if len(named) > count and len(named) == len(set(named)):
+            best, count = column, len(named)
     return best
 
 
@@ -142,7 +142,7 @@ def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
 
 
 def register(book: Gradebook, people: Mapping[str, Person]) -> None:
-    """Write the students into the gradebook; where a roster says nothing, what it knows of them stays."""
+    """Write the students into the gradebook. A field that the roster leaves empty stays as it is."""
     with one_transaction(book):
         for student, person in people.items():
             fields = {name: value for name, value in vars(person).items() if value}
@@ -150,7 +150,7 @@ def register(book: Gradebook, people: Mapping[str, Person]) -> None:
 
 
 def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Person]:
-    """Those of the students whom the gradebook does not know by name, called as the download calls them."""
+    """The students for whom the gradebook has no name, with their names from the download."""
     people = {}
     for student, name in names.items():
         try:

@@ -1,23 +1,19 @@
-"""Tables of other programs: filled in with the rest untouched, and no cell taken for a formula."""
+"""Tables of other programs: cells are filled in, the rest is unchanged, and no text becomes a formula."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+
+from ..text import escape_csv_formulas
 
 DELIMITERS = ",;\t"
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # what Excel puts before UTF-8
 
 
-def no_formula(value: Any) -> Any:
-    """A value that a spreadsheet will not take for a formula, whatever a student wrote."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
-
-
 class Sheet:
-    """A table with a line of headers, as CSV. Cells that nobody writes keep their characters and quotes.
+    """A table with a line of headers, as CSV. Other cells keep their characters and quotes.
 
     Parameters
     ----------
@@ -48,7 +44,9 @@ class Sheet:
     @classmethod
     def new(cls, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
         """A table that no program gave out."""
-        quoted = [",".join(_quoted(no_formula(value), ",") for value in row) for row in (headers, *rows)]
+        quoted = [
+            ",".join(_quoted(escape_csv_formulas(value), ",") for value in row) for row in (headers, *rows)
+        ]
         return cls("".join(f"{line}\r\n" for line in quoted))
 
     @property
@@ -66,7 +64,7 @@ class Sheet:
         """Write a cell."""
         line = self._full[1 + row]
         line += [""] * (column + 1 - len(line))
-        line[column] = _quoted(no_formula(value), self.delimiter)
+        line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others; its number."""
@@ -106,6 +104,7 @@ def _lines(text: str, delimiter: str) -> list[tuple[list[str], str]]:
     at = 0
     while at < len(text):
         match = cell.match(text, at)
+        assert match is not None  # the pattern also matches an empty text
         cells.append(match.group())
         at = match.end()
         end = re.compile(r"\r\n|\r|\n").match(text, at)

@@ -1,8 +1,8 @@
 """The page on which a person marks, served to the browser of this machine and to nobody else.
 
-Every other user of the machine reaches the port, and so does every page that the browser has open. So
-whatever tells or changes something needs a token, in a header that no other page can send. The token stands
-behind the # of the page's address, a part that a browser sends to no server.
+Every other user of the machine reaches the port, and so does every page that the browser has open. So each
+request for data, and each change, needs a token in a header that no other page can send. The token stands
+after the # of the page's address, a part that a browser sends to no server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, ClassVar
+from types import TracebackType
+from typing import ClassVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from tornado.httpserver import HTTPServer
@@ -24,13 +25,16 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import InputError, StarvelabError
 from ..batch.one_student import CannotWriteError
-from ..report.pages import TEMPLATES, page_style
-from .essays import Answer, ChangedError, Essay, Marking, NothingToMarkError
+from ..report.pages import page_style
+from .answers import Answer, NothingToMarkError
+from .essays import Essay
+from .marks import ChangedError, Marking
 
+TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK = "127.0.0.1"
 TOKEN_HEADER = "X-Starvelab-Token"
 MAX_BODY = 200_000  # bytes; a comment is shorter
-# Nothing from elsewhere is loaded, and no script runs but that of the page: also should cleaning have failed.
+# Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -70,8 +74,8 @@ class MarkingServer:
 
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
-        settings = {"marking": marking, "token": self.token, "show_names": show_names}
-        routes: list[Any] = [
+        settings: dict[str, object] = {"marking": marking, "token": self.token, "show_names": show_names}
+        routes: list[tuple[str, type[_Handler]] | tuple[str, type[_Handler], dict[str, object]]] = [
             (r"/(|mark\.js|mark\.css)", _Part),
             (r"/api/essays", _Essays, settings),
             (r"/api/answers", _Answers, settings),
@@ -94,7 +98,7 @@ class MarkingServer:
 
     @property
     def address(self) -> str:
-        """What to open; whoever knows it can mark."""
+        """The address to open; whoever knows it can mark."""
         return f"http://{LOOPBACK}:{self.port}/#{self.token}"
 
     async def stop(self) -> None:
@@ -108,9 +112,10 @@ class _Handler(RequestHandler):
         for name, value in HEADERS.items():
             self.set_header(name, value)
 
-    def write_error(self, status_code: int, **details: Any) -> None:
+    def write_error(self, status_code: int, **details: object) -> None:
         """An error as the page shows it."""
-        error = details.get("exc_info", (None, None, None))[1]
+        info = details.get("exc_info")
+        error = info[1] if isinstance(info, tuple) else None
         message = HTTPStatus(status_code).phrase
         if status := _status_of(error):
             self.set_status(status)
@@ -119,10 +124,15 @@ class _Handler(RequestHandler):
             message = f"The gradebook cannot be read: {str(getattr(error, 'orig', error)).splitlines()[0]}"
         self.finish({"message": message})
 
-    def log_exception(self, *what: Any) -> None:
-        """Errors that the page shows in words, and requests of others, are not printed as well."""
-        if _status_of(what[1]) is None and not isinstance(what[1], HTTPError):
-            super().log_exception(*what)
+    def log_exception(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Print an error, unless the page shows it in words, or somebody else has sent a wrong request."""
+        if _status_of(error) is None and not isinstance(error, HTTPError):
+            super().log_exception(kind, error, traceback)
 
 
 class _NotFound(_Handler):
@@ -144,8 +154,7 @@ class _Part(_Handler):
 @cache
 def _parts() -> dict[str, tuple[str, str]]:
     page, script, style = (
-        (TEMPLATES / "marking" / name).read_text(encoding="utf-8")
-        for name in ("index.html", "mark.js", "mark.css")
+        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("index.html", "mark.js", "mark.css")
     )
     return {
         "": ("text/html", page),
@@ -164,7 +173,7 @@ class _Private(_Handler):
         given = self.request.headers.get(TOKEN_HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
             self.set_status(HTTPStatus.FORBIDDEN)
-            message = "This page needs the address that `starvelab mark` printed last. Open that."
+            message = "This page needs the address that `starvelab mark` printed last. Open that address."
             self.finish({"message": message})
 
     def essay(self, number: object) -> Essay:

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
-from fnmatch import fnmatchcase
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -19,21 +18,21 @@ from pathlib import Path
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from ...errors import StarvelabError
-from ..batch.classroom import Classroom
+from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..submissions.titles import title_of, titles_of
 from .marks import Marks, marks_of, names_of
 from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
 
-IDLE = 30  # seconds after which a worker ends by itself, should this process be gone
+IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 
 
 class NothingGradedError(StarvelabError, LookupError):
-    """There is nothing to write feedback on."""
+    """Nothing has been graded on which feedback could be written."""
 
 
 class WorkerEndedError(StarvelabError, RuntimeError):
-    """The process that made a page was ended from outside, or for want of memory."""
+    """The process that made a page was ended from outside, or had too little memory."""
 
 
 class FeedbackPages:
@@ -47,31 +46,31 @@ class FeedbackPages:
         Students.
     failed : dict of str to str
         Students whose pages could not be written, and why.
-    waiting : int
-        Students of whom something is not marked yet.
+    unmarked : int
+        Students for whom something is not marked yet.
     """
 
     def __init__(self, classroom: Classroom) -> None:
         self.classroom = classroom
-        self.folder = Path(classroom.course.root) / classroom.course.feedback_directory
+        self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
         self.written: list[str] = []
         self.unchanged: list[str] = []
         self.failed: dict[str, str] = {}
-        self.waiting = 0
+        self.unmarked = 0
         definition = classroom.definition
         source = {name: definition.source[f"{name}.ipynb"] for name in definition.cells}
         self._titles = {name: titles_of(source[name], each) for name, each in definition.cells.items()}
         self._title = {name: title_of(content, name) for name, content in source.items()}
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
-        """What is to be made; the others are in `unchanged` afterwards, or in `failed`.
+        """The pages to make. The other students are in `unchanged` afterwards, or in `failed`.
 
         Parameters
         ----------
         only : str
-            Names with commas between them; `*` and `?` stand for any letters.
+            Names with commas between them; `*` and `?` stand for any characters.
         again : bool
-            Whether to make also what is up to date.
+            Whether to make also pages that are up to date.
 
         Raises
         ------
@@ -80,7 +79,7 @@ class FeedbackPages:
         with closing(self.classroom.gradebook()) as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
         wanted = [name.strip() for name in only.split(",") if name.strip()]
-        chosen = [one for one in sorted(marks) if not wanted or any(fnmatchcase(one, w) for w in wanted)]
+        chosen = [one for one in sorted(marks) if not wanted or any(matches(one, name) for name in wanted)]
         if not chosen:
             who = f"who is called {only!r} " if wanted and marks else ""
             raise NothingGradedError(
@@ -91,59 +90,60 @@ class FeedbackPages:
         for student in chosen:
             with one_student(student, self.failed, "The graded notebooks cannot be read", READ_TIMEOUT):
                 job = self._job(student, names.get(student, ""), marks[student])
-                self.waiting += job.marks.waits
-                if again or fingerprint_in(self._place(student) / INDEX) != job.fingerprint:
+                self.unmarked += job.marks.waits
+                if again or fingerprint_in(self._page_folder(student) / INDEX) != job.fingerprint:
                     jobs.append(job)
                 else:
                     self.unchanged.append(student)
         return jobs
 
     def write(self, jobs: Sequence[PageJob], workers: int) -> Iterator[str]:
-        """Make the pages and write them; say whose was tried."""
-        for job, future in _made(jobs, max(1, min(workers, len(jobs)))):
+        """Make the pages and write them, and give the student of each as it is done."""
+        for job, future in _results(jobs, max(1, min(workers, len(jobs)))):
             with one_student(job.student, self.failed, "The page cannot be written"):
                 if isinstance(future.exception(), BrokenProcessPool):
                     raise WorkerEndedError(
                         "the process that made it was ended, and again when nothing else was made beside it. "
                         "It may need more memory than there is: close other programs, and start again."
                     )
-                _write(self._place(job.student), future.result())
+                _write(self._page_folder(job.student), future.result())
                 self.written.append(job.student)
             yield job.student
 
-    def _place(self, student: str) -> Path:
+    def _page_folder(self, student: str) -> Path:
         return self.folder / student / self.classroom.assignment
 
     def _job(self, student: str, name: str, marks: Marks) -> PageJob:
-        place = self.classroom.records.notebooks(student)
+        folder = self.classroom.records.notebooks(student)
         cells = self.classroom.definition.cells
-        files = {notebook: (place / f"{notebook}.ipynb").read_bytes() for notebook in cells}
+        files = {notebook: (folder / f"{notebook}.ipynb").read_bytes() for notebook in cells}
         called = f"{name} ({student})" if name else student
         definition = self.classroom.definition.fingerprint
-        made_of = (called, self._titles, self._title, definition, version("starvelab"))
+        inputs = (called, self._titles, self._title, definition, version("starvelab"))
         return PageJob(
             student=student,
             called=called,
             assignment=self.classroom.assignment,
             notebooks=[
-                GradedNotebook(one, self._title[one], place / f"{one}.ipynb", cells[one], self._titles[one])
+                GradedNotebook(one, self._title[one], folder / f"{one}.ipynb", cells[one], self._titles[one])
                 for one in cells
             ],
             marks=marks,
-            fingerprint=marks.fingerprint(files, *made_of),
+            fingerprint=marks.fingerprint(files, *inputs),
         )
 
 
 # --- workers ----------------------------------------------------------------------------------------------
 
 
-def _made(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
+def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
     """Each job and what came of it, as soon as it is there.
 
-    A worker that dies, for want of memory say, takes its pool along. Whoever was in that pool is tried again
-    alone, so that nobody pays for a neighbor.
+    A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
+    pool is tried again by itself, so that one student's notebook costs no other student a page.
     """
-    coming, suspects = iter(jobs), []
+    coming = iter(jobs)
+    suspects: list[PageJob] = []
     broken = True
     while broken:
         broken = False
@@ -169,7 +169,7 @@ def _made(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Futu
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(max_workers=workers, timeout=IDLE, initializer=_ignore_interruptions)
+    pool = ProcessPoolExecutor(max_workers=workers, timeout=IDLE_TIMEOUT, initializer=_ignore_interruptions)
     try:
         yield pool
     except BaseException:
@@ -179,7 +179,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _ignore_interruptions() -> None:
-    """Ctrl-C reaches every process of a terminal; the one that a person started decides what comes of it."""
+    """Ctrl+C reaches every process of a terminal; only the one that a person started reacts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -1,4 +1,4 @@
-"""What a graded class shows: how hard each exercise was, which mistakes were made, and how sure they were."""
+"""Statistics of a class: how hard exercises were, which mistakes were made, how sure the students were."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation, fmean, median
-from typing import Any
 
 from ...prediction_file import Prediction
-from ..batch.records import Record
-from ..submissions.notebooks import TrueCell
+from ..autograde.nbgrader_private import NO_RESPONSE
+from ..batch.records import GradedSubmission
+from ..submissions.reference_cell import ReferenceCell
 
-NO_RESPONSE = "No response."  # nbgrader's comment on an answer that is as it was given out
 MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
 BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 
@@ -28,7 +27,7 @@ class Item:
     tried, full, none : int
         How many wrote something, got all points, and got nothing although they tried.
     difficulty : float
-        Mean share of the points, over all who handed in: 1 is easy.
+        Mean share of the points, over all who submitted: 1 is easy.
     discrimination : float or None
         Correlation of that share with the points of all other exercises; None where either is constant.
     """
@@ -43,7 +42,7 @@ class Item:
     discrimination: float | None
 
 
-def items(records: Sequence[Record], cells: Mapping[str, Sequence[TrueCell]]) -> list[Item]:
+def items(records: Sequence[GradedSubmission], cells: Mapping[str, Sequence[ReferenceCell]]) -> list[Item]:
     """Item statistics, in the order of the exercises.
 
     References
@@ -51,19 +50,24 @@ def items(records: Sequence[Record], cells: Mapping[str, Sequence[TrueCell]]) ->
     The corrected item-total correlation: Crocker and Algina, Introduction to Classical and Modern Test
     Theory, 1986, chapter 14.
     """
-    tests = [(notebook, cell) for notebook, each in cells.items() for cell in each if _by_test(cell)]
+    tests = [
+        (notebook, cell)
+        for notebook, each in cells.items()
+        for cell in each
+        if cell.is_test and cell.points > 0
+    ]
     shares = {
         (notebook, cell.name): [_points(one, notebook, cell.name) / cell.points for one in records]
         for notebook, cell in tests
     }
     totals = [sum(_points(one, notebook, cell.name) for notebook, cell in tests) for one in records]
-    found = []
+    results = []
     for notebook, cell in tests:
         share = shares[notebook, cell.name]
         rest = [total - cell.points * own for total, own in zip(totals, share, strict=True)]
         answers = answers_to(cells[notebook], cell)
         tried = [_tried(one, notebook, answers) for one in records]
-        found.append(
+        results.append(
             Item(
                 notebook=notebook,
                 cell=cell.name,
@@ -75,10 +79,10 @@ def items(records: Sequence[Record], cells: Mapping[str, Sequence[TrueCell]]) ->
                 discrimination=_correlation(share, rest),
             )
         )
-    return found
+    return results
 
 
-def answers_to(cells: Sequence[TrueCell], test: TrueCell) -> list[str]:
+def answers_to(cells: Sequence[ReferenceCell], test: ReferenceCell) -> list[str]:
     """The answers that stand before a test, behind the test before it."""
     answers: list[str] = []
     for cell in cells:
@@ -91,18 +95,14 @@ def answers_to(cells: Sequence[TrueCell], test: TrueCell) -> list[str]:
     return answers
 
 
-def _by_test(cell: TrueCell) -> bool:
-    return cell.grade and not cell.solution and cell.cell_type == "code" and cell.points > 0
-
-
-def _points(record: Record, notebook: str, cell: str) -> float:
+def _points(record: GradedSubmission, notebook: str, cell: str) -> float:
     points, _ = record.grades.get(notebook, {}).get(cell, (0.0, False))
     return points or 0.0
 
 
-def _tried(record: Record, notebook: str, answers: Iterable[str]) -> bool:
+def _tried(record: GradedSubmission, notebook: str, answers: Iterable[str]) -> bool:
     comments = record.comments.get(notebook, {})
-    return notebook not in record.refused and all(comments.get(name) != NO_RESPONSE for name in answers)
+    return notebook not in record.rejected and all(comments.get(name) != NO_RESPONSE for name in answers)
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -132,10 +132,15 @@ class Distribution:
 
 
 def distribution(
-    records: Sequence[Record], cells: Mapping[str, Sequence[TrueCell]], bins: int = 10
+    records: Sequence[GradedSubmission], cells: Mapping[str, Sequence[ReferenceCell]], bins: int = 10
 ) -> Distribution | None:
     """How the points by test are distributed over those who submitted; None where nobody did."""
-    tests = [(notebook, cell) for notebook, each in cells.items() for cell in each if _by_test(cell)]
+    tests = [
+        (notebook, cell)
+        for notebook, each in cells.items()
+        for cell in each
+        if cell.is_test and cell.points > 0
+    ]
     possible = sum(cell.points for _, cell in tests)
     if not records or not possible:
         return None
@@ -156,7 +161,7 @@ class Mistake:
     students: int
 
 
-def mistakes(records: Iterable[Record]) -> list[Mistake]:
+def mistakes(records: Iterable[GradedSubmission]) -> list[Mistake]:
     """Named mistakes, the commonest first."""
     counted = Counter(
         (notebook, cell, message)
@@ -176,7 +181,7 @@ class Predicted:
     ----------
     what : str
     number : int
-        Predictions whose truth was shown, and that say how sure their students were.
+        Predictions whose reference was shown, and that say how sure their students were.
     sure, right : float
         Mean confidence, and the share that came true.
     """
@@ -189,27 +194,27 @@ class Predicted:
 
 def by_question(predictions: Iterable[Prediction]) -> list[Predicted]:
     """One line for each question, by its key."""
-    told: dict[str, list[Prediction]] = {}
+    by_key: dict[str, list[Prediction]] = {}
     for one in _rated(predictions):
-        told.setdefault(one.key, []).append(one)
-    # A student can write any number of keys into a file; those of the notebooks are the ones that many have.
-    asked = sorted(told, key=lambda key: (-len(told[key]), key))[:MAX_QUESTIONS]
-    return [_predicted(key[:MAX_KEY], told[key]) for key in sorted(asked)]
+        by_key.setdefault(one.key, []).append(one)
+    # A student can write any number of keys into a file. The keys of the notebooks are those that many have.
+    asked = sorted(by_key, key=lambda key: (-len(by_key[key]), key))[:MAX_QUESTIONS]
+    return [_predicted(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
 
 
 def by_confidence(predictions: Iterable[Prediction]) -> list[Predicted]:
     """One line for each fifth of the scale of confidence in which there is a prediction."""
     rated = _rated(predictions)
-    found = []
+    results = []
     for low, high in BINS:
-        each = [p for p in rated if low <= p.confidence < high or (high == 1 and p.confidence == 1)]
+        each = [p for p in rated if low <= (p.confidence or 0.0) < high or (high == 1 and p.confidence == 1)]
         if each:
-            found.append(_predicted(f"{low:.0%} to {high:.0%}", each))
-    return found
+            results.append(_predicted(f"{low:.0%} to {high:.0%}", each))
+    return results
 
 
 def _rated(predictions: Iterable[Prediction]) -> list[Prediction]:
-    # A file can hold any number; the comparison holds for those that no float can hold, too.
+    # A file can hold any number.
     return [
         p
         for p in predictions
@@ -217,16 +222,18 @@ def _rated(predictions: Iterable[Prediction]) -> list[Prediction]:
     ]
 
 
-def _predicted(what: str, each: Sequence[Any]) -> Predicted:
-    return Predicted(what, len(each), fmean(p.confidence for p in each), fmean(bool(p.hit) for p in each))
+def _predicted(what: str, each: Sequence[Prediction]) -> Predicted:
+    return Predicted(
+        what, len(each), fmean(p.confidence or 0.0 for p in each), fmean(bool(p.hit) for p in each)
+    )
 
 
-def for_a_person(records: Iterable[Record]) -> list[tuple[str, str, str]]:
+def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:
     """Student, notebook and what is odd, where somebody should look."""
     return [
-        (one.student, notebook, remark.text)
+        (one.student, notebook, warning.text)
         for one in records
-        for notebook, remarks in one.remarks.items()
-        for remark in remarks
-        if remark.person
+        for notebook, warnings in one.warnings.items()
+        for warning in warnings
+        if warning.person
     ]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, Notebook, SubmittedAssignment, SubmittedNotebook
 from sqlalchemy import select
 
-from ..submissions.fingerprint import fingerprint
+from ..fingerprints import fingerprint
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Marks:
         """Whether something is not marked yet."""
         return any(mark.points is None for each in self.notebooks.values() for mark in each.values())
 
-    def fingerprint(self, files: Mapping[str, bytes], *told: object) -> str:
+    def fingerprint(self, files: Mapping[str, bytes], *values: object) -> str:
         """Another one where anything is different that a page shows."""
-        return fingerprint(files, asdict(self), *told)
+        return fingerprint(files, asdict(self), *values)
 
 
 def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
     """The marks of all who were graded, by student."""
-    found: dict[str, Marks] = {}
+    by_student: dict[str, Marks] = {}
     which = SubmittedAssignment.assignment_id == book.find_assignment(assignment).id
     who = (SubmittedAssignment.student_id, Notebook.name)
     submitted = (
@@ -66,20 +66,20 @@ def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
         .join(Notebook, SubmittedNotebook.notebook_id == Notebook.id)
     )
     for student, notebook, penalty in book.db.execute(submitted.where(which)):
-        found.setdefault(student, Marks()).penalties[notebook] = penalty or 0.0
+        by_student.setdefault(student, Marks()).penalties[notebook] = penalty or 0.0
     for kind, columns in (
         (Grade, (Grade.auto_score, Grade.manual_score, Grade.score, Grade.needs_manual_grade)),
         (Comment, (Comment.auto_comment, Comment.manual_comment)),
     ):
-        asked = (
+        query = (
             select(*who, BaseCell.name, *columns)
             .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
             .join(Notebook, SubmittedNotebook.notebook_id == Notebook.id)
             .join(kind, kind.notebook_id == SubmittedNotebook.id)
             .join(BaseCell, kind.cell_id == BaseCell.id)
         )
-        for student, notebook, cell, *values in book.db.execute(asked.where(which)):
-            marks = found.setdefault(student, Marks())
+        for student, notebook, cell, *values in book.db.execute(query.where(which)):
+            marks = by_student.setdefault(student, Marks())
             if kind is Grade:
                 by_test, by_hand, points, waits = values
                 marked = by_test is not None or by_hand is not None or not waits
@@ -88,11 +88,11 @@ def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
             elif comment := values[1] or values[0]:
                 marks.comments.setdefault(notebook, {})[cell] = comment
     # A database promises no order, and a fingerprint needs one.
-    for marks in found.values():
+    for marks in by_student.values():
         marks.notebooks = {name: dict(sorted(each.items())) for name, each in sorted(marks.notebooks.items())}
         marks.comments = {name: dict(sorted(each.items())) for name, each in sorted(marks.comments.items())}
         marks.penalties = dict(sorted(marks.penalties.items()))
-    return found
+    return by_student
 
 
 def names_of(book: Gradebook) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """A student's feedback page: the total on top, exercises by title, and what was submitted below.
 
-A page is made of plain data, in whatever process has time for it; where it is written is not decided here.
+A page is made from plain data, so that any process can make it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
@@ -23,7 +24,7 @@ from traitlets.config import Config
 
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
-from ..submissions.notebooks import TrueCell
+from ..submissions.reference_cell import ReferenceCell
 from .marks import Mark, Marks
 
 INDEX = "index.html"
@@ -70,7 +71,7 @@ class GradedNotebook:
     name, title : str
     path : Path
         Where it stands as it was graded: a class is never in memory as a whole.
-    truth : list of TrueCell
+    reference : list of ReferenceCell
     titles : dict of str to str
         By graded cell.
     """
@@ -78,7 +79,7 @@ class GradedNotebook:
     name: str
     title: str
     path: Path
-    truth: list[TrueCell]
+    reference: list[ReferenceCell]
     titles: Mapping[str, str]
 
 
@@ -133,18 +134,18 @@ def fingerprint_in(path: Path) -> str:
     """What a page that was written is up to date with; empty where there is none."""
     try:
         with path.open(encoding="utf-8") as file:
-            found = re.search(r'<meta name="starvelab-fingerprint" content="(\w+)">', file.read(2000))
+            match = re.search(r'<meta name="starvelab-fingerprint" content="(\w+)">', file.read(2000))
     except (OSError, UnicodeDecodeError):
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
-    truth = {one.name: {cell.name: cell.points for cell in one.truth} for one in job.notebooks}
+    reference = {one.name: {cell.name: cell.points for cell in one.reference} for one in job.notebooks}
     exercises = [(name, cell, mark) for name in names for cell, mark in _marks(job.marks, name).items()]
     penalty = sum(job.marks.penalties.get(name, 0.0) for name in names)
     points = max(0.0, sum(mark.points or 0.0 for _, _, mark in exercises) - penalty)
-    most = sum(truth[name].get(cell, 0.0) for name, cell, _ in exercises)
+    possible = sum(reference[name].get(cell, 0.0) for name, cell, _ in exercises)
     titles = {one.name: one.titles for one in job.notebooks}
     waiting = [titles[name].get(cell, cell) for name, cell, mark in exercises if mark.points is None]
     return (
@@ -156,7 +157,7 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             fingerprint=job.fingerprint,
             style=page_style(),
             mathjax=_exporter().mathjax_url,
-            total=f"{points:g} of {most:g} points",
+            total=f"{points:g} of {possible:g} points",
             waiting=", ".join(waiting),
             waiting_one=len(waiting) == 1,
             penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
@@ -175,7 +176,7 @@ def _part(one: GradedNotebook, marks: Marks) -> _Part:
         cell.name: _Exercise(
             f"{one.name}-{cell.name}", one.titles[cell.name], _points(given[cell.name], cell.points)
         )
-        for cell in one.truth
+        for cell in one.reference
         if cell.name in given and cell.name in one.titles
     }
     nb = nbformat.read(one.path, as_version=4)
@@ -190,9 +191,9 @@ def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
         with time_limit(NOTEBOOK_TIMEOUT):
             return show()
     except TimeoutError:
-        told = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
-        text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.most]
-        return f"<p>{told}</p><pre>{escape(text)}</pre>"
+        message = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
+        text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.max_characters]
+        return f"<p>{message}</p><pre>{escape(text)}</pre>"
 
 
 def cells_as_html(cells: Sequence[NotebookNode]) -> str:
@@ -201,22 +202,22 @@ def cells_as_html(cells: Sequence[NotebookNode]) -> str:
     return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
 
 
-def _points(mark: Mark, most: float) -> str:
+def _points(mark: Mark, possible: float) -> str:
     if mark.points is None:
-        return f"not marked yet (of {most:g})"
+        return f"not marked yet (of {possible:g})"
     again = ", to be marked again" if mark.waits else ""
-    return f"{mark.points:g} of {most:g}{again}"
+    return f"{mark.points:g} of {possible:g}{again}"
 
 
 def _cells(
     nb: NotebookNode, one: GradedNotebook, exercises: Mapping[str, _Exercise], comments: Mapping[str, str]
 ) -> str:
     """The cells of a notebook as HTML."""
-    locked = {cell.name: cell for cell in one.truth if not cell.answered}
+    locked = {cell.name: cell for cell in one.reference if not cell.answered}
     for at, cell in enumerate(nb.cells):
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if name in locked:
-            ClearHiddenTracebacks().preprocess_cell(cell, {}, at)
+            ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)
             cell.source = locked[name].released
         shown = {"comment": comments.get(name, "")}
         if name in exercises:

@@ -1,8 +1,8 @@
-"""Answers that are nearly the same, for a person to look at: a finding proves nothing.
+"""Answers that are nearly the same, for a person to look at. They prove nothing.
 
 Most right answers of an exercise look alike. So only passages count that few students share and that were not
-given out; which passages two texts share is found by winnowing, in the library copydetect. Each exercise and
-each essay is compared by itself: in a whole submission one copied essay is a small share.
+given to them; which passages two texts share is found by winnowing, in the library copydetect. Each exercise
+and each essay is compared by itself: in a whole submission one copied essay is a small share.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from itertools import combinations
 from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
-from ..autograde.restoring import NOTE
-from ..submissions.notebooks import TrueCell
+from ..autograde.restoring import NOTE_ID
+from ..submissions.reference_cell import ReferenceCell
 
-PASSAGE = 25  # characters that must be the same in a row
+MIN_PASSAGE = 25  # characters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short
-SHARED = 100  # such passages, each a character further than the one before
-SHARE = 0.3  # of all passages of the shorter text
+MIN_SHARED = 100  # such passages, each a character further than the one before
+MIN_SHARE = 0.3  # of all passages of the shorter text
 WHOLE = "all together"
 SAME_FILE = "the same file, byte for byte"
 
@@ -42,7 +42,7 @@ class Rarity:
     students: int
     share: float
 
-    def most(self, students: int) -> int:
+    def limit(self, students: int) -> int:
         """The number, for a class of so many."""
         return min(max(self.students, int(self.share * students)), max(3, students // 2))
 
@@ -58,7 +58,7 @@ class Pair:
     Attributes
     ----------
     one, other : str
-    letters : int
+    characters : int
         In passages that they share, and hardly anybody else has.
     share : float
         Of all passages of the shorter text.
@@ -70,54 +70,55 @@ class Pair:
 
     one: str
     other: str
-    letters: int
+    characters: int
     share: float
     passage: str
     where: str = WHOLE
 
 
-def written_by_student(nb: NotebookNode, locked: Container[str], given_out: Container[str]) -> str:
+def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
     """What a student wrote: answers that were changed, and cells that were added.
 
     Parameters
     ----------
     locked : container of str
         Names of cells that are not for changing.
-    given_out : container of str
+    released : container of str
         Stripped texts of the cells that students were given.
     """
     return "\n".join(
         cell.source
         for cell in nb.cells
         if cell.metadata.get("nbgrader", {}).get("grade_id") not in locked
-        and cell.source.strip() not in given_out
-        and cell.id != NOTE
+        and cell.source.strip() not in released
+        and cell.id != NOTE_ID
     )
 
 
 def written_by_exercise(
-    nb: NotebookNode, truth: Sequence[TrueCell], given_out: Container[str]
+    nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str]
 ) -> dict[str, str]:
     """What a student wrote in the answers, by the cell that is graded for it: a test, or the essay itself."""
-    graded_by = _graded_by(truth)
+    graded_by = _graded_by(reference)
     texts: dict[str, list[str]] = {}
     for cell in nb.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name in graded_by and cell.source.strip() not in given_out:
+        if name in graded_by and cell.source.strip() not in released:
             texts.setdefault(graded_by[name], []).append(cell.source)
     return {exercise: "\n".join(each) for exercise, each in texts.items()}
 
 
-def _graded_by(truth: Sequence[TrueCell]) -> dict[str, str]:
+def _graded_by(reference: Sequence[ReferenceCell]) -> dict[str, str]:
     """By answer, the cell that is graded for it."""
-    found, waiting = {}, []
-    for cell in truth:
+    graded_by: dict[str, str] = {}
+    waiting: list[str] = []
+    for cell in reference:
         if cell.answered:
             waiting.append(cell.name)
         if cell.grade:
-            found |= dict.fromkeys(waiting, cell.name)
+            graded_by |= dict.fromkeys(waiting, cell.name)
             waiting = []
-    return found
+    return graded_by
 
 
 def similar(
@@ -132,18 +133,18 @@ def similar(
     essays : container of str
         The exercises that are answered in prose.
     known : iterable of str
-        Texts that everybody may have: what was given out, and the solution.
+        Texts that everybody may have: what students were given, and the solution.
     """
     exercises = list(dict.fromkeys(exercise for each in texts.values() for exercise in each))
-    known, found = list(known), []
+    known, results = list(known), []
     for exercise in exercises:
         written = {student: each[exercise] for student, each in texts.items() if exercise in each}
         rare = PROSE if exercise in essays else CODE
-        found += [replace(pair, where=exercise) for pair in pairs(written, known, rare)]
-    met = {(pair.one, pair.other) for pair in found}
+        results += [replace(pair, where=exercise) for pair in pairs(written, known, rare)]
+    met = {(pair.one, pair.other) for pair in results}
     whole = pairs({student: "\n".join(each.values()) for student, each in texts.items()}, known)
-    found += [pair for pair in whole if (pair.one, pair.other) not in met]
-    return sorted(found, key=lambda pair: (-pair.letters, pair.one, pair.other, pair.where))
+    results += [pair for pair in whole if (pair.one, pair.other) not in met]
+    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other, pair.where))
 
 
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
@@ -165,7 +166,7 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
         for other in students[1:]:
             shared.setdefault((students[0], other), []).append(notebook)
     return [
-        Pair(one, other, letters=0, share=1.0, passage=", ".join(sorted(notebooks)), where=SAME_FILE)
+        Pair(one, other, characters=0, share=1.0, passage=", ".join(sorted(notebooks)), where=SAME_FILE)
         for (one, other), notebooks in sorted(shared.items())
     ]
 
@@ -178,34 +179,34 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: Rarity = CO
     texts : mapping of str to str
         What each student wrote.
     known : iterable of str
-        Texts that everybody may have: what was given out, and the solution.
+        Texts that everybody may have: what students were given, and the solution.
     rare : Rarity
         How many students may share a passage that counts.
     """
-    texts = {student: text for student, text in texts.items() if len(text) > PASSAGE}
-    everywhere = {mark for text in known if len(text) > PASSAGE for mark in _fingerprint(text).hashes}
+    texts = {student: text for student, text in texts.items() if len(text) > MIN_PASSAGE}
+    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
     prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
     often = Counter(mark for each in prints.values() for mark in each.hashes)
-    most = rare.most(len(texts))
-    common = everywhere | {mark for mark, students in often.items() if students > most}
-    in_all = {student: len(each.hashes) for student, each in prints.items()}
+    limit = rare.limit(len(texts))
+    common = everywhere | {mark for mark, students in often.items() if students > limit}
+    count = {student: len(each.hashes) for student, each in prints.items()}
     having = defaultdict(list)
     for student, each in prints.items():
         each.hashes -= common
         for mark in each.hashes:
             having[mark].append(student)
     shared = Counter(pair for students in having.values() for pair in combinations(students, 2))
-    found = []
+    results = []
     for (one, other), marks in shared.items():
-        share = marks / min(in_all[one], in_all[other])
-        if marks >= SHARED and share >= SHARE:
-            letters, _, (slices, _) = compare_files(prints[one], prints[other])
+        share = marks / min(count[one], count[other])
+        if marks >= MIN_SHARED and share >= MIN_SHARE:
+            characters, _, (slices, _) = compare_files(prints[one], prints[other])
             begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
             passage = " ".join(texts[one][int(begin) : int(end)].split())
-            found.append(Pair(one, other, int(letters), share, passage))
-    return sorted(found, key=lambda pair: (-pair.letters, pair.one, pair.other))
+            results.append(Pair(one, other, int(characters), share, passage))
+    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))
 
 
 def _fingerprint(text: str) -> CodeFingerprint:
     # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
-    return CodeFingerprint("", PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))
+    return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))

@@ -1,6 +1,6 @@
-"""A runner in bubblewrap: no network, and of the host only the interpreter and its packages, to read.
+"""The command line that runs Python in bubblewrap, and whether that works on this machine.
 
-It only builds command lines, and finds out whether they work here.
+A sandbox has no network, and of the host it can read only the interpreter and its packages.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def command(
     args += ["--proc", "/proc", "--dev", "/dev"]
     for folder in WRITABLE:
         args += ["--perms", "1777", "--size", str(scratch), "--tmpfs", folder]
-    made: set[Path] = set()
-    for path in _needed(readable):
-        # Folders that bubblewrap makes on the way are closed to other users, unless they are made like this.
+    parents: set[Path] = set()
+    for path in _needed_inside(readable):
+        # Folders on the way to a file would be closed to other users, unless they are made like this.
         for parent in reversed(path.parents[:-1]):
-            if parent not in made:
+            if parent not in parents:
                 args += ["--perms", "0755", "--dir", str(parent)]
-                made.add(parent)
+                parents.add(parent)
         args += ["--ro-bind", str(path), str(path)]
     for link in MERGED:
         if os.path.islink(link):
@@ -96,17 +96,17 @@ def command(
     return [*args, sys.executable, *python]
 
 
-def _needed(readable: Iterable[str]) -> list[Path]:
+def _needed_inside(readable: Iterable[str]) -> list[Path]:
     """Files and folders that have to be seen inside, outer ones first."""
     packages = [each for each in sys.path if _is_packages(Path(each))]
-    folders = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, PACKAGE]
+    folders: list[str | Path] = [*SYSTEM, sys.prefix, sys.base_prefix, *packages, PACKAGE]
     folders += readable
-    found = sorted({Path(each).absolute() for each in folders if os.path.exists(each)})
-    return [path for path in found if not any(other in path.parents for other in found)]
+    paths = sorted({Path(each).absolute() for each in folders if os.path.exists(each)})
+    return [path for path in paths if not any(other in path.parents for other in paths)]
 
 
 def _is_packages(folder: Path) -> bool:
-    """Whether Python finds what is installed there, inside as outside."""
+    """Whether Python finds what is installed there, inside the sandbox as outside."""
     return folder.name in ("site-packages", "dist-packages")
 
 
@@ -118,7 +118,7 @@ def why_not() -> str:
     if shutil.which("bwrap") is None:
         return f"Student code is run in bubblewrap, and there is no bwrap on the PATH. {REMEDY}"
     with seccomp.opened() as filter_from:
-        tried = subprocess.run(
+        result = subprocess.run(
             command(
                 ["-c", "import starvelab.grading.sandbox.runner"],
                 user=os.getuid() or 65_000,
@@ -130,9 +130,9 @@ def why_not() -> str:
             text=True,
             check=False,
         )
-    if tried.returncode:
-        said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
-        if said[0].startswith("Traceback"):  # bubblewrap works
-            return f"In the sandbox Python cannot load the grader: {said[-1]}. {PACKAGES_MISSING}"
-        return f"Student code is run in bubblewrap, and here it does not start: {said[-1]}. {REMEDY}"
+    if result.returncode:
+        lines = result.stderr.strip().splitlines() or [f"exit status {result.returncode}"]
+        if lines[0].startswith("Traceback"):  # bubblewrap works
+            return f"In the sandbox Python cannot load the grader: {lines[-1]}. {PACKAGES_MISSING}"
+        return f"Student code is run in bubblewrap, and here it does not start: {lines[-1]}. {REMEDY}"
     return ""

@@ -1,6 +1,7 @@
 """Messages between a grader and a runner: JSON with its length before it, over a pair of pipes.
 
-Whoever is at the other end may be silent, too loud, or gone: each is an error of its own, within its time.
+The other end may be silent, send too much, or be closed. Each of these is an error of its own, raised in
+time.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ import select
 import struct
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import StarvelabError
 
-LONGEST = 8_000_000  # bytes of a message
-MAX_DIGITS = 1000  # of a whole number in a message; what crosses as a value has fewer
-HEAD = struct.Struct(">I")
+# An object of JSON: the type of a value depends on the question, and each reader checks what it needs.
+Message: TypeAlias = dict[str, Any]
+
+MAX_MESSAGE = 8_000_000  # bytes
+MAX_DIGITS = 1000  # of a whole number in a message; a value that is sent has fewer
+HEADER = struct.Struct(">I")
+CHUNK = 1 << 16  # bytes
 
 
 class ChannelError(StarvelabError):
-    """The other end cannot be talked to any more."""
+    """No more messages can be sent or received."""
 
 
 class SilentError(ChannelError):
-    """Nothing came in time."""
+    """Nothing was received in time."""
 
 
 class ClosedError(ChannelError):
@@ -33,22 +38,22 @@ class ClosedError(ChannelError):
 
 
 class UnreadableError(ChannelError):
-    """What came is too long, or no message."""
+    """What was received is too long, or no message."""
 
 
-class TooLongError(ChannelError):
-    """What was to be sent is too long to be read at the other end; not a byte of it was sent."""
+class MessageTooLongError(ChannelError):
+    """A message is longer than the other end reads. No byte of it was sent."""
 
 
 class Channel:
-    """One end.
+    """One end of a pair of pipes.
 
     Parameters
     ----------
     source, sink : int
         File descriptors to read from and to write to.
     clock : callable
-        Tells the seconds by which the other end may be late. It may stand still for a while.
+        The clock for timeouts, in seconds. It may stand still for a while.
     """
 
     def __init__(self, source: int, sink: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,27 +61,29 @@ class Channel:
         for end in (source, sink):
             os.set_blocking(end, False)
 
-    def send(self, message: dict[str, Any], seconds: float | None = None) -> None:
+    def send(self, message: Message, seconds: float | None = None) -> None:
         """Write a message.
 
         Raises
         ------
-        TooLongError, SilentError, ClosedError
+        MessageTooLongError, SilentError, ClosedError
         """
         body = json.dumps(message).encode()
-        if len(body) > LONGEST:
-            raise TooLongError(f"A message has at most {LONGEST} bytes, and this one has {len(body)}.")
-        data, deadline = memoryview(HEAD.pack(len(body)) + body), self._deadline(seconds)
+        if len(body) > MAX_MESSAGE:
+            raise MessageTooLongError(
+                f"A message has at most {MAX_MESSAGE} bytes, and this one has {len(body)}."
+            )
+        data, deadline = memoryview(HEADER.pack(len(body)) + body), self._deadline(seconds)
         while data:
             self._wait([], [self.sink], deadline)
             try:
-                data = data[os.write(self.sink, data[: 1 << 16]) :]
+                data = data[os.write(self.sink, data[:CHUNK]) :]
             except BlockingIOError:
                 continue
             except BrokenPipeError as error:
                 raise ClosedError("The other end is gone.") from error
 
-    def receive(self, seconds: float | None = None) -> dict[str, Any]:
+    def receive(self, seconds: float | None = None) -> Message:
         """Read a message, and not a byte more.
 
         Raises
@@ -84,16 +91,18 @@ class Channel:
         ChannelError
         """
         deadline = self._deadline(seconds)
-        (length,) = HEAD.unpack(self._read(HEAD.size, deadline))
-        if length > LONGEST:
-            raise UnreadableError(f"A message has at most {LONGEST} bytes, and this one announces {length}.")
+        (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
+        if length > MAX_MESSAGE:
+            raise UnreadableError(
+                f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}."
+            )
         try:
             message = json.loads(self._read(length, deadline), parse_int=_short_int)
         # Nesting as deep as Python's own stack is no message either, nor is a number of a million digits.
         except (ValueError, RecursionError) as error:
-            raise UnreadableError(f"What came is no message: {type(error).__name__}.") from error
+            raise UnreadableError(f"What was received is no message: {type(error).__name__}.") from error
         if not isinstance(message, dict):
-            raise UnreadableError("What came is no message: a mapping is expected.")
+            raise UnreadableError("What was received is no message: it must be a mapping.")
         return message
 
     def _read(self, length: int, deadline: float | None) -> bytes:
@@ -101,7 +110,7 @@ class Channel:
         while missing:
             self._wait([self.source], [], deadline)
             try:
-                part = os.read(self.source, min(missing, 1 << 16))
+                part = os.read(self.source, min(missing, CHUNK))
             except BlockingIOError:
                 continue
             if not part:
@@ -111,17 +120,18 @@ class Channel:
         return b"".join(parts)
 
     def _wait(self, readable: list[int], writable: list[int], deadline: float | None) -> None:
-        left = None if deadline is None else max(0.0, deadline - self.clock())
-        while not any(select.select(readable, writable, [], left)):
-            left = max(0.0, deadline - self.clock())
+        while not any(select.select(readable, writable, [], left := self._left(deadline))):
             if left == 0.0:
                 raise SilentError("Nothing came in time.")
 
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self.clock() + seconds
 
+    def _left(self, deadline: float | None) -> float | None:
+        return None if deadline is None else max(0.0, deadline - self.clock())
+
     def close(self) -> None:
-        """Give both ends back."""
+        """Close both pipes."""
         for end in (self.source, self.sink):
             os.close(end)
 

@@ -81,7 +81,7 @@ class SandboxClock:
 
     def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1) -> None:
         self.time, self.cores = time, cores
-        self.looked = self.begun = time()
+        self.looked = self.started = time()
         self.seconds = self.waiting = 0.0
         self.busy = 0  # threads that worked between the last two looks, or want to
         self._seen: dict[int, tuple[float, float]] = {}
@@ -100,9 +100,9 @@ class SandboxClock:
             All that the sandbox consists of now.
         """
         now = self.time()
-        found = {one: (_used(one), waited(one)) for one in processes}
+        times = {one: (_used(one), waited(one)) for one in processes}
         changes = []
-        for one, (used, waiting) in found.items():
+        for one, (used, waiting) in times.items():
             used_before, waiting_before = self._seen.get(one, (0.0, 0.0))
             changes.append((max(0.0, used - used_before), max(0.0, waiting - waiting_before)))
         passed = now - self.looked
@@ -115,32 +115,32 @@ class SandboxClock:
         waiting = max(0.0, waiting - for_itself)
         self.seconds += counted(passed, waiting, sum(one for one, _ in changes))
         self.waiting += waiting
-        self.looked, self._seen = now, found
+        self.looked, self._seen = now, times
 
     @property
     def starved(self) -> bool:
         """Whether the sandbox had to wait for a core so long that alone it might get further."""
-        return self.waiting > STARVED * (self.time() - self.begun)
+        return self.waiting > STARVED * (self.time() - self.started)
 
 
 def _used(process: int) -> float:
     """Seconds that cores worked for a process."""
     with suppress(psutil.Error):
         times = psutil.Process(process).cpu_times()
-        return times.user + times.system
+        return float(times.user + times.system)
     return 0.0
 
 
 def _at_work(process: int) -> dict[int, tuple[float, bool]]:
     """For each thread of a process the seconds that it has worked, and whether it wants to go on now."""
-    found = {}
+    at_work = {}
     for folder in threads(process):
         with suppress(OSError, ValueError, IndexError):
             ran = int((folder / "schedstat").read_text().split()[0]) / 1e9
             # The state stands behind the name, which may hold anything.
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            found[int(folder.name)] = (ran, state == "R")
-    return found
+            at_work[int(folder.name)] = (ran, state == "R")
+    return at_work
 
 
 def slow_down(processes: Sequence[int], busy: int) -> None:

@@ -1,16 +1,16 @@
-"""Plain data as JSON: all that may cross between a student's code and the checks.
+"""The codec: values as JSON, which is all that passes between a student's code and the checks.
 
-Both sides encode and decode with this. What comes out of a sandbox may have been written by anybody, so
-decoding makes only values of known types, bounded in depth and number, and never runs what it reads.
+Both sides encode and decode with this. What comes out of a sandbox may be forged, so decoding makes only
+values of known types, bounded in depth and number, and never runs what it reads.
 
-A value arrives as it was sent, of the same type, or it is refused with the reason:
+A value arrives as it was sent, with the same type, or an error says why it cannot be sent:
 
 - Arrays and NumPy's scalars keep each bit: every width of integer, -0.0, the payload of a NaN, the order of
-  bytes. Refused are longdouble, whose bits differ between machines, and all that are not numbers or bools.
+  bytes. Not sent are longdouble, whose bits differ between machines, and all that are not numbers or bools.
 - Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
-- A subclass arrives as the plain type that it is a kind of: an IntEnum as int, a namedtuple as tuple, a
+- A subclass arrives as its base type: an IntEnum as int, a namedtuple as tuple, a
   numpy.matrix as array, a text of NumPy as str, an OrderedDict as dict.
-- What gives values one by one arrives as the list of them: an iterator, a range, a deque, the keys of a dict.
+- An object that gives values one by one arrives as a list: an iterator, a range, a deque, the keys of a dict.
 """
 
 from __future__ import annotations
@@ -20,35 +20,41 @@ import dataclasses
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, MappingView
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MappingView, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Any
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
+from pint.facets.plain import PlainUnit
 
 from ...errors import StarvelabError
 from ...units import Q_, Quantity
-from .figures import described
+from .channel import Message
+from .figures import describe_figure
 
-DEPTH = 20  # lists within lists
-ITEMS = 200_000  # values in all
-LETTERS = 1_000_000  # of one text
+MAX_DEPTH = 20  # lists within lists
+MAX_VALUES = 200_000  # values in all
+MAX_CHARACTERS = 1_000_000  # of one text
 MAX_SAME_HASH = 100  # keys or members whose hash another one has, too
 MAX_DIMENSIONS = 64  # of an array
-DIGITS = 400  # of one whole number; floats end at 308
+MAX_DIGITS = 400  # of one whole number; floats end at 308
 NAME = re.compile(r"[A-Za-z_]\w{0,60}")
 # The order of bytes, and NumPy's own letter: it tells the two 64-bit integers apart, which have one name.
 DTYPE = re.compile(r"[<>|][?bhilqBHILQefdFD]")
 MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)  # of a quantity
 TAG = "!"
-# These cross as lists: what a check may do with a list it could not do with them.
+T = TypeVar("T")
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Function: TypeAlias = Callable[..., object]
+Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+# These are sent as lists, with which a check can do more.
 AS_LISTS = (Iterator, MappingView, range, deque)
 
 
-class NotPlainError(StarvelabError, TypeError):
-    """A value that cannot cross, or a message that says nothing readable."""
+class SerializationError(StarvelabError, TypeError):
+    """A value that cannot be sent, or a message that holds no value."""
 
 
 class Encoder:
@@ -61,20 +67,20 @@ class Encoder:
         objects of the lab: that is the direction out of a sandbox.
     """
 
-    def __init__(self, refer: Callable[[Any], int] | None = None) -> None:
+    def __init__(self, refer: Callable[[Function], int] | None = None) -> None:
         self.refer = refer
-        self.left = ITEMS
+        self.left = MAX_VALUES
 
-    def encode(self, value: Any, depth: int = 0) -> Any:
+    def encode(self, value: object, depth: int = 0) -> Json:
         """`value` as dicts, lists, text and numbers.
 
         Raises
         ------
-        NotPlainError
+        SerializationError
         """
         self.left -= 1
-        if depth > DEPTH or self.left < 0:
-            raise NotPlainError("it is nested too deeply or holds too many values")
+        if depth > MAX_DEPTH or self.left < 0:
+            raise SerializationError("it is nested too deeply or holds too many values")
         down = depth + 1
         if value is None or isinstance(value, bool):
             return value
@@ -100,41 +106,45 @@ class Encoder:
         if isinstance(value, Fraction):
             return {TAG: "fraction", "parts": [self.encode(n) for n in value.as_integer_ratio()]}
         if isinstance(value, Mapping):
-            pairs = [[self.encode(key, down), self.encode(each, down)] for key, each in value.items()]
+            pairs: list[Json] = [
+                [self.encode(key, down), self.encode(each, down)] for key, each in value.items()
+            ]
             return {TAG: "dict", "pairs": pairs}
         if isinstance(value, list | tuple | set | frozenset):
             kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
             values = [self.encode(each, down) for each in value]
             return values if kind is list else {TAG: kind.__name__, "values": values}
-        if isinstance(value, AS_LISTS) and not callable(value):
+        if isinstance(value, AS_LISTS) and isinstance(value, Iterable) and not callable(value):
             # Counted one by one: it may be endless.
             return [self.encode(each, down) for each in value]
-        if (figure := described(value)) is not None:
-            return self.encode(figure, down)
+        if (description := describe_figure(value)) is not None:
+            return self.encode(description, down)
         if self.refer is not None:
-            return self._of_the_lab(value, down)
-        raise NotPlainError(f"it is of the type {type(value).__name__}")
+            return self._of_the_lab(value, self.refer, down)
+        raise SerializationError(f"it is of the type {type(value).__name__}")
 
-    def _array(self, value: np.generic | np.ndarray) -> Any:
+    def _array(self, value: np.generic | Array) -> Json:
         if value.dtype.char == "U" and value.ndim == 0:
             return _checked_text(value.item())
         dtype = value.dtype.str[0] + value.dtype.char
         if not DTYPE.fullmatch(dtype):
-            raise NotPlainError(
+            raise SerializationError(
                 f"it is a NumPy {'scalar' if isinstance(value, np.generic) else 'array'} of {value.dtype}; "
                 "bools, integers, and floats and complex numbers up to double precision can cross"
             )
         if isinstance(value, np.ma.MaskedArray):
-            raise NotPlainError("it is a masked array; its method filled() makes an array that can cross")
+            raise SerializationError(
+                "it is a masked array; its method filled() makes an array that can cross"
+            )
         self.left -= value.size
         if self.left < 0:
-            raise NotPlainError("the array is too large")
-        shape = None if isinstance(value, np.generic) else list(value.shape)
+            raise SerializationError("the array is too large")
+        shape: Json = None if isinstance(value, np.generic) else list(value.shape)
         # As bytes: a list of Python's numbers would lose what these cannot say, such as the payload of a NaN.
         data = base64.b64encode(np.asarray(value).tobytes()).decode()
         return {TAG: "array", "dtype": dtype, "shape": shape, "data": data}
 
-    def _of_the_lab(self, value: Any, depth: int) -> Any:
+    def _of_the_lab(self, value: object, refer: Callable[[Function], int], depth: int) -> Json:
         kind = type(value)
         if dataclasses.is_dataclass(value) and kind.__module__.partition(".")[0] == "starvelab":
             fields = {
@@ -144,8 +154,8 @@ class Encoder:
             }
             return {TAG: "lab", "module": kind.__module__, "name": kind.__qualname__, "fields": fields}
         if callable(value):
-            return {TAG: "callback", "number": self.refer(value)}
-        raise NotPlainError(f"it is of the type {kind.__name__}")
+            return {TAG: "callback", "number": refer(value)}
+        raise SerializationError(f"it is of the type {kind.__name__}")
 
 
 class Decoder:
@@ -158,29 +168,29 @@ class Decoder:
         made: that is the direction out of a sandbox.
     """
 
-    def __init__(self, call: Callable[[int], Callable[..., Any]] | None = None) -> None:
+    def __init__(self, call: Callable[[int], Function] | None = None) -> None:
         self.call = call
-        self.left = ITEMS
+        self.left = MAX_VALUES
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: object) -> object:
         """What `Encoder.encode` was given.
 
         Raises
         ------
-        NotPlainError
+        SerializationError
         """
         try:
             return self._decode(value, 0)
-        except NotPlainError:
+        except SerializationError:
             raise
         # Whatever is wrong with a forged message, it is wrong with the message.
         except Exception as error:
-            raise NotPlainError(f"it cannot be read ({type(error).__name__})") from None
+            raise SerializationError(f"it cannot be read ({type(error).__name__})") from None
 
-    def _decode(self, value: Any, depth: int) -> Any:
+    def _decode(self, value: object, depth: int) -> object:
         self.left -= 1
-        if depth > 2 * DEPTH or self.left < 0:
-            raise NotPlainError("it is nested too deeply or holds too many values")
+        if depth > 2 * MAX_DEPTH or self.left < 0:
+            raise SerializationError("it is nested too deeply or holds too many values")
         down = depth + 1
         if value is None or isinstance(value, bool):
             return value
@@ -193,19 +203,23 @@ class Decoder:
             return _checked_text(value)
         if isinstance(value, list):
             return [self._decode(each, down) for each in value]
+        return self._tagged(cast(Message, value), down)  # of another type it fails there
+
+    def _tagged(self, value: Message, down: int) -> object:
+        """A value that JSON has no type for."""
         kind = value[TAG]
         if kind in ("tuple", "set", "frozenset"):
-            made = [self._decode(each, down) for each in value["values"]]
+            values = [self._decode(each, down) for each in value["values"]]
             if kind == "tuple":
-                return tuple(made)
-            return _as_many({"set": set, "frozenset": frozenset}[kind], made, made)
+                return tuple(values)
+            return _as_many({"set": set, "frozenset": frozenset}[kind], values, values)
         if kind == "dict":
             pairs = [(self._decode(key, down), self._decode(each, down)) for key, each in value["pairs"]]
             return _as_many(dict, pairs, [key for key, _ in pairs])
         if kind == "quantity":
             magnitude = self._decode(value["magnitude"], down)
             if not isinstance(magnitude, MAGNITUDES) or isinstance(magnitude, bool):
-                raise NotPlainError(f"it is a quantity of the type {type(magnitude).__name__}")
+                raise SerializationError(f"it is a quantity of the type {type(magnitude).__name__}")
             powers = {name: self._decode(power, down) for name, power in value["units"].items()}
             return Quantity(magnitude, _unit(powers))
         if kind == "array":
@@ -223,77 +237,78 @@ class Decoder:
         if self.call is not None and kind == "callback":
             return self.call(value["number"])
         if self.call is not None and kind == "lab":
-            made_of = {name: self._decode(each, down) for name, each in value["fields"].items()}
-            return getattr(import_module(value["module"]), value["name"])(**made_of)
-        raise NotPlainError("it is of an unknown kind")
+            fields = {name: self._decode(each, down) for name, each in value["fields"].items()}
+            return getattr(import_module(value["module"]), value["name"])(**fields)
+        raise SerializationError("it is of an unknown kind")
 
-    def _array(self, value: Mapping[str, Any]) -> Any:
+    def _array(self, value: Message) -> object:
         if not DTYPE.fullmatch(value["dtype"]):
-            raise NotPlainError("it is an array of an unknown kind")
+            raise SerializationError("it is an array of an unknown kind")
         dtype = np.dtype(value["dtype"])
         shape = () if value["shape"] is None else tuple(int(length) for length in value["shape"])
         # The product of some thousand long numbers would take minutes.
-        if len(shape) > MAX_DIMENSIONS or any(not 0 <= length <= ITEMS for length in shape):
-            raise NotPlainError("the array is too large, or not of its shape")
+        if len(shape) > MAX_DIMENSIONS or any(not 0 <= length <= MAX_VALUES for length in shape):
+            raise SerializationError("the array is too large, or not of its shape")
         size = math.prod(shape)
         self.left -= size
         data = base64.b64decode(value["data"], validate=True)
         if self.left < 0 or len(data) != size * dtype.itemsize:
-            raise NotPlainError("the array is too large, or not of its shape")
+            raise SerializationError("the array is too large, or not of its shape")
         if dtype.char == "?" and data.strip(b"\0\1"):
-            raise NotPlainError("it is an array of bools that are neither true nor false")
+            raise SerializationError("it is an array of bools that are neither true nor false")
         # What is read from bytes cannot be written to; a copy can.
         array = np.frombuffer(data, dtype).reshape(shape).copy()
         return array[()] if value["shape"] is None else array
 
 
-def _checked_int(value: Any) -> int:
+def _checked_int(value: object) -> int:
     if not isinstance(value, int):
-        raise NotPlainError("it is no whole number")
-    if abs(value) >= 10**DIGITS:
-        raise NotPlainError("it is too large")
+        raise SerializationError("it is no whole number")
+    if abs(value) >= 10**MAX_DIGITS:
+        raise SerializationError("it is too large")
     return value
 
 
 def _checked_text(text: str) -> str:
-    if len(text) > LETTERS:
-        raise NotPlainError("the text is too long")
+    if len(text) > MAX_CHARACTERS:
+        raise SerializationError("the text is too long")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotPlainError("the text holds half a character (a surrogate), which no file can hold") from None
+        raise SerializationError(
+            "the text holds half a character (a surrogate), which no file can hold"
+        ) from None
     return text
-
-
-def storable(text: str) -> str:
-    """Without halves of characters (surrogates), which JSON can hold and a file cannot."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _checked_decimal(text: str) -> str:
-    if len(text) > DIGITS:
-        raise NotPlainError("it is a decimal of too many digits")
+    if len(text) > MAX_DIGITS:
+        raise SerializationError("it is a decimal of too many digits")
     return text
 
 
-def _as_many(kind: Callable[[list[Any]], Any], sent: list[Any], keys: list[Any]) -> Any:
+def _as_many(
+    kind: Callable[[Sequence[T]], Collection[object]], sent: Sequence[T], keys: Sequence[object]
+) -> object:
     """A set or a dict, unless some of its keys became equal and fell together."""
     # To put n keys with the same hash into a table takes n * n steps, and such numbers are easily found.
     if len(keys) - len(set(map(hash, keys))) > MAX_SAME_HASH:
-        raise NotPlainError("too many of its keys or members have the same hash")
-    made = kind(sent)
-    if len(made) != len(sent):
-        raise NotPlainError("two of its keys or members are equal once they are plain")
-    return made
+        raise SerializationError("too many of its keys or members have the same hash")
+    values = kind(sent)
+    if len(values) != len(sent):
+        raise SerializationError("two of its keys or members are equal once they have been sent")
+    return values
 
 
-def _unit(powers: Mapping[str, Any]) -> Any:
+def _unit(powers: Mapping[str, object]) -> PlainUnit:
     """A unit from names and exponents; no expression is ever parsed."""
-    if len(powers) > DEPTH:
-        raise NotPlainError("its unit is a product of too many")
-    unit = Q_(1, "").units
+    if len(powers) > MAX_DEPTH:
+        raise SerializationError("its unit is a product of too many")
+    unit: PlainUnit = Q_(1, "").units
     for name, power in powers.items():
-        if not NAME.fullmatch(name) or not abs(power) <= DEPTH:
-            raise NotPlainError("its unit cannot be read")
+        if not isinstance(power, int | float | Fraction) or not -MAX_DEPTH <= power <= MAX_DEPTH:
+            raise SerializationError("its unit cannot be read")
+        if not NAME.fullmatch(name):
+            raise SerializationError("its unit cannot be read")
         unit = unit * Q_(1, name).units ** power
     return unit

@@ -1,6 +1,6 @@
-"""What nearly every notebook does once, done before a runner forks: the catalogue read, an error shown.
+"""Work that nearly every notebook needs, done once before a runner forks.
 
-Imported for that alone, so that no notebook pays for it again.
+A runner imports this module only for its effects: the catalogue has been read, and an error has been shown.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ... import Hardware, Links, Models, Storage
 
 def _fail() -> None:
     try:
-        raise RuntimeError("a rehearsal")
+        raise RuntimeError("an error to show")
     except RuntimeError:
         VerboseTB().structured_traceback(*sys.exc_info())
 
 
 for part in (Hardware, Links, Models, Storage):
     dir(part)  # reads its file
-# A library that has changed makes notebooks slower, and no more than that.
+# If a library has changed, notebooks become slower, and nothing else happens.
 with contextlib.suppress(Exception):
     _fail()

@@ -1,4 +1,4 @@
-"""Starting a runner, asking it, and ending it whatever it does."""
+"""A runner as the grader sees it: started, asked, watched, and ended whatever it does."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from ...host import cache_folder, usable_cores
 from ...runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
-from .channel import Channel, ChannelError, TooLongError
+from .channel import Channel, ChannelError, Message, MessageTooLongError
 from .clock import SandboxClock, slow_down, threads
 
 MODULE = ["-m", "starvelab.grading.sandbox.runner"]
@@ -38,14 +37,14 @@ IMPORTS = (
     "starvelab.widgets",
     "starvelab.grading.sandbox.preload",
 )
-MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
-INODE = 1_500  # bytes that the kernel may need for a file, beside its content
-SOCKET = 500_000  # bytes that it may need for a socket
+MAX_MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+INODE_SIZE = 1_500  # bytes that the kernel may need for a file, beside its content
+SOCKET_SIZE = 500_000  # bytes that it may need for a socket
 MAX_PROCESSES = 64  # of a sandbox
-WATCH = 0.2  # seconds between two looks at them
-LAST = 10.0  # seconds until killed processes are gone
-START = 60.0  # seconds until a runner must be there
-CLOSE = 10.0  # seconds until a notebook must be over
+WATCH_INTERVAL = 0.2  # seconds between two looks at them
+END_TIMEOUT = 10.0  # seconds until killed processes are gone
+START_TIMEOUT = 60.0  # seconds until a runner must be there
+CLOSE_TIMEOUT = 10.0  # seconds until a notebook must be over
 LIMITS = {
     "RLIMIT_AS": 4_000_000_000,
     "RLIMIT_CPU": 600,
@@ -99,13 +98,16 @@ class Runner:
             threading.Thread(target=self._start_and_watch, args=(readable, started), daemon=True).start()
             self.process = started.result()
         # Without Python's buffers: a message is read to its end and no further.
-        ends = os.dup(self.process.stdout.fileno()), os.dup(self.process.stdin.fileno())
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        ends = os.dup(stdout.fileno()), os.dup(stdin.fileno())
         self.channel = Channel(*ends) if trusted else Channel(*ends, clock=self.clock)
-        self.process.stdin.close()
-        self.process.stdout.close()
+        stdin.close()
+        stdout.close()
         # Without a sandbox processes would be counted together with all others of this user.
         limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
-        self.ask({"imports": list(imports), "limits": limits}, START)
+        self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
 
     def _start_and_watch(self, readable: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
         """Start it, count its time, and end all its processes once they are too many or take too much memory.
@@ -124,7 +126,7 @@ class Runner:
             return
         threading.current_thread().name = f"starvelab-watch-{process.pid}"
         started.set_result(process)
-        while process.poll() is None and not self.over.wait(WATCH):
+        while process.poll() is None and not self.over.wait(WATCH_INTERVAL):
             processes = _tree(process.pid)
             self.clock.look(processes)
             slow_down(processes, self.clock.busy)
@@ -134,17 +136,17 @@ class Runner:
 
     def _takes_too_much(self, process: int) -> bool:
         # Programs that start others are in memory twice for a moment.
-        return self._memory(process) > MEMORY and self._memory(process) > MEMORY
+        return self._memory(process) > MAX_MEMORY and self._memory(process) > MAX_MEMORY
 
     def _memory(self, process: int) -> int:
         return _memory(process) + (_kernel_memory(process) if self.sandboxed else 0)
 
-    def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    def ask(self, message: Message, seconds: float) -> Message:
         """Send a message, and wait for what comes back: both together for some seconds at most.
 
         Raises
         ------
-        TooLongError
+        MessageTooLongError
             Nothing was sent, and the runner can be asked something else.
         ChannelError
             The runner is ended then: what it would say later belongs to no question.
@@ -153,13 +155,13 @@ class Runner:
         try:
             self.channel.send(dict(message), seconds)
             return self.channel.receive(max(0.0, given_up - self.clock()))
-        except TooLongError:
+        except MessageTooLongError:
             raise
         except ChannelError:
             self.end()
             raise
 
-    def open(self, folder: str, files: Mapping[str, str], seconds: float = START) -> None:
+    def open(self, folder: str, files: Mapping[str, str], seconds: float = START_TIMEOUT) -> None:
         """Fork for a notebook that finds these files, in base64.
 
         Raises
@@ -168,7 +170,7 @@ class Runner:
         """
         self.ask({"folder": folder, "files": dict(files)}, seconds)
 
-    def close(self, seconds: float = CLOSE) -> None:
+    def close(self, seconds: float = CLOSE_TIMEOUT) -> None:
         """End the process of the notebook; if it does not end in time, everything ends."""
         if self.alive:
             with suppress(ChannelError):
@@ -186,9 +188,9 @@ class Runner:
         for process in below:
             with suppress(psutil.Error):
                 process.kill()
-        given_up = time.monotonic() + LAST
+        given_up = time.monotonic() + END_TIMEOUT
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(LAST)
+            self.process.wait(END_TIMEOUT)
         while any(map(_runs, below)) and time.monotonic() < given_up:
             time.sleep(0.002)
         self.over.set()
@@ -246,7 +248,7 @@ def _group() -> cgroup.Group | None:
     """A control group for one sandbox; None where none can be made, and memory is counted here."""
     if (above := cgroup.place()) is not None:
         with suppress(OSError):
-            return cgroup.Group.make(above, memory=MEMORY, processes=LIMITS["RLIMIT_NPROC"])
+            return cgroup.Group.make(above, memory=MAX_MEMORY, processes=LIMITS["RLIMIT_NPROC"])
     return None
 
 
@@ -270,37 +272,37 @@ def _memory(root: int) -> int:
     tree = _tree(root)
     resident = sum(map(_resident, tree))
     # Forked processes share most of that, and to find out takes longer.
-    return resident if resident <= MEMORY else sum(map(_proportional, tree))
+    return resident if resident <= MAX_MEMORY else sum(map(_proportional, tree))
 
 
 def _kernel_memory(bwrap: int) -> int:
     """Bytes that no process has: the files of a sandbox, and the most that its sockets may hold."""
-    found = 0
+    size = 0
     for inside in _tree(bwrap)[1:2]:
         for folder in bubblewrap.WRITABLE:
             with suppress(OSError):
                 room = os.statvfs(f"/proc/{inside}/root{folder}")
-                found += (room.f_blocks - room.f_bfree) * room.f_frsize
-                found += (room.f_files - room.f_ffree) * INODE
+                size += (room.f_blocks - room.f_bfree) * room.f_frsize
+                size += (room.f_files - room.f_ffree) * INODE_SIZE
         with suppress(OSError, ValueError, IndexError):
             # "sockets: used 12", of the sandbox's own network.
-            found += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET
-    return found
+            size += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET_SIZE
+    return size
 
 
 def _resident(process: int) -> int:
     """Bytes of memory that a process uses, whoever else uses them too."""
     if not os.path.isdir("/proc/self/task"):  # macOS, without a sandbox
         with suppress(psutil.Error):
-            return psutil.Process(process).memory_info().rss
-    found = 0
+            return int(psutil.Process(process).memory_info().rss)
+    size = 0
     # All threads have the same memory; but a first thread that ended before the others shows none any more.
     for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
-            found = max(found, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
-            if thread.name == str(process) and found:
+            size = max(size, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
+            if thread.name == str(process) and size:
                 break
-    return found
+    return size
 
 
 def _proportional(process: int) -> int:
@@ -313,7 +315,7 @@ def _proportional(process: int) -> int:
 
 
 @contextmanager
-def scratch(sandboxed: bool) -> Iterator[str]:
+def scratch_folder(sandboxed: bool) -> Iterator[str]:
     """The folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
     if sandboxed:
         yield bubblewrap.SCRATCH

@@ -1,7 +1,4 @@
-"""IPython without a kernel: runs a cell, and keeps what it put out as a notebook does, up to a limit.
-
-It knows neither sandboxes nor checks.
-"""
+"""IPython without a kernel: it runs a cell, and keeps the outputs as a notebook does, up to a limit."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -19,10 +15,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from .channel import Message
 from .clock import own_time
 
 ALARM = 0.01  # seconds that an interruption may be early
-MOST = 1_000_000  # bytes that a cell may put out; a figure has some 50,000
+MAX_OUTPUT = 1_000_000  # characters that a cell may put out; a figure has about 50,000
 MAX_ERROR = 4000  # characters of the message of an error that comes after so much
 
 
@@ -32,19 +29,22 @@ class CellTimeoutError(Exception):
 
 @dataclass
 class Outputs:
-    """What a cell put out, in the order and the form of a notebook."""
+    """The outputs of a cell, in the order and the form of a notebook."""
 
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    left: int = MOST
+    entries: list[Message] = field(default_factory=list)
+    left: int = MAX_OUTPUT
 
-    def add(self, kind: str, **content: Any) -> None:
+    def add(self, kind: str, **content: object) -> None:
         """Keep one more output, unless there were too many."""
         size = len(str(content))
         if self.left <= 0:
             return
         self.left -= size
         if self.left <= 0:
-            kind, content = "stream", {"name": "stdout", "text": "\n[More was put out than is kept.]\n"}
+            kind, content = (
+                "stream",
+                {"name": "stdout", "text": "\n[More output follows, which is not kept.]\n"},
+            )
         self.entries.append({"output_type": kind, **content})
 
     def write(self, name: str, text: str) -> None:
@@ -64,17 +64,25 @@ class Stream(io.TextIOBase):
         self.outputs, self.name = outputs, name
 
     def writable(self) -> bool:
-        """As print wants to know."""
+        """Whether one can write to it, which `print` asks."""
         return True
 
     def write(self, text: str) -> int:
-        """Keep it."""
+        """Keep a text."""
         self.outputs.write(self.name, str(text))
         return len(text)
 
 
 class _Publisher(DisplayPublisher):
-    def publish(self, data: Any, metadata: Any = None, **_: Any) -> None:
+    shell: Shell
+
+    def publish(
+        self,
+        data: object,
+        metadata: object = None,
+        source: object = None,  # noqa: ARG002 (an argument of IPython's)
+        **_: object,
+    ) -> None:
         self.shell.outputs.add("display_data", data=data, metadata=metadata or {})
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: ARG002
@@ -82,10 +90,14 @@ class _Publisher(DisplayPublisher):
 
 
 class _Hook(DisplayHook):
-    def __call__(self, result: Any = None) -> None:
+    shell: Shell
+
+    def __call__(self, result: object = None) -> None:
         self.shell.result = result
         if result is not None and not self.quiet():
-            data, metadata = self.shell.display_formatter.format(result)
+            formatter = self.shell.display_formatter
+            assert formatter is not None  # every shell makes one
+            data, metadata = formatter.format(result)
             self.shell.outputs.add("execute_result", data=data, metadata=metadata, execution_count=None)
 
 
@@ -95,13 +107,14 @@ class Shell(InteractiveShell):
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
 
-    def __init__(self, **more: Any) -> None:
-        self.outputs, self.result = Outputs(), None
+    def __init__(self, **more: object) -> None:
+        self.outputs = Outputs()
+        self.result: object = None
         config = Config()
         config.HistoryManager.enabled = False
         super().__init__(config=config, **more)
 
-    def enable_gui(self, gui: Any = None) -> None:
+    def enable_gui(self, gui: object = None) -> None:
         """There is no window here."""
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
@@ -119,10 +132,10 @@ class Shell(InteractiveShell):
         """
         self.outputs, self.result = Outputs(), None
         with self.captured(), time_limit(seconds):
-            done = self.run_cell(source, store_history=True)
-        error = done.error_before_exec or done.error_in_exec
+            result = self.run_cell(source, store_history=True)
+        error = result.error_before_exec or result.error_in_exec
         if error is not None and not any(one["output_type"] == "error" for one in self.outputs.entries):
-            # Too much was put out before: but whoever reads the cell must see that it failed, and why.
+            # There was too much output before the error, which has to be shown all the same.
             name, text = type(error).__name__, _text(error)[:MAX_ERROR]
             self.outputs.entries.append(
                 {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
@@ -146,17 +159,17 @@ class Shell(InteractiveShell):
 
 @contextlib.contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt what takes longer; for those who do not catch it, and others have a deadline outside."""
+    """Interrupt what takes longer. Code that catches this is ended from outside, by its deadline."""
     if seconds is None:
         yield
         return
 
-    begun = own_time()
+    start = own_time()
 
-    def stop(*_: Any) -> None:
-        left = seconds - (own_time() - begun)
+    def stop(*_: object) -> None:
+        left = seconds - (own_time() - start)
         if left > ALARM:
-            # Others had the cores meanwhile.
+            # Other processes used the cores meanwhile.
             signal.setitimer(signal.ITIMER_REAL, left)
             return
         raise CellTimeoutError(f"This took longer than {seconds:g} s.")

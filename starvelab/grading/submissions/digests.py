@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from .fingerprint import fingerprint
+from ..fingerprints import fingerprint
 
-# Why a notebook is graded again, by the kind of what changed; the first that applies is said.
+# Why a notebook is graded again, by the kind of what changed. Of several the first is named.
 REASONS = {
-    "submission": "another submission came",
+    "submission": "the submission has changed",
     "assignment": "the assignment has changed",
     "starvelab": "starvelab, or a fact in it, has changed",
     "settings": "the settings of the course have changed",
@@ -19,7 +19,7 @@ REASONS = {
 PACKAGE = Path(__file__).parents[2]
 # Pictures and tables: a check computes with none of them.
 ONLY_SHOWN = ("lesson", "show")
-# What grades a submission, with all that it imports: not what collects, reports or exports.
+# Grading a submission depends on these and on what they import, but not on what collects, reports or exports.
 GRADING = ("autograde/task.py", "sandbox/runner.py", "sandbox/preload.py")
 
 
@@ -42,15 +42,15 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
     {'one': 'submission'}
     """
     if not before:
-        # An earlier version wrote the record, which did not know its inputs by notebook.
+        # A record of a version that did not write down its inputs by notebook.
         return dict.fromkeys(now, "starvelab")
-    found = {}
+    reasons = {}
     for notebook, parts in now.items():
         if notebook not in before:
-            found[notebook] = "assignment"
+            reasons[notebook] = "assignment"
         elif differing := [kind for kind in REASONS if before[notebook].get(kind) != parts.get(kind)]:
-            found[notebook] = differing[0]
-    return found
+            reasons[notebook] = differing[0]
+    return reasons
 
 
 @cache

@@ -58,10 +58,10 @@ def loaded(source: str) -> set[str]:
 @lru_cache(maxsize=1000)
 def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
     """The scope of a cell and all within it; none of what is no Python."""
-    found = list(_top(source))
-    for scope in found:  # which grows meanwhile
-        found += scope.get_children()
-    return tuple(found)
+    scopes = list(_top(source))
+    for scope in scopes:  # the list grows meanwhile
+        scopes += scope.get_children()
+    return tuple(scopes)
 
 
 def _top(source: str) -> Iterator[symtable.SymbolTable]:

@@ -1,7 +1,7 @@
-"""The instructor's own notebook: the order of its cells, and which names belong to whom.
+"""The instructor's own notebook: the order of its cells, and which names it defines.
 
-A student may move, copy or delete cells. What the checks run, in which order, and which names they take
-from a student is decided by the instructor's notebook alone.
+A student may move, copy or delete cells. Only the instructor's notebook decides what the checks run, in which
+order, and which names they take from the student.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from .names import defined, loaded
 def released_source(course: CourseDirectory, assignment: str) -> Path:
     """Where `starvelab release` keeps the instructor's notebooks as they were released.
 
-    A class is graded by these, so that work on the next year's assignment leaves this year's course alone.
+    A class is graded with these, so that work on the next year's assignment does not change this year's
+    grades.
     """
-    autograded = Path(course.root) / course.autograded_directory
+    autograded: Path = Path(course.root) / course.autograded_directory
     return autograded.parent / "released" / assignment
 
 
@@ -47,17 +48,17 @@ def read_reference(
     Returns
     -------
     tuple of NotebookNode
-        Those that students were given, where no notebook of the instructor's is at hand; empty where there
-        is neither.
+        Those that students were given, where there is no notebook of the instructor's; empty where there is
+        neither.
     """
-    source, given_out = (
+    source, released = (
         _cells_of(Path(course.format_path(each, ".", assignment)) / f"{notebook}.ipynb")
         for each in (course.source_directory, course.release_directory)
     )
     first = _cells_of((folder or released_source(course, assignment)) / f"{notebook}.ipynb")
     if locked is not None and {name_of(cell) for cell in first if is_check_side(cell)} != locked:
         first = ()
-    return first or source or given_out
+    return first or source or released
 
 
 def _cells_of(path: Path) -> tuple[NotebookNode, ...]:
@@ -72,7 +73,8 @@ def parse_cells(content: bytes) -> tuple[NotebookNode, ...]:
 
 def name_of(cell: NotebookNode) -> str | None:
     """The grade_id of a cell, if it has one."""
-    return cell.metadata.get("nbgrader", {}).get("grade_id")
+    name = cell.metadata.get("nbgrader", {}).get("grade_id")
+    return None if name is None else str(name)
 
 
 def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
@@ -82,34 +84,37 @@ def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
 
 def is_test(cell: NotebookNode) -> bool:
     """Whether a code cell is scored by what it does."""
-    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
+    return bool(cell.cell_type == "code" and is_grade(cell) and not is_solution(cell))
 
 
 def is_check_side(cell: NotebookNode) -> bool:
     """Whether a cell is the instructor's to run: a test, or locked code such as a set-up."""
-    return cell.cell_type == "code" and (is_test(cell) or (is_locked(cell) and not is_solution(cell)))
+    return is_test(cell) or bool(cell.cell_type == "code" and is_locked(cell) and not is_solution(cell))
 
 
-class Reference:
+class ReferenceNotebook:
     """The locked code of a notebook in the instructor's order, and who defines which name.
 
     Parameters
     ----------
     written : sequence of NotebookNode
-        The instructor's notebook; empty where it is not at hand.
+        The instructor's notebook; empty where there is none.
     submitted : sequence of NotebookNode
         The notebook that is graded, in which the locked cells are the instructor's.
     """
 
     def __init__(self, written: Sequence[NotebookNode], submitted: Sequence[NotebookNode]) -> None:
-        restored = {name_of(cell): cell for cell in submitted if is_check_side(cell)}
+        restored = {
+            name: cell for cell in submitted if is_check_side(cell) and (name := name_of(cell)) is not None
+        }
         cells = {name: restored.get(name, cell) for cell in written if (name := name_of(cell))}
-        # A test that was renamed since the release counts; a set-up cell that nobody knows is no set-up.
+        # A test that was renamed since the release counts. A set-up cell that the instructor's notebook lacks
+        # does not.
         unknown = {name: cell for name, cell in restored.items() if name not in cells}
         cells |= {name: cell for name, cell in unknown.items() if is_test(cell) or not written}
         self.cells = {name: cell for name, cell in cells.items() if cell.cell_type == "code"}
         self.locked = [name for name, cell in self.cells.items() if is_check_side(cell)]
-        # What an answer only imports is a tool, and no answer.
+        # A name that an answer only imports is a tool, and no answer.
         self.answers = {
             name: defined([cell.source], imports=False)
             for name, cell in self.cells.items()
@@ -138,7 +143,7 @@ class Reference:
         """
         used = loaded(self.cells[cell].source)
         reserved = self._reserved(cell)
-        answers = set().union(*self.answers.values()) - reserved
+        answers = set[str]().union(*self.answers.values()) - reserved
         if not is_test(self.cells[cell]):
             answers &= used
         return answers, used - answers - reserved
@@ -148,7 +153,7 @@ class Reference:
 
         A test's name for a result may be the name of a later answer. From that answer on it is the student's.
         """
-        reserved = set().union(*self.definitions.values())
+        reserved = set[str]().union(*self.definitions.values())
         for name, source in self.cells.items():
             if name == cell:
                 break

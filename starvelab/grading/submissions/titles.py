@@ -1,4 +1,4 @@
-"""What exercises are called where people read of them: by their headings, and not by names of cells."""
+"""Titles of exercises as people read them: from headings, and not from names of cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import nbformat
 
-from .notebooks import TrueCell
+from .reference_cell import ReferenceCell
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 # What nbgrader takes out of a cell stands between such lines, which look like headings.
@@ -19,18 +19,18 @@ POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 def title_of(content: bytes, name: str) -> str:
     """The title of an instructor's notebook: its first heading, or the name of its file."""
     for cell in nbformat.reads(content.decode(), as_version=4).cells:
-        if cell.cell_type == "markdown" and (found := HEADING.search(cell.source)):
-            return found[1]
+        if cell.cell_type == "markdown" and (match := HEADING.search(cell.source)):
+            return match[1]
     return name
 
 
-def titles_of(content: bytes, truth: Iterable[TrueCell]) -> dict[str, str]:
+def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, str]:
     """A title for each graded cell of an instructor's notebook: the last heading before it.
 
-    Where several stand under one heading, each has its own name behind it.
+    Where several stand under one heading, the name of the cell follows the heading.
     """
-    graded = {cell.name for cell in truth if cell.grade or cell.task}
-    found: dict[str, str] = {}
+    graded = {cell.name for cell in reference if cell.grade or cell.task}
+    titles: dict[str, str] = {}
     heading = ""
     for cell in nbformat.reads(content.decode(), as_version=4).cells:
         metadata = cell.metadata.get("nbgrader", {})
@@ -40,13 +40,14 @@ def titles_of(content: bytes, truth: Iterable[TrueCell]) -> dict[str, str]:
             headings = HEADING.findall(REGION.sub("", cell.source))
             heading = POINTS.sub("", headings[-1]) if headings else heading
         if name in graded:
-            found[name] = heading
-    often = Counter(found.values())
-    return {name: _own(name, found.get(name, ""), often) for name in graded}
+            titles[name] = heading
+    count = Counter(titles.values())
+    return {name: _with_name(name, titles.get(name, ""), count) for name in graded}
 
 
-def _own(name: str, heading: str, often: Mapping[str, int]) -> str:
-    own = re.sub(r"[-_]+", " ", re.sub(r"[-_]test$", "", name)).strip()
+def _with_name(name: str, heading: str, count: Mapping[str, int]) -> str:
+    """A heading that stands over one cell; otherwise the heading and the name of the cell."""
+    words = re.sub(r"[-_]+", " ", re.sub(r"[-_]test$", "", name)).strip()
     if not heading:
-        return own
-    return heading if often[heading] == 1 else f"{heading}: {own}"
+        return words
+    return heading if count[heading] == 1 else f"{heading}: {words}"

@@ -1,0 +1,118 @@
+"""All that depends on how nbgrader works inside, and may change with its next version.
+
+The rest of the package uses what nbgrader documents: its classes, its preprocessors and the tables of its
+gradebook.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import nbgrader.utils
+from nbformat.v4 import new_code_cell
+from nbgrader.api import Gradebook, SubmittedAssignment
+from nbgrader.preprocessors import AssignLatePenalties, ClearHiddenTests
+from sqlalchemy import text
+from traitlets.config import Config
+
+# nbgrader's comment on an answer that is as it was given out.
+NO_RESPONSE = "No response."
+
+
+# --- environment variables --------------------------------------------------------------------------------
+
+
+@contextmanager
+def environment_with(**variables: str) -> Iterator[None]:
+    """Set these environment variables, and put back what they were before, also after an error."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# nbgrader's own function puts nothing back after an error, and deletes a variable that was set before. One
+# submission that cannot be graded would then leave its process, such as the JupyterLab that formgrader runs
+# in, as one that grades: figures would come out empty, and reveals would store nothing. nbgrader's converters
+# look the function up in its module at each call.
+nbgrader.utils.setenv = environment_with
+
+
+def path_with_alembic() -> str:
+    """A PATH with the programs beside Python: nbgrader runs `alembic` by name when it opens a gradebook.
+
+    A virtual environment that nobody activated is not on the PATH.
+    """
+    programs = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", os.defpath)
+    return path if programs in path.split(os.pathsep) else os.pathsep.join([programs, path])
+
+
+# --- the gradebook ----------------------------------------------------------------------------------------
+
+
+def schema_of(book: Gradebook) -> str:
+    """The version of nbgrader's tables."""
+    (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
+    return str(schema)
+
+
+def make_gradebook(path: Path, schema: str) -> None:
+    """Begin an SQLite gradebook with this version of the tables.
+
+    Where nbgrader finds no version, it starts a program that finds it out, which takes two seconds.
+    """
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        connection.execute("INSERT INTO alembic_version VALUES (?)", [schema])
+
+
+@contextmanager
+def one_transaction(book: Gradebook) -> Iterator[None]:
+    """Write all that nbgrader's own functions write in this block, or nothing of it."""
+    session = book.db()
+    try:
+        # nbgrader commits after each entry.
+        session.commit = session.flush
+        try:
+            yield
+        finally:
+            del session.commit  # the method of its class counts again
+        session.commit()
+    except BaseException:
+        session.rollback()
+        raise
+
+
+def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Config) -> None:
+    """Set what a late submission costs, as the instructor's own plugin computes it."""
+    rule = AssignLatePenalties(config=config)
+    rule.init_plugin()
+    for notebook in submission.notebooks:
+        notebook.late_submission_penalty = None
+        if submission.total_seconds_late > 0:
+            late = submission.total_seconds_late
+            penalty = rule.plugin_inst.late_submission_penalty(student, notebook.score, late)
+            if penalty is not None:
+                notebook.late_submission_penalty = rule._check_late_penalty(notebook, penalty)
+
+
+# --- notebooks --------------------------------------------------------------------------------------------
+
+
+def without_hidden_tests(source: str) -> str:
+    """The source of a cell as students are given it."""
+    cell = new_code_cell(source)
+    ClearHiddenTests()._remove_hidden_test_region(cell)
+    return str(cell.source)

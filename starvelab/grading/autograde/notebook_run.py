@@ -1,0 +1,334 @@
+"""The cells of one notebook: code of the student runs in a sandbox, and the checks run outside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from ...errors import StarvelabError
+from ...prediction_file import FILE_NAME as PREDICTIONS
+from ..sandbox.channel import ChannelError, Message, MessageTooLongError
+from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Runner
+from ..submissions.reference import ReferenceNotebook, is_test, name_of
+from ..text import storable
+from .attachments import MAX_PREDICTIONS
+from .outputs import NOT_SHOWN, as_nodes, checked, printed
+from .runners import Runners
+from .scoring import scored
+
+EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
+MIN_CALLBACK_TIMEOUT = 0.01  # seconds
+TOO_LARGE = "it is too large to be sent to the checks"
+MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
+ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
+# What the grader writes below a cell once the code of a student runs no longer.
+ENDED = "The submitted code "
+ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
+
+
+class ChecksEndedError(StarvelabError, RuntimeError):
+    """A check of the instructor ended its own process."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What student code may take.
+
+    Attributes
+    ----------
+    timeout, deadline : float
+        Of one cell, and of all code of a submission [s].
+    notebook_output, submission_output : int
+        Outputs that are kept of a notebook, and of a submission [B].
+    """
+
+    timeout: float
+    deadline: float
+    notebook_output: int
+    submission_output: int
+
+
+class NotebookRun:
+    """The cells of one notebook, run one after the other.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+    limits : Limits
+    runners : Runners
+        They count what the notebooks of a submission take together.
+    checks, student : Runner
+    reference : ReferenceNotebook
+    open_checks : callable
+        Opens the notebook on the side of the checks, and closes it.
+
+    Attributes
+    ----------
+    mistakes : dict of str to list of str
+        By test cell, the mistakes that its checks named.
+    unreadable : dict of str to str
+        By name, why a value of the student could not be sent to the checks.
+    is_out_of_time : bool
+        Whether the code waited for a core so long that it might have got further on an idle machine.
+    is_limited : bool
+        Whether the notebooks of the submission reached a limit together.
+    cut : str
+        What is said where outputs were left out.
+    """
+
+    def __init__(
+        self,
+        nb: NotebookNode,
+        limits: Limits,
+        runners: Runners,
+        checks: Runner,
+        student: Runner,
+        reference: ReferenceNotebook,
+        open_checks: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+        self.limits, self.runners, self.reference = limits, runners, reference
+        self.checks, self.student = checks, student
+        self.mistakes: dict[str, list[str]] = {}
+        self.unreadable: dict[str, str] = {}
+        self.is_out_of_time = self.is_limited = False
+        self.cut = ""
+        self._open_checks, self._checks_open = open_checks, ExitStack()
+        self._locked_done: list[str] = []  # locked cells that the side of the checks has run
+        self._end_reason = ""
+        self._output_bytes = 0
+
+    def open(self, folder: str, files: dict[str, str]) -> None:
+        """Begin the notebook in the sandbox, where processes of an earlier notebook may slow it down."""
+        if self._is_over():
+            return
+        with self.runners.counted(self.student):
+            try:
+                self.student.open(folder, files, min(START_TIMEOUT, self.time_left()))
+            except ChannelError as error:
+                self._end(f"had to be ended ({error})")
+
+    def close(self) -> None:
+        """End the notebook in the sandbox, and the sandbox where that takes too long."""
+        with self.runners.counted(self.student):
+            self.student.close(max(0.0, min(CLOSE_TIMEOUT, self.time_left())))
+
+    def time_left(self) -> float:
+        """Time that code of this submission may still take [s]."""
+        return self.limits.deadline - self.runners.seconds_used
+
+    def _is_over(self) -> bool:
+        """Whether code of the student may run no longer; it is ended then."""
+        if not self._end_reason and self.time_left() <= 0:
+            self._end(f"took longer in all than the {self.limits.deadline:g} s that it may")
+        return bool(self._end_reason)
+
+    def run_cells(self) -> None:
+        """Run the cells in the student's order; the checks run locked cells in the instructor's order."""
+        with self._checks_open:
+            self._checks_open.enter_context(self._open_checks())
+            for cell in self.cells:
+                cell.outputs, cell.execution_count = [], None
+                if is_test(cell):
+                    self._run_test(cell)
+                    continue
+                name = name_of(cell)
+                # A locked cell that stands too early waits for the first test that comes after it for the
+                # instructor.
+                if (
+                    name is not None
+                    and self.reference.is_locked(cell)
+                    and self._locked_done == self.reference.before(name)
+                ):
+                    self._run_locked(name)
+                cell.outputs = self._kept_outputs(self._run_in_sandbox(cell.source))
+
+    def _run_in_sandbox(self, source: str) -> Message:
+        return self._ask_student({"do": "run", "source": source, "seconds": self.limits.timeout})
+
+    def _kept_outputs(self, reply: Message) -> list[NotebookNode]:
+        """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
+        if "ended" in reply:
+            return as_nodes([printed(ENDED_PYTHON)])
+        nodes = checked(reply.get("outputs"))
+        if nodes is None:
+            return as_nodes([printed(NOT_SHOWN)])
+        return as_nodes([printed(self.cut)]) if self._is_too_much(reply["outputs"]) else nodes
+
+    def _is_too_much(self, outputs: list[Message]) -> bool:
+        """Whether outputs are more than may still be kept; if not, they are counted."""
+        size = len(json.dumps(outputs))
+        for limit, before, owner in (
+            (self.limits.notebook_output, self._output_bytes, "notebook"),
+            (self.limits.submission_output, self.runners.output_bytes, "submission"),
+        ):
+            if before + size > limit:
+                self.cut = f"Outputs are left out: a {owner} may put out {limit / 1e6:g} MB in all."
+                self.is_limited |= owner == "submission"
+                return True
+        self._output_bytes += size
+        self.runners.output_bytes += size
+        return False
+
+    def _run_test(self, cell: NotebookNode) -> None:
+        """Run a test cell, which finds the student's names."""
+        name = str(name_of(cell))
+        before = self.reference.before(name)
+        if self._locked_done != before[: len(self._locked_done)]:
+            # Cells have run that come later in the instructor's order: the checks begin anew.
+            self._checks_open.close()
+            self._checks_open.enter_context(self._open_checks())
+            self._locked_done = []
+        for earlier in before[len(self._locked_done) :]:
+            self._run_locked(earlier)
+        reply = self._run_locked(name)
+        if reply.get("mistakes"):
+            self.mistakes[name] = reply["mistakes"]
+        if self._end_reason:
+            reply = self._with_end_reason(reply)
+        # What the student's functions printed stands there too. The error of a failed check has to stay.
+        if self._is_too_much([output for output in reply["outputs"] if output["output_type"] != "error"]):
+            errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
+            reply = {**reply, "outputs": [printed(self.cut), *errors]}
+        cell.outputs = as_nodes(scored(reply, float(cell.metadata.nbgrader.points)))
+
+    def _run_locked(self, name: str) -> Message:
+        """Run a cell of the instructor's on the side of the checks."""
+        cell = self.reference.cells[name]
+        answers, others = self.reference.asked_for(name)
+        if others:
+            # A magic or an `import *` of a locked cell may have defined some of them.
+            others -= set(self._ask_checks({"do": "names"})["names"])
+        names = {
+            each: _binding(self._ask_student({"do": "look", "name": each}))
+            for each in sorted(answers | others)
+        }
+        try:
+            self._ask_checks({"do": "bind", "names": names})
+        except MessageTooLongError:
+            binding = {"kind": "other", "why": TOO_LARGE}
+            self._ask_checks({"do": "bind", "names": dict.fromkeys(names, binding)})
+        if is_test(cell):
+            self._copy_predictions()
+        self._locked_done.append(name)
+        return self._ask_checks({"do": "run", "source": cell.source})
+
+    def _copy_predictions(self) -> None:
+        """Give the checks the predictions of the student, as they are now."""
+        reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
+        content = reply.get("content")
+        # The student's side was asked to limit what it reads, and may have been changed by the student. Where
+        # the file is gone the checks keep what they have: nobody who locked predictions loses them.
+        if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(MAX_PREDICTIONS))):
+            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": content})
+
+    # --- questions and answers ------------------------------------------------------------------------
+
+    def _ask_checks(self, message: Message) -> Message:
+        """Ask the side of the checks, and pass on what it asks of the student meanwhile."""
+        no_limit = self.limits.deadline + 2 * self.limits.timeout
+        reply = self.checks.ask(message, no_limit)
+        while "ask" in reply:
+            answer = self._ask_student({**reply, "do": reply["ask"]})
+            try:
+                if "callback" not in answer:
+                    reply = self.checks.ask(answer, no_limit)
+                    continue
+                # A function of the checks that code of the student calls takes of the student's time.
+                with self.runners.counted(self.student):
+                    left = min(self.limits.timeout, self.time_left())
+                    answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
+                    reply = self.checks.ask(answer, no_limit)
+            except MessageTooLongError:
+                reply = self.checks.ask({"strange": TOO_LARGE}, no_limit)
+        if "ended" in reply:
+            raise ChecksEndedError(
+                "The process that runs the checks ended in the middle of one. Run the test cells of this "
+                "notebook by themselves: one of them ends Python, or needs more memory than there is."
+            )
+        return reply
+
+    def _ask_student(self, message: Message) -> Message:
+        """Ask the student's side, while the student's time runs."""
+        if self._is_over():
+            return self._reply_after_end()
+        seconds = min(self.limits.timeout, self.time_left())
+        clock = self.student.clock
+        with self.runners.counted(self.student):
+            start = clock()
+            try:
+                reply = self.student.ask({**message, "seconds": seconds}, seconds + EXTRA_TIMEOUT)
+            except ChannelError as error:
+                self._end(f"had to be ended ({error})")
+                return self._reply_after_end()
+            finally:
+                self.is_out_of_time |= clock() - start >= seconds and clock.starved
+        if "ended" in reply:
+            self._end_reason = "ended Python"
+            if message["do"] != "run":
+                return self._reply_after_end()
+        if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+            self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
+        return reply
+
+    def _reply_after_end(self) -> Message:
+        text = self._end_message()
+        error = {"type": ENDED_EARLY, "message": text}
+        return {"kind": "missing", "error": error, "outputs": [printed(text)]}
+
+    def _end_message(self) -> str:
+        return f"{ENDED}{self._end_reason}."
+
+    def _with_end_reason(self, reply: Message) -> Message:
+        """The reply of a check that may have failed only because code of the student ran no longer."""
+        text = self._end_message()
+        error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": text, "traceback": [text]}
+        outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
+        return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
+
+    def _end(self, reason: str) -> None:
+        self._end_reason = reason
+        self.student.end()
+
+
+class NotebookRunInside(NotebookRun):
+    """The cells of one notebook and its checks, all in one process in the sandbox.
+
+    Student code can read and change such checks. It cannot reach what is outside of the sandbox.
+    """
+
+    def run_cells(self) -> None:
+        """Run the cells in the student's order."""
+        for cell in self.cells:
+            cell.outputs, cell.execution_count = [], None
+            reply = self._run_in_sandbox(cell.source)
+            cell.outputs = self._kept_outputs(reply)
+            if is_test(cell):
+                self._score(cell, reply)
+
+    def _score(self, cell: NotebookNode, reply: Message) -> None:
+        # A forged reply may lack anything, and hold anything.
+        has_failed = reply.get("failed") is not False
+        safe = {"outputs": cell.outputs, "failed": has_failed, "value": reply.get("value")}
+        cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
+        mistakes = reply.get("mistakes")
+        if isinstance(mistakes, list) and mistakes:
+            texts = [storable(str(each)[:MAX_MISTAKE]) for each in mistakes[:MAX_MISTAKES]]
+            self.mistakes[str(name_of(cell))] = texts
+
+
+def _binding(reply: Message) -> Message:
+    """What a sandbox says of a name, in the form that `bind` takes."""
+    kind = reply.get("kind")
+    if kind == "missing":
+        return {"kind": "missing"}
+    if kind == "value" and "value" in reply:
+        return {"kind": "value", "value": reply["value"]}
+    if kind == "function":
+        return {"kind": "function"}
+    return {"kind": "other", "why": str(reply.get("why", "nothing came"))}

@@ -1,0 +1,29 @@
+"""Text that somebody else wrote, made safe: to be stored, to be shown, and to stand in a table."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+T = TypeVar("T")
+MAX_SHOWN = 120  # characters of a name in a message
+
+
+def storable(text: str) -> str:
+    """The text without halves of characters (surrogates), which JSON can hold and a file cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def printable(name: str) -> str:
+    """The name of a file, with question marks for what cannot be printed, and without backticks."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def shown(name: str) -> str:
+    """The name of a file as a message shows it: printable, not too long, and safe between backticks."""
+    return printable(name)[:MAX_SHOWN]
+
+
+def escape_csv_formulas(value: T) -> T | str:
+    """The value of a cell such that a spreadsheet does not take a student's text for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
