@@ -43,9 +43,12 @@ class Assumptions:
     efficiency : float
         Share of peak arithmetic that is reached, 0 to 1.
     measured_rates : bool
-        Whether a measured rate of the catalogue comes before peak times efficiency.
+        Whether measured rates of the catalogue, or what is extrapolated from them, come before peak times
+        efficiency.
     overhead_per_layer, overhead_per_step : quantity [time]
         Fixed cost of a forward pass; the backward pass multiplies that of the layers.
+    overhead_overlaps : bool
+        Whether the accelerator computes while the host launches, so that a step takes the longer of the two.
     activation_traffic : float
         Memory traffic of one sample as a share of the weights' size.
     sample_size : quantity [data]
@@ -54,6 +57,11 @@ class Assumptions:
         What one worker prepares alone.
     contention, coherency : float
         The two parameters of the universal scalability law for workers; zero is linear scaling.
+    crowding, second_thread : float
+        What a host's cores do to that (`starvelab.model.scaling.WorkerScaling`).
+    host_cores : bool
+        Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
+        them; otherwise each worker has a core to itself.
     requests_in_flight : float
         Reads that storage serves at once, which hides its latency.
     link_rate : {"each_way", "pinned_sustained"}
@@ -64,11 +72,6 @@ class Assumptions:
         Share of the activations that is held at once without a backward pass.
     facts : mapping of str to Fact
         The origin of each value.
-
-    Notes
-    -----
-    The scalability law knows no cores: fitted to more workers than cores, as in `PUBLISHED`, it has their
-    limit in it already.
     """
 
     name: str
@@ -80,11 +83,15 @@ class Assumptions:
     measured_rates: bool = switch()
     overhead_per_layer: Quantity = quantity("s", zero=True)
     overhead_per_step: Quantity = quantity("s", zero=True)
+    overhead_overlaps: bool = switch()
     activation_traffic: float = number(zero=True)
     sample_size: Quantity = quantity("B")
     worker_rate: Quantity = supply()
     contention: float = number(zero=True, maximum=1)
     coherency: float = number(zero=True)
+    crowding: float = number(zero=True)
+    second_thread: float = number(zero=True, maximum=1)
+    host_cores: bool = switch()
     requests_in_flight: float = number(minimum=1, maximum=inf)
     link_rate: str = choice("each_way", "pinned_sustained")
     state_bytes: int = number()
@@ -115,16 +122,17 @@ class Assumptions:
     @property
     def scaling(self) -> WorkerScaling:
         """How several workers compare with one."""
-        return WorkerScaling(self.numbers["contention"], self.numbers["coherency"])
+        names = ("contention", "coherency", "crowding", "second_thread")
+        return WorkerScaling(*(self.numbers[name] for name in names))
 
     @property
     def peak_workers(self) -> Number:
         """The number of workers past which more of them do not help; infinite if there is none."""
         return self.scaling.peak_workers
 
-    def speedup(self, workers: Number) -> Number:
-        """How many times one worker's rate that many reach [int or array]."""
-        return self.scaling.speedup(workers)
+    def speedup(self, workers: Number, cores: Number | None = None) -> Number:
+        """How many times one worker's rate that many reach on so many cores [int or array]."""
+        return self.scaling.speedup(workers, cores)
 
     def but(self, *, name: str | None = None, **changes: Unchecked) -> Assumptions:
         """The name of `replace` in version 0.1."""

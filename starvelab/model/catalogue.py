@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -16,9 +17,10 @@ from ..errors import InputError, MissingValueError, UnknownNameError
 from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
 from .facts import Fact, facts_html, facts_text
 
-# What an entry of each file may state, and in which unit; "count" is a whole number.
+# What an entry of each file may state, and in which unit; "count" is a whole number, "word" a text.
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "Hardware": {
+        "family": "word",
         "peak_fp16_dense": "TFLOP/s",
         "peak_bf16_dense": "TFLOP/s",
         "peak_tf32_dense": "TFLOP/s",
@@ -32,7 +34,13 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "storage_bandwidth": "GB/s",
         "image_decode_rate": "img/s",
     },
-    "Storage": {"bandwidth_sustained": "GB/s", "request_latency": "ms"},
+    "Storage": {
+        "bandwidth_sustained": "GB/s",
+        "request_latency": "ms",
+        "queued_latency": "ms",
+        "parallel_requests": "count",
+        "request_rate": "Hz",
+    },
     "Links": {
         "bandwidth_each_way": "GB/s",
         "bandwidth_pinned_sustained": "GB/s",
@@ -155,6 +163,16 @@ def check_entry(value: Unchecked, kind: str, what: str) -> Entry:
     return value
 
 
+@cache
+def _by_path(kind: str) -> Mapping[str, Entry]:
+    return {entry.path: entry for entry in Group(kind)}
+
+
+def entry_at(kind: str, path: str) -> Entry:
+    """The entry of a file at a path: ``entry_at("Hardware", "Cloud.A100")``."""
+    return _by_path(kind)[path]
+
+
 def described(value: Unchecked) -> str:
     """A value as an error message names it: an entry by its place in the catalogue."""
     return f"{value.kind}.{value.path}" if isinstance(value, Entry) else f"{value!r:.80}"
@@ -226,11 +244,15 @@ def _fact(kind: str, where: str, field: str, fact: Mapping[str, Unchecked]) -> F
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 
 
-def _read(kind: str, field: str, value: Unchecked) -> Quantity | int:
+def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str:
     """A value as the catalogue keeps it: a checked quantity, or a count."""
     fields = FIELDS[kind]
     if field not in fields:
         raise _unknown(f"A {kind} entry", field, fields)
+    if fields[field] == "word":
+        if not isinstance(value, str) or not value:
+            raise InputError(f'{field} must be a word, got {value!r:.80}. Pass for example "Ampere".')
+        return value
     if fields[field] == "count":
         return int(positive_int(value, field))
     made = as_quantity(value, fields[field], field)

@@ -18,6 +18,7 @@ from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, described
 from .cost import Cost
 from .inputs import Inputs
+from .scaling import LOADERS
 from .solver import by_resource, costs, resolve, solve
 from .stages.data import storage_bandwidth
 from .stages.transfer import link_bandwidth
@@ -43,8 +44,11 @@ class Pipeline:
     cpu_time : quantity [time], optional
         In place of `worker_rate`: the CPU time that one worker takes for a sample, alone.
     cores : int or array, optional
-        Physical cores that the workers may use: more workers than these prepare no more. One for each worker
-        unless given.
+        Physical cores that the workers may use. Unless given, under `PUBLISHED` those of the accelerators'
+        host, where the catalogue knows them; otherwise one for each worker.
+    loader : {"processes", "threads", "pool"}, optional
+        The kind of loader, which decides how its workers scale: worker processes, threads of one Python
+        process, or a pool of C++ threads such as DALI's. As the assumptions say unless given.
     read_wait : quantity [time], optional
         For each sample: how long its worker waits for storage before it can prepare it, as with small files
         read one by one. It takes the worker's time and no core's.
@@ -52,9 +56,13 @@ class Pipeline:
         For each batch: what its worker spends on joining and handing it over.
     cpu_throughput : quantity [data/time] or [sample/time], optional
         What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at, and the other
-        figures of workers are refused.
+        values of single workers are rejected.
     storage : catalogue entry or quantity [data/time], optional
         The drive; without it reading is not modeled.
+    drives : int or array
+        How many such drives, spindles or connections serve the host side by side.
+    samples_per_request : int or array
+        How many samples one request to the drive brings: 1 for small files, more where they are packed.
     link : catalogue entry or quantity [data/time], optional
         The host-to-device link; without it the copy is not modeled.
     transfer_size : quantity [data], optional
@@ -71,7 +79,10 @@ class Pipeline:
         Whose measured rate to take from the catalogue, for example "MXNet"; its default, where the
         assumptions believe in measured rates, unless given.
     step_overhead : quantity [time], optional
-        For each step, on top: synchronising several accelerators, launching, logging.
+        Work of the accelerator in each step, on top: synchronizing several of them.
+    host_time : quantity [time], optional
+        What the training loop itself takes in each step while the accelerator has nothing to do: logging,
+        metrics, waiting for a result.
     accelerators : int or array
         How many of them share this host's workers, cores and drive. Each has a link of its own, and all take
         their steps together.
@@ -105,6 +116,8 @@ class Pipeline:
     worker_rate: Quantity | None = supply(None, sweepable=True)
     cpu_throughput: Quantity | None = supply(None, sweepable=True)
     storage: Entry | Quantity | None = quantity("B/s", None, sweepable=True)
+    drives: Number = count(1, sweepable=True)
+    samples_per_request: Number = count(1, sweepable=True)
     link: Entry | Quantity | None = quantity("B/s", None, sweepable=True)
     transfer_size: Quantity | None = quantity("B", None, sweepable=True)
     pinned: bool = switch(True)
@@ -112,6 +125,8 @@ class Pipeline:
     accelerator_rate: Quantity | None = quantity("sample/s", None, sweepable=True)
     framework: str | None = None
     step_overhead: Quantity | None = quantity("s", None, zero=True, sweepable=True)
+    loader: str | None = choice(*LOADERS, default=None)
+    host_time: Quantity | None = quantity("s", None, zero=True, sweepable=True)
     cpu_time: Quantity | None = quantity("s", None, sweepable=True)
     cores: Number | None = count(None, sweepable=True)
     read_wait: Quantity | None = quantity("s", None, zero=True, sweepable=True)

@@ -1,37 +1,98 @@
-"""How much faster several workers prepare than one: the universal scalability law."""
+"""How much faster several workers prepare than one: what they share, and the cores of their host."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from math import ceil, inf, sqrt
 
 from ..units import Number
 from .cost import minimum
+from .facts import Fact
 from .inputs import Inputs
 
 
 @dataclass(frozen=True)
 class WorkerScaling(Inputs):
-    """Gunther's law, ``n / (1 + contention (n - 1) + coherency n (n - 1))``; both zero is linear scaling.
+    """A law of scaling, within the cores of a host.
+
+    Attributes
+    ----------
+    contention, coherency : float
+        Of the workers, whatever host they run on: the two parameters of Gunther's universal scalability law,
+        ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Both zero is linear scaling.
+    crowding : float
+        Of the host: how much longer work takes on a host whose cores are all busy, as a share. It grows with
+        the share of busy cores, so the same number of workers crowds a large host less.
+    second_thread : float
+        What the second hardware thread of a busy core adds, as a share of a core.
 
     Notes
     -----
-    Past its peak the law falls; `speedup` stays at the peak, since nobody starts workers that slow the others
-    down.
+    With more workers than cores, the surplus runs on second hardware threads, at most one for each core:
+    ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` workers' worth of cores are busy. Then
+    ``S = e / (1 + contention (e - 1) + coherency e (e - 1) + crowding (e - 1) / cores)``. Past the peak of
+    the universal law the speed-up stays at the peak, since nobody starts workers that slow the others down.
     """
 
     contention: Number
     coherency: Number
+    crowding: Number = 0
+    second_thread: Number = 0
 
     @property
     def peak_workers(self) -> Number:
-        """The number of workers past which more of them do not help; infinite if there is none."""
+        """The number of workers past which more do not help on any host; infinite if there is none."""
         if self.coherency == 0:
             return inf
         # One more worker helps the first n as long as n (n + 1) < (1 - contention) / coherency.
         return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
 
-    def speedup(self, workers: Number) -> Number:
-        """How many times one worker's rate that many reach; keeps the shape and the kind of number."""
-        n = minimum(workers, self.peak_workers)
-        return n / (1 + self.contention * (n - 1) + self.coherency * n * (n - 1))
+    def speedup(self, workers: Number, cores: Number | None = None) -> Number:
+        """How many times one worker's rate that many reach; without `cores` each has one to itself."""
+        crowding: Number = 0
+        if cores is None:
+            e = minimum(workers, self.peak_workers)
+        else:
+            surplus = minimum(workers - minimum(workers, cores), cores)
+            e = minimum(minimum(workers, cores) + self.second_thread * surplus, self.peak_workers)
+            # Less than one busy core crowds nobody.
+            crowding = self.crowding * (e - 1) / cores
+        return e / (1 + self.contention * (e - 1) + self.coherency * e * (e - 1) + crowding)
+
+
+@dataclass(frozen=True)
+class LoaderKind:
+    """A kind of loader: how its workers scale, what one of them prepares, and where that was measured.
+
+    Attributes
+    ----------
+    name : {"processes", "threads", "pool"}
+    scaling : WorkerScaling
+    worker_rate : float or None
+        Samples per second of one worker, where it differs from that of the assumptions.
+    facts : mapping of str to Fact
+    """
+
+    name: str
+    scaling: WorkerScaling
+    worker_rate: Number | None
+    facts: dict[str, Fact]
+
+
+LOADERS = ("processes", "threads", "pool")
+
+
+@cache
+def loader_kinds() -> dict[str, LoaderKind]:
+    """Every kind of loader in ``data/loaders.toml``, by name."""
+    text = (files(__package__) / "data" / "loaders.toml").read_text(encoding="utf-8")
+    kinds = {}
+    for name, table in tomllib.loads(text).items():
+        facts = {key: Fact(**row) for key, row in table.items()}
+        values = {key: fact.value for key, fact in facts.items()}
+        rate = values.pop("worker_rate", None)
+        kinds[name] = LoaderKind(name, WorkerScaling(**values), rate, facts)
+    return kinds

@@ -13,7 +13,7 @@ from .assumptions import Assumptions
 from .cost import Cost, argmax, as_float, name_of_largest
 from .inputs import Inputs
 from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
-from .stages import STAGES, DeviceInputModel, SerializedCopyModel, SingleNodeModel, StepOverheadModel
+from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.single_node import SingleNodeInputs, fits, parts
 from .stages.stage import field_names
 from .step import Step
@@ -89,8 +89,9 @@ def solve(pipeline: Specification) -> Step:
     batch, shape = pipeline.numbers["batch_size"], pipeline.shape
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in pipeline.costs().items()}
     resources = by_resource(stages)
-    # While it waits for a copy, the accelerator is taken, but it does not work.
-    own = resources[ACCELERATOR.name] - stages.get(SerializedCopyModel.NAME, 0)
+    # While it waits for a copy or for the loop, the accelerator is taken, but it does not work.
+    waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
+    own = resources[ACCELERATOR.name] - waits
     step = reduce(np.maximum if pipeline.overlap else np.add, resources.values())
     bottleneck, following = _ranking(resources)
     model = pipeline.inputs[SingleNodeModel.NAME]
@@ -137,10 +138,11 @@ def _cause(
     model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number, shape: tuple[int, ...]
 ) -> Number:
     """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
-    if model.formula is None:
+    made_of = parts(model, batch)
+    if made_of is None:
         shares = {"model": stages[SingleNodeModel.NAME], "overhead": 0.0}
     else:
-        shares = {name: part.at(batch) for name, part in parts(model.formula)._asdict().items()}
+        shares = made_of._asdict()
     shares["overhead"] = shares["overhead"] + stages.get(StepOverheadModel.NAME, 0.0)
     shares["input"] = stages.get(DeviceInputModel.NAME, 0.0)
     largest = name_of_largest(shares)

@@ -26,7 +26,7 @@ class Step(TableRepr):
         Of all accelerators together.
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
-        in which any kernel ran. A copy that the accelerator waits for is not counted as busy.
+        in which any kernel ran. A copy or a loop that the accelerator waits for is not counted as busy.
     stall : float
         Share of a step the accelerator waits; utilization + stall = 1.
     slowdown : float
@@ -73,6 +73,11 @@ class Step(TableRepr):
         return deprecated(self.bottleneck, "binding", "bottleneck")
 
     @property
+    def note(self) -> str:
+        """Below the table: why the step cannot run, if it cannot."""
+        return self.infeasible_reason
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
         return ("resource", "time of a step", "idle")
@@ -90,9 +95,10 @@ class Step(TableRepr):
         shape = np.shape(self.utilization)
         if shape:
             return f"{np.prod(shape)} steps, an array of shape {shape}"
+        runs = "" if self.feasible else "Not feasible: "
         return (
-            f"A step of {cell(self.step_time)}, {cell(self.throughput)}: {LABELS[self.bottleneck]} binds, "
-            f"and the accelerator is busy {percent(self.utilization)}"
+            f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}: "
+            f"{LABELS[self.bottleneck]} binds, and the accelerator is busy {percent(self.utilization)}"
         )
 
 

@@ -74,6 +74,8 @@ def test_every_fact_of_every_entry_has_a_sane_figure_and_says_where_it_comes_fro
     if unit == "count":
         assert type(fact.value) is int
         assert fact.value >= 1
+    elif unit == "word":
+        assert fact.value.isalnum()
     else:
         assert positive(fact.value, unit, name) > 0
     assert fact.kind in KINDS
@@ -372,6 +374,7 @@ def test_every_data_file_is_one_that_the_lab_reads():
         "rates.toml",
         "assumptions.toml",
         "levers.toml",
+        "loaders.toml",
     }
 
 

@@ -7,12 +7,14 @@ from ...units import format_number, format_quantity, has_dimension
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE, capitalized
-from ..stages import SerializedCopyModel
+from ..stages import HostLoopModel, SerializedCopyModel
 from ..step import Step
 from ._crossover import crossover
 from ._point import one_point
-from ._workers import workers_needed
+from ._workers import MAX_WORKERS, cpu_cost, workers_needed
 
+# Under the law of measured rates memory traffic is that of activations, which a larger batch does not spread.
+_TRAFFIC = "Most of its step is memory traffic: lower precision or faster memory would shorten it."
 _CAUSES = {
     "compute": "Most of its step is arithmetic: lower precision or a faster accelerator would shorten it.",
     "memory": "Most of its step is memory traffic: a larger batch does more arithmetic for each byte.",
@@ -82,6 +84,12 @@ def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
             f"The copy takes {format_quantity(step.stage_times[SerializedCopyModel.NAME])} of that: from "
             "pinned memory and on a stream of its own it would overlap."
         )
+    if HostLoopModel.NAME in step.stage_times:
+        waits += (
+            f"{' ' if waits else ''}The training loop takes "
+            f"{format_quantity(step.stage_times[HostLoopModel.NAME])} of that itself, while the accelerator "
+            "idles."
+        )
     found = crossover(pipeline)
     if found.starves_from is not None and found.starves_from > pipeline.batch_size:
         later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
@@ -91,18 +99,21 @@ def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
             f"before {LABELS[following]} binds."
         )
     else:
-        later = f"They take equally long: with less of either, {LABELS[following]} binds."
+        later = f"They take equally long: with any less supply, {LABELS[following]} binds."
     return evidence, waits, _cause(step), later
 
 
 def _cause(step: Step) -> str:
     """What the accelerator's own time is made of, as far as that is known."""
     if not step.basis.startswith("measured"):
-        return _CAUSES[step.cause]
+        follows_law = step.basis.startswith("extrapolated")
+        return _TRAFFIC if follows_law and step.cause == "memory" else _CAUSES[step.cause]
     # What the formula says of a step whose time was measured is a guess; what comes on top of it is known.
     for stage, cause in (("input on device", "input"), ("step overhead", "overhead")):
         if stage in step.stage_times and step.stage_times[stage] > step.stage_times["model"]:
             return _CAUSES[cause]
+    if step.cause == "overhead":
+        return _CAUSES["overhead"]
     return "Its speed is a measured one."
 
 
@@ -157,7 +168,13 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
             )
     needed = workers_needed(pipeline)
     if needed.workers is None:
-        return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", less)
+        now, best = (cpu_cost(pipeline, n).limit for n in (pipeline.workers, MAX_WORKERS))
+        helps = ""
+        if exceeds(now, 1.05 * best):
+            helps = (
+                f"More of them still help: up to {format_number(now / best, 3)} times what they prepare now."
+            )
+        return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", helps, less)
     enough = f"{needed.workers} workers instead of {pipeline.workers} would keep up"
     if not needed.obstacles:
         return (waits, f"{enough}.")

@@ -27,7 +27,8 @@ class Sweep:
     Attributes
     ----------
     columns : dict of str to array or quantity
-        The swept fields, then the time of each resource, step time, throughput, utilization, bottleneck.
+        The swept fields, the time of each resource, whether a point is feasible (where some are not), step
+        time, throughput, utilization, bottleneck.
     """
 
     columns: dict[str, Number]
@@ -114,6 +115,8 @@ def sweep(pipeline: Pipeline, **fields: Unchecked) -> Sweep:
     for name, time in step.resource_times.items():
         columns[f"{name}_time"] = time
     shown = ("step_time", "throughput", "utilization", "bottleneck")
+    if not np.all(step.feasible):
+        columns["feasible"] = np.broadcast_to(step.feasible, step.utilization.shape)
     return Sweep({**columns, **{name: getattr(step, name) for name in shown}})
 
 

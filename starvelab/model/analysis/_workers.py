@@ -20,13 +20,14 @@ from ..pipeline import Pipeline
 from ..resources import ACCELERATOR
 from ..solver import costs
 from ..stages import DataModel, TransferModel, TransformationModel
+from ..stages.transformation import TransformationInputs
 from ._crossover import starves_from
 from ._point import one_point, overlapping
 
 _InputsT = TypeVar("_InputsT", bound=Inputs)
 
 # Nobody starts as many.
-_MAX_WORKERS = 10**9
+MAX_WORKERS = 10**9
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -
     demand = Q_(pipeline.accelerators * rate * pipeline.size.m_as("GB"), "GB/s")
     obstacles = []
     if workers is None:
-        obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(_MAX_WORKERS), ratio))
+        obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(MAX_WORKERS), ratio))
     obstacles += _obstacles(pipeline, workers, rate)
     return WorkersNeeded(workers, ratio, batch, demand, not obstacles, tuple(obstacles))
 
@@ -153,7 +154,7 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
 
     One more worker never hurts, so doubling and then halving finds it.
     """
-    if not enough(_MAX_WORKERS):
+    if not enough(MAX_WORKERS):
         return None
     most = 1
     while not enough(most):
@@ -165,8 +166,12 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
 def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
     """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
     who = "Workers get in each other's way: together they"
+    inputs = pipeline.inputs[TransformationModel.NAME]
+    cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
     if pipeline.cores is not None:
-        who = f"More workers than the {pipeline.cores} cores prepare no more: together they"
+        who = f"More workers than the {cores} cores prepare no more: together they"
+    elif cores is not None:
+        who = f"A typical host has {cores} cores: together its workers"
     return (
         f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
         f"{format_number(wanted, 3)} times."
@@ -177,7 +182,10 @@ def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str
     """What stands in the way of preparing, reading and copying that many samples a second for each device."""
     a, hardware, count = pipeline.assumptions, pipeline.hardware, pipeline.accelerators
     sizes, obstacles = pipeline.sizes, []
-    cores = None if hardware is None or pipeline.cores is not None else hardware.number("host_cores")
+    cores = None
+    # Where the law of scaling has counted the cores, they are no obstacle any more.
+    if hardware is not None and pipeline.cores is None and not a.numbers["host_cores"]:
+        cores = hardware.number("host_cores")
     if hardware is not None and workers is not None and cores is not None and workers > count * cores:
         obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
     storage = hardware if pipeline.storage is None else pipeline.numbers["storage"]

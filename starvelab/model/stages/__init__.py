@@ -7,6 +7,7 @@ stage is a file here, an entry in this list, and its fields in `starvelab.model.
 from ..cost import Cost, Line
 from .data import DataModel, DataResult
 from .device_input import DeviceInputModel
+from .host_loop import HostLoopModel
 from .single_node import SingleNodeModel, SingleNodeResult
 from .stage import StageModel
 from .step_overhead import StepOverheadModel
@@ -21,6 +22,7 @@ STAGES = (
     DeviceInputModel,
     SingleNodeModel,
     StepOverheadModel,
+    HostLoopModel,
 )
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "DataModel",
     "DataResult",
     "DeviceInputModel",
+    "HostLoopModel",
     "Line",
     "SerializedCopyModel",
     "SingleNodeModel",

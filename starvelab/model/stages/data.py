@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
+import numpy as np
+
 from ...errors import InputError, MissingValueError
 from ...units import Q_, Number, Quantity, Unchecked, as_quantity, has_dimension, nonnegative, positive
 from ..catalogue import Entry, described
-from ..cost import Cost, Line, exceeds
+from ..cost import Cost, Line, exceeds, minimum
 from ..inputs import Inputs
 from ..resources import STORAGE, Resource
 from .stage import StageModel
@@ -36,12 +38,32 @@ class DataResult:
 
 @dataclass(frozen=True)
 class DataInputs(Inputs):
-    """Bytes of a sample, bandwidth [B/s] and latency [s] of the drive, and its requests at once."""
+    """What reading a sample asks for, and what the drives give.
+
+    Attributes
+    ----------
+    size : float
+        Stored bytes of a sample.
+    bandwidth : float
+        Of one drive [B/s].
+    drives : int
+        How many of them.
+    latency : float
+        Of a request [s].
+    in_flight : float
+        Requests that the workers keep in flight and all drives together serve at a time; may be infinite.
+    samples_per_request : int
+    request_rate : float or None
+        Requests that one drive serves in a second [1/s].
+    """
 
     size: Number
     bandwidth: Number
+    drives: Number
     latency: Number
     in_flight: Number
+    samples_per_request: Number
+    request_rate: Number | None
 
 
 @dataclass(frozen=True)
@@ -55,9 +77,11 @@ class DataModel(StageModel[DataInputs]):
 
     Notes
     -----
-    A batch of ``b`` samples of size ``S`` takes
-    ``b max(S / bandwidth, (latency + S / bandwidth) / in_flight)``: with enough requests in flight the
-    bandwidth binds, with few the latency. It stops being true where the page cache serves reads, or where
+    A batch of ``b`` samples of size ``S`` takes ``b`` times the largest of three: ``S / (d B)``, the
+    bandwidth ``B`` of ``d`` drives; ``(l / k + S / B) / n``, the latency ``l`` of requests that bring ``k``
+    samples each and of which ``n`` are served at a time; and ``1 / (d r k)``, the rate ``r`` of requests. A
+    drive serves no more requests at a time than it has heads, slots or connections, so one spindle with 32
+    requests waiting still seeks for each. It stops being true where the page cache serves reads, or where
     other readers share the drive.
 
     References
@@ -105,23 +129,40 @@ class DataModel(StageModel[DataInputs]):
         share = demand / positive(source, "B/s", "storage bandwidth")
         return DataResult(supply_bw=source, utilization=share, is_stalled=exceeds(share, 1))
 
-    def resolve(self, *, stored: Number, storage: Entry | Number | None) -> DataInputs | None:
+    def resolve(
+        self,
+        *,
+        stored: Number,
+        storage: Entry | Number | None,
+        drives: Number = 1,
+        samples_per_request: Number = 1,
+    ) -> DataInputs | None:
         """The formula's numbers from the fields of a pipeline; None where it names no storage."""
         if storage is None:
             return None
-        latency = 0.0
+        in_flight, latency, rate = self.assumptions.numbers["requests_in_flight"], 0.0, None
         if isinstance(storage, Entry):
-            latency = nonnegative(storage.get("request_latency", Q_("0 ms")), "s", "request_latency")
+            latency = storage.number("request_latency", 0.0)
+            if in_flight > 1:
+                latency = storage.number("queued_latency", latency)
+            served = storage.number("parallel_requests")
+            if served is not None and in_flight < inf:
+                in_flight = minimum(in_flight, served * drives)
+            rate = storage.number("request_rate")
             storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
-        return DataInputs(stored, storage, latency, self.assumptions.requests_in_flight)
+        return DataInputs(stored, storage, drives, latency, in_flight, samples_per_request, rate)
 
     @staticmethod
     def cost(inputs: DataInputs) -> Cost:
-        """``b max(size / bandwidth, (latency + size / bandwidth) / in_flight)``."""
+        """``b max(S / (d B), (l / k + S / B) / n, 1 / (d r k))``."""
+        d, k = inputs.drives, inputs.samples_per_request
         transfer = inputs.size / inputs.bandwidth
-        if inputs.in_flight == inf:
-            return Cost((Line(0, transfer),))
-        return Cost((Line(0, transfer), Line(0, (inputs.latency + transfer) / inputs.in_flight)))
+        pieces = [Line(0, transfer / d)]
+        if not (np.ndim(inputs.in_flight) == 0 and inputs.in_flight == inf):
+            pieces.append(Line(0, (inputs.latency / k + transfer) / inputs.in_flight))
+            if inputs.request_rate is not None:
+                pieces.append(Line(0, 1 / (d * inputs.request_rate * k)))
+        return Cost(tuple(pieces))
 
 
 def storage_bandwidth(

@@ -15,6 +15,7 @@ from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Line, name_of_largest
 from ..inputs import Inputs
+from ..rate_law import ELEMENT_BYTES, SampleTime, Work, of_rate, sample_time
 from ..rates import measured_rate, measured_rates
 from ..resources import ACCELERATOR, Resource
 from .stage import StageModel
@@ -22,17 +23,14 @@ from .stage import StageModel
 # The basis of a step whose rate the caller gave.
 GIVEN = "measured: given as accelerator_rate"
 
-# Bytes of one element; fp16 and bf16 share the tensor cores' rate.
-ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-
 
 @dataclass(frozen=True)
 class SingleNodeResult:
     """The answer of `SingleNodeModel.solve`; arrays where a swept argument was one.
 
-    Where the latency comes from a measured rate, the three times are still those of the formula: a guess at
-    what such a step is made of, which need not add up to it. Where the caller gave the rate and no model or
-    no hardware, there is no formula: all that it would say is None, and the two words are "".
+    Where the caller gave the rate, the three times are those that the model would expect: a guess at what
+    such a step is made of, which need not add up to it. Where there is no model or no hardware beside it, all
+    that depends on them is None, and the two words are "".
 
     Attributes
     ----------
@@ -44,14 +42,16 @@ class SingleNodeResult:
     cause : str
         "compute", "memory" or "overhead": what takes the largest part of the step.
     compute_time, memory_time, overhead_time : quantity [time]
-        The arithmetic, the memory traffic (these two overlap) and the fixed part (which comes on top).
+        The arithmetic, the memory traffic and the fixed part: under `TUTORIAL` the first two overlap and the
+        third comes on top, under `PUBLISHED` all three add up to the step.
     work : quantity [compute] or None
         FLOP of one step of one sample.
     peak : quantity [compute/time] or None
     mfu : float or None
         Model FLOP utilization: work done over what the datasheet's peak would have done.
     basis : str
-        "peak x efficiency", or which measured rate the latency comes from: a published one, or the caller's.
+        Where the latency comes from: "measured: ..." (a published rate, or the caller's), "extrapolated from
+        ..." such a rate, or "peak x efficiency".
     memory_needed : quantity [data] or None
         None where the catalogue has no activation size.
     feasible : bool
@@ -91,6 +91,7 @@ class FormulaInputs(Inputs):
     layers: Number
     overhead_per_layer: Number
     overhead_per_step: Number
+    overhead_overlaps: bool
 
     @property
     def work(self) -> Number:
@@ -113,31 +114,54 @@ class MemoryInputs(Inputs):
 
 
 @dataclass(frozen=True)
-class SingleNodeInputs(Inputs):
-    """A measured rate [sample/s] and where it is from, or the formula's inputs, or both.
+class LawInputs(Inputs):
+    """A step by a measured rate, itself or extrapolated.
 
     Attributes
     ----------
     rate : float or None
-    basis : str
+        As it was measured [sample/s]; None where it is extrapolated.
+    arithmetic, traffic : float
+        Seconds for each sample.
+    launch : float
+        Seconds that the host launches kernels in each step, while the accelerator computes.
+    """
+
+    rate: Number | None
+    arithmetic: Number
+    traffic: Number
+    launch: Number
+
+
+@dataclass(frozen=True)
+class SingleNodeInputs(Inputs):
+    """How a step is timed: by the caller's rate, else by the law of measured rates, else by the formula.
+
+    Attributes
+    ----------
+    rate : float or None
+        The caller's [sample/s].
+    law : LawInputs or None
     formula : FormulaInputs or None
         None where only a rate is known.
+    basis : str
     memory : MemoryInputs or None
         None where a value that it needs is not known.
     """
 
     rate: Number | None
-    basis: str
+    law: LawInputs | None
     formula: FormulaInputs | None
+    basis: str
     memory: MemoryInputs | None
 
 
 class Parts(NamedTuple):
-    """What a step is made of, each as a function of the batch size."""
+    """What a step is made of [s]."""
 
-    compute: Line
-    memory: Line
-    overhead: Line
+    compute: Number
+    memory: Number
+    overhead: Number
 
 
 @dataclass(frozen=True)
@@ -152,9 +176,10 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     -----
     For a batch of ``b``,
     ``step = max(b work / (peak efficiency), weights (1 + traffic b) / bandwidth) + overhead``.
-    A rate given by the caller replaces this formula; with `measured_rates` or a `framework` so does a
-    published rate of the same model, accelerator and precision. Stops being true for several accelerators,
-    whose communication it leaves out.
+    A rate given by the caller replaces this formula. So does, with `measured_rates` or a `framework`, the law
+    of measured rates: ``step = max(b (arithmetic + traffic), launches)``, with the time of a sample as it was
+    measured, or extrapolated (`starvelab.model.rate_law`). Stops being true for several accelerators, whose
+    communication it leaves out.
 
     References
     ----------
@@ -217,10 +242,10 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         )
         step = self.cost(inputs).at(batch)
         formula, memory = inputs.formula, inputs.memory
+        made_of = parts(inputs, batch)
         if formula is None:
-            compute = held = traffic = overhead = work = peak = mfu = None
+            work = peak = mfu = None
         else:
-            compute, traffic, overhead = (part.at(batch) for part in parts(formula))
             work, peak = Q_(formula.work / 1e9, "GFLOP"), Q_(formula.peak / 1e12, "TFLOP/s")
             mfu = formula.work * batch / (step * formula.peak)
         held = None if memory is None else Q_(memory.needed(batch) / 1e9, "GB")
@@ -228,11 +253,13 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         return SingleNodeResult(
             latency=Q_(step * 1e3, "ms"),
             throughput=Q_(batch / step, "img/s"),
-            bottleneck="" if formula is None else name_of_largest({"Compute": compute, "Memory": traffic}),
-            cause=cause(inputs, batch),
-            compute_time=_ms(compute),
-            memory_time=_ms(traffic),
-            overhead_time=_ms(overhead),
+            bottleneck=""
+            if made_of is None
+            else name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory}),
+            cause="" if made_of is None else cause(made_of),
+            compute_time=None if made_of is None else _ms(made_of.compute),
+            memory_time=None if made_of is None else _ms(made_of.memory),
+            overhead_time=None if made_of is None else _ms(made_of.overhead),
             work=work,
             peak=peak,
             mfu=mfu,
@@ -265,30 +292,32 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             )
         phase = self.assumptions.phase if phase is None else phase
         if model is None or hardware is None:
-            return SingleNodeInputs(accelerator_rate, GIVEN, None, None)
-        rate, basis = accelerator_rate, GIVEN
-        if accelerator_rate is None:
-            rate, basis = self._published_rate(model, hardware, precision, phase, framework)
+            return SingleNodeInputs(accelerator_rate, None, None, GIVEN, None)
+        law, basis = None, "peak x efficiency"
+        if framework is not None or self.assumptions.numbers["measured_rates"]:
+            time = self._sample_time(model, hardware, precision, phase, framework)
+            if time is not None:
+                law, basis = self._law(time, model, phase, framework), time.basis
         return SingleNodeInputs(
-            rate=rate,
-            basis=basis,
+            rate=accelerator_rate,
+            law=law,
             formula=self._formula(model, hardware, precision, phase),
+            basis=basis if accelerator_rate is None else GIVEN,
             memory=self._memory(model, hardware, precision, phase),
         )
 
-    def _published_rate(
+    def _sample_time(
         self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
-    ) -> tuple[Number | None, str]:
-        """The published rate [sample/s] to use, if there is one, and where it is from."""
-        if framework is None and not self.assumptions.numbers["measured_rates"]:
-            return None, "peak x efficiency"
+    ) -> SampleTime | None:
+        """The time of a sample by the law of measured rates; None where it says nothing."""
+        work = Work(self.assumptions.numbers["flop_per_mac"], self.assumptions.numbers["training_factor"])
+        if framework is None:
+            return sample_time(model, hardware, precision, phase, work)
         found = measured_rate(
             hardware=hardware, model=model, precision=precision, phase=phase, framework=framework
         )
         if found is not None:
-            return found.fact.number, f"measured: {found.framework}, {found.fact.source}"
-        if framework is None:
-            return None, "peak x efficiency"
+            return of_rate(found, model, hardware, work)
         key = (hardware.path, model.path, precision, phase)
         known = sorted({r.framework for r in measured_rates() if r.key == key})
         raise MissingValueError(
@@ -296,6 +325,14 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             f"{phase}. There is: {', '.join(known) or 'none'}. Pass one of these, or your own "
             "accelerator_rate."
         )
+
+    def _law(self, time: SampleTime, model: Entry, phase: str, framework: str | None) -> LawInputs:
+        a = self.assumptions.numbers
+        passes = a["training_factor"] if phase == "training" else 1.0
+        launch = model.number("layers", 0) * a["overhead_per_layer"] * passes + a["overhead_per_step"]
+        # What launching takes was measured with PyTorch; other frameworks launch whole graphs.
+        launches = a["overhead_overlaps"] and (framework is None or framework.startswith("PyTorch"))
+        return LawInputs(time.rate, time.arithmetic, time.traffic, launch if launches else 0.0)
 
     def _formula(self, model: Entry, hardware: Entry, precision: str, phase: str) -> FormulaInputs:
         a = self.assumptions.numbers
@@ -313,6 +350,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             layers=model_layers,
             overhead_per_layer=a["overhead_per_layer"],
             overhead_per_step=a["overhead_per_step"],
+            overhead_overlaps=a["overhead_overlaps"],
         )
 
     def _memory(self, model: Entry, hardware: Entry, precision: str, phase: str) -> MemoryInputs | None:
@@ -330,29 +368,44 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
 
     @staticmethod
     def cost(inputs: SingleNodeInputs) -> Cost:
-        """``max(compute, memory) + overhead``, or ``b / rate`` where the rate was measured."""
+        """``b / rate``, ``max(b (arithmetic + traffic), launch)`` or ``max(compute, memory) + overhead``."""
         if inputs.rate is not None:
             return Cost((Line(0, 1 / inputs.rate),))
+        if inputs.law is not None:
+            law = inputs.law
+            sample = law.arithmetic + law.traffic if law.rate is None else 1 / law.rate
+            return Cost((Line(0, sample), Line(law.launch, 0)))
         assert inputs.formula is not None  # `resolve` has one where there is no rate
-        compute, memory, overhead = parts(inputs.formula)
+        compute, memory, overhead = formula_parts(inputs.formula)
+        if inputs.formula.overhead_overlaps:
+            return Cost((compute, memory, overhead))
         return Cost((compute + overhead, memory + overhead))
 
 
-def parts(x: FormulaInputs) -> Parts:
+def formula_parts(x: FormulaInputs) -> tuple[Line, Line, Line]:
     """``b work / (peak efficiency)``, ``weights (1 + traffic b) / bandwidth``, and the overhead."""
     weights = x.parameters * x.element_bytes * x.passes / x.memory_bandwidth
-    return Parts(
-        compute=Line(0, x.work / (x.peak * x.efficiency)),
-        memory=Line(weights, weights * x.activation_traffic),
-        overhead=Line(x.layers * x.overhead_per_layer * x.passes + x.overhead_per_step, 0),
+    return (
+        Line(0, x.work / (x.peak * x.efficiency)),
+        Line(weights, weights * x.activation_traffic),
+        Line(x.layers * x.overhead_per_layer * x.passes + x.overhead_per_step, 0),
     )
 
 
-def cause(inputs: SingleNodeInputs, batch: Number) -> Number:
-    """What takes the largest part of a step by the formula; "" where only a rate is known."""
+def parts(inputs: SingleNodeInputs, batch: Number) -> Parts | None:
+    """What a step of a batch is made of; None where only a rate is known."""
+    if inputs.law is not None:
+        law = inputs.law
+        work = batch * (law.arithmetic + law.traffic)
+        return Parts(batch * law.arithmetic, batch * law.traffic, np.maximum(law.launch - work, 0.0)[()])
     if inputs.formula is None:
-        return ""
-    return name_of_largest({name: part.at(batch) for name, part in parts(inputs.formula)._asdict().items()})
+        return None
+    return Parts(*(part.at(batch) for part in formula_parts(inputs.formula)))
+
+
+def cause(made_of: Parts) -> Number:
+    """What takes the largest part of a step."""
+    return name_of_largest(made_of._asdict())
 
 
 def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:
@@ -407,5 +460,5 @@ def _peak(hardware: Entry, precision: str) -> Number:
     return peak
 
 
-def _ms(seconds: Number | None) -> Quantity | None:
-    return None if seconds is None else Q_(seconds * 1e3, "ms")
+def _ms(seconds: Number) -> Quantity:
+    return Q_(seconds * 1e3, "ms")

@@ -37,6 +37,8 @@ class StageModel(Generic[InputsT]):
 
     NAME: ClassVar[str]
     RESOURCE: ClassVar[Resource]
+    # Whether the resource works meanwhile; otherwise it is taken, and waits.
+    BUSY: ClassVar[bool] = True
 
     assumptions: Assumptions = TUTORIAL
 

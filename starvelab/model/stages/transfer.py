@@ -129,6 +129,7 @@ class SerializedCopyModel(TransferModel):
 
     NAME: ClassVar[str] = "serialized copy"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
+    BUSY: ClassVar[bool] = False
     OVERLAPS: ClassVar[bool] = False
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from ...errors import InputError
 from ...fields import SupplyRate, read_supply
 from ...units import Q_, Number, Quantity, positive, positive_int
-from ..cost import Cost, Line, as_float, exceeds, minimum
+from ..catalogue import Entry
+from ..cost import Cost, Line, as_float, exceeds
 from ..inputs import Inputs
 from ..resources import CPU, Resource
-from ..scaling import WorkerScaling
+from ..scaling import WorkerScaling, loader_kinds
 from .stage import StageModel
 
 
@@ -79,8 +80,8 @@ class TransformationModel(StageModel[TransformationInputs]):
     -----
     A rate in bytes per second says that cost follows the stored size. It follows the pixels: a rate in images
     per second is the safer figure. With ``c`` the CPU time of a sample, ``h`` the hand-over of a batch, ``r``
-    the wait for a read, ``n`` workers of which ``m = min(n, cores)`` can be at work, and ``S`` their speed-up
-    over one, a batch of ``b`` takes ``max((c b + h) / S(m), (c b + h) / S(n) + r b / n)``: the cores bind, or
+    the wait for a read, ``n`` workers, and ``S`` their speed-up over one, with and without a limit of cores,
+    a batch of ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the cores bind, or
     the workers, who wait as well. Stops being true where single slow samples hold up whole batches.
 
     References
@@ -142,7 +143,17 @@ class TransformationModel(StageModel[TransformationInputs]):
         rates = {"cpu_throughput": cpu_throughput, "worker_rate": worker_rate}
         given = {name: None if rate is None else read_supply(rate, name)[1] for name, rate in rates.items()}
         count = 1 if workers is None else positive_int(workers, "workers")
-        cpu = self.cost(self.resolve(stored=size, workers=count, **given)).at(batch) * 1e3
+        cpu = (
+            self.cost(
+                self.resolve(
+                    stored=size,
+                    workers=count,
+                    cpu_throughput=given["cpu_throughput"],
+                    worker_rate=given["worker_rate"],
+                )
+            ).at(batch)
+            * 1e3
+        )
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
         step = np.maximum(cpu, device)
         return TransformationResult(
@@ -164,6 +175,9 @@ class TransformationModel(StageModel[TransformationInputs]):
         cores: Number | None = None,
         read_wait: Number | None = None,
         handover_time: Number | None = None,
+        loader: str | None = None,
+        hardware: Entry | None = None,
+        accelerators: Number = 1,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline.
 
@@ -184,12 +198,18 @@ class TransformationModel(StageModel[TransformationInputs]):
         _check_supply(
             cpu_throughput, {name: value for name, value in per_worker.items() if value is not None}
         )
+        kind = None if loader is None else loader_kinds()[loader]
+        if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
+            for_each = hardware.number("host_cores")
+            cores = None if for_each is None else for_each * accelerators
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif cpu_throughput is not None:
             amount, rate = _share(cpu_throughput, "cpu_throughput", stored)
         else:
             one = self.assumptions.supply if worker_rate is None else worker_rate
+            if worker_rate is None and kind is not None and kind.worker_rate is not None:
+                one = SupplyRate(kind.worker_rate, of_bytes=False)
             amount, rate = _share(one, "worker_rate", stored)
         return TransformationInputs(
             amount=amount,
@@ -198,17 +218,16 @@ class TransformationModel(StageModel[TransformationInputs]):
             cores=cores,
             handover=0 if handover_time is None else handover_time,
             read_wait=read_wait,
-            scaling=self.assumptions.scaling,
+            scaling=self.assumptions.scaling if kind is None else kind.scaling,
         )
 
     @staticmethod
     def cost(inputs: TransformationInputs) -> Cost:
-        """``max((c b + h) / S(min(n, cores)), (c b + h) / S(n) + r b / n)``, with ``c = amount / rate``."""
+        """``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``, with ``c = amount / rate``."""
         c, h, n = inputs.amount / inputs.rate, inputs.handover, inputs.workers
         if n is None:
             return Cost((Line(0, c),))
-        at_work = n if inputs.cores is None else minimum(n, inputs.cores)
-        speedup = inputs.scaling.speedup(at_work)
+        speedup = inputs.scaling.speedup(n, inputs.cores)
         on_cores = Line(h / speedup, c / speedup)
         if inputs.read_wait is None:
             return Cost((on_cores,))

@@ -55,10 +55,9 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
             WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED),
             "The CPU binds: preparing a batch of 256 takes 342 ms, so the accelerator, which needs 103.6 "
             "ms, is busy "
-            "30.3 % of each step and waits for the rest. No number of workers keeps up. Workers get in "
-            "each other's "
-            "way: together they reach at most 17.8 times what one does, and it would take 24.7 times. "
-            + LESS,
+            "30.3 % of each step and waits for the rest. No number of workers keeps up. A typical host has "
+            "16 cores: together its workers reach at most 18.1 times what one does, and it would take "
+            "24.7 times. More of them still help: up to 2.41 times what they prepare now. " + LESS,
             id="no number of workers",
         ),
         pytest.param(
@@ -127,7 +126,7 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
         ),
         pytest.param(
             KITS,
-            "The accelerator binds: it needs 636 ms for a batch of 7, and the CPU has prepared it in 172 "
+            "The accelerator binds: it needs 636 ms for a batch of 7, and the CPU has prepared it in 172.1 "
             "ms. Its speed "
             "is a measured one. The accelerator would have to be 3.7 times as fast before the CPU binds.",
             id="KiTS19 on a good drive",
@@ -165,7 +164,8 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
             "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 ms, "
             "is busy 40.0 % of each step and waits for the rest. No number of workers keeps up. More workers"
             " than the 8 cores prepare no more: together they reach at most 8 times what one does, and it "
-            f"would take 10 times. {LESS}",
+            "would take 10 times. More of them still help: up to 2 times what they prepare now. "
+            f"{LESS}",
             id="too few cores",
         ),
         pytest.param(
@@ -217,7 +217,7 @@ def test_a_tie_is_called_one():
     later = explain(tied)
     assert "From batch 65 on the CPU would bind." in later
     always = WALL.replace(assumptions=PUBLISHED, cpu_throughput="2470 img/s")
-    assert explain(always).endswith("They take equally long: with less of either, the CPU binds.")
+    assert explain(always).endswith("They take equally long: with any less supply, the CPU binds.")
 
 
 def test_a_batch_that_does_not_fit_is_said_first():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Q_, InputError, Storage, UnknownNameError, sweep
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Storage, UnknownNameError, sweep
 from starvelab.model.pipeline import SWEEPABLE
 from tests.cases import WALL
 from tests.strategies import batch_sizes, pipelines, worker_counts
@@ -189,3 +189,12 @@ def test_an_unknown_field_says_which_was_meant():
     with pytest.raises(UnknownNameError) as caught:
         sweep(WALL, batchsize=[1, 2])
     assert str(caught.value) == "A pipeline has no field 'batchsize'. Did you mean batch_size?"
+
+
+def test_a_batch_that_does_not_fit_is_marked_and_a_table_in_which_all_fit_has_no_such_column():
+    pipe = WALL.replace(hardware=Hardware.Cloud.V100, assumptions=PUBLISHED)
+    assert sweep(pipe, batch_size=[64, 4096])["feasible"].tolist() == [True, False]
+    assert "feasible" not in sweep(pipe, batch_size=[32, 64]).columns
+    step = pipe.solve(batch_size=4096)
+    assert repr(step).startswith("Not feasible: A step of ")
+    assert repr(step).endswith("Use a batch of at most 355.")

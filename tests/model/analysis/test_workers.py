@@ -156,12 +156,10 @@ def test_where_no_number_of_workers_is_enough_the_reason_is_given():
     needed = workers_needed(slow)
     assert (needed.workers, needed.feasible) == (None, False)
     assert needed.obstacles[0] == (
-        "Workers get in each other's way: together they reach at most 17.8 times what one does, and it "
+        "A typical host has 16 cores: together its workers reach at most 18.1 times what one does, and it "
         "would take 24.7 times."
     )
-    assert str(needed).startswith(
-        "No number of workers is enough at batch 256. Workers get in each other's way"
-    )
+    assert str(needed).startswith("No number of workers is enough at batch 256. A typical host has 16 cores")
     contending = WALL.replace(assumptions=TUTORIAL.replace(contention=0.1))
     assert "at most 10 times what one does" in workers_needed(contending).obstacles[0]
 

@@ -161,3 +161,32 @@ def test_exact_figures_give_an_exact_cost():
 
 def test_swept_bandwidths_give_a_time_each():
     assert np.shape(seconds(256, "500 KB", Q_([1, 7], "GB/s"))) == (2,)
+
+
+# ---- Requests ----------------------------------------------------------------------------------------------
+
+
+def images_a_second(storage, **fields):
+    pipe = Pipeline(accelerator_rate="1e9 img/s", cpu_throughput="1e9 img/s", storage=storage, **fields)
+    return pipe.solve(assumptions=PUBLISHED).throughput.m_as("img/s")
+
+
+def test_one_spindle_seeks_for_every_request_however_many_wait():
+    assert 75 <= images_a_second(Storage.HDD) <= 200
+    assert images_a_second(Storage.HDD, drives=4) == pytest.approx(4 * images_a_second(Storage.HDD))
+
+
+def test_one_connection_to_an_object_store_waits_for_every_answer():
+    # 100 ms until the first byte, and 115 KB at 85 MB/s.
+    assert images_a_second(Storage.S3_connection) == pytest.approx(1 / (0.1 + 114.66e3 / 85e6))
+    # As many connections as the workers keep requests in flight.
+    assert images_a_second(Storage.S3_connection, drives=32) > 300
+
+
+def test_large_reads_run_at_the_bandwidth():
+    packed = images_a_second(Storage.HDD, samples_per_request=1000)
+    assert packed == pytest.approx(180e6 / 114.66e3, rel=0.02)
+
+
+def test_a_volume_serves_so_many_requests_a_second_however_small():
+    assert images_a_second(Storage.EBS_gp3, sample_size="4 KB") == pytest.approx(3000)

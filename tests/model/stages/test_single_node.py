@@ -20,6 +20,7 @@ from starvelab import (
     SingleNodeModel,
     Storage,
 )
+from starvelab.model.catalogue import Entry
 from tests.strategies import accelerators, assumptions, batch_sizes, models
 
 A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
@@ -114,8 +115,11 @@ def test_a_measured_rate_comes_before_peak_times_efficiency():
 
 
 def test_where_nothing_was_measured_the_formula_decides():
-    assert step(SingleNodeModel(PUBLISHED), phase="forward").basis == "peak x efficiency"
-    assert step(SingleNodeModel(PUBLISHED), model=Models.ViT_B16).basis == "peak x efficiency"
+    assert step(SingleNodeModel(PUBLISHED), phase="forward").basis.startswith("extrapolated from ")
+    unknown = Entry(
+        "Models", "Mine", "mine", {k: f for k, f in RESNET50.facts.items() if k != "activation_size"}
+    )
+    assert step(SingleNodeModel(PUBLISHED), model=unknown).basis == "peak x efficiency"
     assert step().basis == "peak x efficiency"
 
 

@@ -1,0 +1,191 @@
+"""How long one sample takes on an accelerator, by the nearest measured rate: as it is, or extrapolated.
+
+A measured time is arithmetic and memory traffic, one after the other. The traffic is counted in activations:
+how often a pass moves them. Arithmetic and traffic then follow the values of another accelerator, model,
+precision or phase.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import log
+
+from ..units import Number
+from .catalogue import Entry, entry_at
+from .rates import Rate, measured_rate, measured_rates
+
+# Where a model or a family of accelerators has no measured rate of its own, these stand in: the model and the
+# accelerator that were measured most often.
+REFERENCE_MODEL = "ResNet50"
+REFERENCE_HARDWARE = "Cloud.A100"
+# From the highest precision to the lowest; bf16 and fp16 run at one rate.
+PRECISIONS = ("fp32", "tf32", "fp16")
+ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+
+
+@dataclass(frozen=True)
+class SampleTime:
+    """What a sample takes of the accelerator.
+
+    Attributes
+    ----------
+    arithmetic, traffic : float
+        Seconds of arithmetic, and of memory traffic after it.
+    basis : str
+        "measured: ..." or "extrapolated from ...".
+    rate : float or None
+        The measured rate [sample/s]; None where the time is extrapolated.
+    """
+
+    arithmetic: Number
+    traffic: Number
+    basis: str
+    rate: Number | None = None
+
+    @property
+    def seconds(self) -> Number:
+        """Both together."""
+        return self.arithmetic + self.traffic
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the assumptions say about work: FLOP of a multiply-accumulate, and passes of a training step."""
+
+    flop_per_mac: Number
+    training_passes: Number
+
+    def passes(self, phase: str) -> Number:
+        """How many forward passes a phase costs."""
+        return self.training_passes if phase == "training" else 1.0
+
+
+@lru_cache(maxsize=1024)
+def sample_time(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> SampleTime | None:
+    """The time of a sample by the measured rate that is nearest; None where a value for it is missing.
+
+    Parameters
+    ----------
+    model, hardware : Entry
+    precision, phase : str
+    work : Work
+
+    Notes
+    -----
+    Software may compute at a higher precision than it is asked for, so an extrapolated time is at most that
+    of a higher precision which the accelerator lists.
+
+    References
+    ----------
+    The measured rates in ``data/rates.toml``.
+    """
+    precision = _rate_precision(precision)
+    times = []
+    for listed in PRECISIONS[: PRECISIONS.index(precision) + 1]:
+        if hardware.number(f"peak_{listed}_dense") is None:
+            continue
+        rate = measured_rate(hardware=hardware, model=model, precision=listed, phase=phase)
+        if rate is not None:
+            time = of_rate(rate, model, hardware, work)
+            if listed == precision:
+                return time
+            times.append(replace(time, rate=None, basis=f"extrapolated from {listed}, {time.basis}"))
+        elif (found := _extrapolated(model, hardware, listed, phase, work)) is not None:
+            times.append(found)
+    return min(times, key=lambda time: time.seconds, default=None)
+
+
+def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime:
+    """A measured rate as arithmetic and what is left for memory traffic."""
+    seconds = 1 / rate.fact.number
+    arithmetic = _arithmetic(model, hardware, rate.precision, rate.phase, work)
+    arithmetic = seconds if arithmetic is None else min(arithmetic, seconds)
+    basis = f"measured: {rate.framework}, {rate.fact.source}"
+    return SampleTime(arithmetic, seconds - arithmetic, basis, rate.fact.number)
+
+
+def _extrapolated(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> SampleTime | None:
+    arithmetic = _arithmetic(model, hardware, precision, phase, work)
+    activation, bandwidth = model.number("activation_size"), hardware.number("memory_bandwidth")
+    if arithmetic is None or activation is None or bandwidth is None:
+        return None
+    anchor = _nearest_rate(model, hardware, precision, phase)
+    moves = (
+        _moves(anchor, work) * _precision_ratio(precision, work) / _precision_ratio(anchor.precision, work)
+    )
+    source = entry_at("Models", anchor.model).name, entry_at("Hardware", anchor.hardware).name
+    return SampleTime(
+        arithmetic=arithmetic,
+        traffic=moves * activation * work.passes(phase) / bandwidth,
+        basis=f"extrapolated from the measured {anchor.phase} of {source[0]} on {source[1]} at "
+        f"{anchor.precision}: {anchor.framework}, {anchor.fact.source}",
+    )
+
+
+def _nearest_rate(model: Entry, hardware: Entry, precision: str, phase: str) -> Rate:
+    """The measured rate to start from: of the same model, then family, accelerator, phase and precision."""
+    rates = [rate for rate in measured_rates() if rate.default and rate.model == model.path]
+    if not rates:
+        rates = [rate for rate in measured_rates() if rate.default and rate.model == REFERENCE_MODEL]
+    key = (hardware.path, hardware.get("family"), _sizes(hardware))
+    family = [rate for rate in rates if entry_at("Hardware", rate.hardware).get("family") == key[1]]
+    reference = [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE]
+    return min(family or reference or rates, key=lambda rate: _distance(rate, key, precision, phase))
+
+
+def _distance(
+    rate: Rate, key: tuple[str, str | None, tuple[float, float]], precision: str, phase: str
+) -> tuple[bool, bool, bool, float]:
+    path, _, sizes = key
+    entry = entry_at("Hardware", rate.hardware)
+    return (
+        rate.hardware != path,
+        rate.phase != phase,
+        rate.precision != precision,
+        sum(abs(log(one / other)) for one, other in zip(sizes, _sizes(entry), strict=True)),
+    )
+
+
+def _sizes(hardware: Entry) -> tuple[float, float]:
+    peak = hardware.number("peak_fp16_dense", hardware.number("peak_bf16_dense"))
+    return peak or 1.0, hardware.number("memory_bandwidth", 1.0)
+
+
+def _moves(rate: Rate, work: Work) -> Number:
+    """How often a pass moves the activations of a sample, at two bytes a number, through the memory."""
+    model, hardware = entry_at("Models", rate.model), entry_at("Hardware", rate.hardware)
+    traffic = of_rate(rate, model, hardware, work).traffic * hardware.number("memory_bandwidth")
+    return traffic / (model.number("activation_size") * work.passes(rate.phase))
+
+
+def _precision_ratio(precision: str, work: Work) -> Number:
+    """Memory traffic at a precision over that in half precision, measured on one accelerator."""
+    pairs = {rate.key: rate for rate in measured_rates() if rate.default and rate.model == REFERENCE_MODEL}
+    for key, rate in pairs.items():
+        half = pairs.get((*key[:2], "fp16", key[3]))
+        if rate.precision == precision and half is not None:
+            return _moves(rate, work) / _moves(half, work)
+    return ELEMENT_BYTES[precision] / ELEMENT_BYTES["fp16"]
+
+
+def _arithmetic(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> Number | None:
+    """Seconds of arithmetic for a sample at the rate of large matrix products; None without a peak."""
+    peak, macs = hardware.number(f"peak_{precision}_dense"), model.number("macs_forward")
+    if peak is None or macs is None:
+        return None
+    own = _matmul_share(hardware)
+    share = _matmul_share(entry_at("Hardware", REFERENCE_HARDWARE)) if own is None else own
+    return macs * work.flop_per_mac * work.passes(phase) / (peak * share)
+
+
+def _matmul_share(hardware: Entry) -> Number | None:
+    """The share of its peak that large matrix products were measured to reach."""
+    sustained = hardware.number("matmul_bf16_sustained")
+    peak = hardware.number("peak_bf16_dense", hardware.number("peak_fp16_dense"))
+    return None if sustained is None or peak is None else sustained / peak
+
+
+def _rate_precision(precision: str) -> str:
+    """The precision under which a rate is listed: bf16 and fp16 share the tensor cores' rate."""
+    return "fp16" if precision == "bf16" else precision

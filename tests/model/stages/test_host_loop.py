@@ -1,0 +1,29 @@
+"""The loop's own time: the accelerator idles in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import InputError, Pipeline, explain
+
+LOOP = Pipeline(accelerator_rate="1000 img/s", batch_size=4, cpu_throughput="100000 img/s", host_time="1 ms")
+
+
+def test_1_ms_of_the_loop_beside_4_ms_of_work_leaves_the_accelerator_busy_80_percent():
+    step = LOOP.solve()
+    assert step.step_time.m_as("ms") == pytest.approx(5)
+    assert step.utilization == pytest.approx(0.8)
+    assert step.stage_times["host time"].m_as("ms") == pytest.approx(1)
+
+
+def test_work_of_the_accelerator_itself_still_counts_as_busy():
+    assert LOOP.solve(host_time=None, step_overhead="1 ms").utilization == 1
+
+
+def test_the_explanation_names_the_loop():
+    assert "The training loop takes 1 ms of that itself, while the accelerator idles." in explain(LOOP)
+
+
+def test_the_loop_takes_no_negative_time():
+    with pytest.raises(InputError, match=r"^host_time must be finite and not negative, got -1 ms\."):
+        LOOP.replace(host_time="-1 ms")

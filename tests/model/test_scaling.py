@@ -1,0 +1,64 @@
+"""Workers scale within the cores of their host, by a law that belongs to their kind of loader."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline
+from starvelab.model.scaling import LOADERS, loader_kinds
+
+HOST = Pipeline(
+    model=Models.ResNet50, hardware=Hardware.Cloud.A100, accelerator_rate="1e9 img/s", assumptions=PUBLISHED
+)
+
+
+def rate(**fields):
+    return HOST.solve(**fields).throughput.m_as("img/s")
+
+
+@pytest.mark.parametrize(("workers", "measured"), [(1, 145.6), (8, 1090), (28, 2487)])
+def test_the_law_goes_through_what_was_measured_on_16_cores(workers, measured):
+    assert rate(workers=workers, cores=16) == pytest.approx(measured, rel=3e-3)
+
+
+def test_a_host_of_128_cores_feeds_eight_a100():
+    assert rate(workers=128, accelerators=8) == pytest.approx(16_100, rel=0.01)
+    # Published for eight A100 with DALI on the CPU: 16,621.
+    fed = HOST.solve(workers=80, accelerators=8, loader="pool", accelerator_rate="2470 img/s")
+    assert fed.throughput.m_as("img/s") > 16_621
+
+
+def test_the_cores_of_the_host_are_known_from_the_catalogue_and_can_be_given():
+    assert rate(workers=64) == rate(workers=64, cores=16)
+    assert rate(workers=64, accelerators=2) == pytest.approx(rate(workers=64, cores=32))
+    assert rate(workers=64, cores=64) > rate(workers=64)
+
+
+def test_threads_of_one_process_share_a_lock_whatever_the_host():
+    assert rate(workers=2, loader="threads", cores=64) / rate(workers=1) == pytest.approx(1.62, rel=0.01)
+    assert rate(workers=64, loader="threads", cores=64) < 5 * rate(workers=1)
+
+
+@given(st.sampled_from(LOADERS), st.integers(1, 200), st.integers(1, 128), st.integers(1, 50))
+def test_more_workers_and_more_cores_never_prepare_less(loader, workers, cores, more):
+    scaling = loader_kinds()[loader].scaling
+    now = scaling.speedup(workers, cores)
+    assert scaling.speedup(workers + more, cores) >= now * (1 - 1e-12)
+    assert scaling.speedup(workers, cores + more) >= now * (1 - 1e-12)
+    assert now <= workers * (1 + 1e-12)
+
+
+def test_every_kind_of_loader_says_where_its_law_comes_from():
+    assert tuple(loader_kinds()) == LOADERS
+    for kind in loader_kinds().values():
+        assert kind.facts.keys() >= {"contention", "coherency", "crowding", "second_thread"}
+
+
+def test_a_kind_of_loader_that_there_is_not_is_rejected():
+    with pytest.raises(InputError) as caught:
+        HOST.replace(loader="dali")
+    assert (
+        str(caught.value) == "loader must be one of processes, threads, pool, got 'dali'. Pass one of these."
+    )
