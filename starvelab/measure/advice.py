@@ -163,7 +163,9 @@ class _Job:
         waits = self.period - self.step
         # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
         self.prepare = max(waits, 1e-3) if workers == 0 else workers * self.period
-        self.starved = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
+        waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
+        # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
+        self.starved = waits_for_data and (finding.queue_depth or 0.0) < 1
         known = finding.prepare_cpu
         self.cpu_shares = (known, known, known) if known is not None else (0.5, 1.0, 0.0)
 

@@ -23,6 +23,7 @@ from ..errors import InputError
 from .advice import WorkerAdvice, advise
 from .watching.finding import JobFinding
 from .watching.hooks import HookedLoop
+from .watching.times import ready_batches
 from .watching.verdict import MIN_BATCHES, NOT_BOUND
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
@@ -82,6 +83,8 @@ class Doctor:
             loop.begins(self.under_way)
         else:
             loop.hooked.step_ends()
+        if (ready := ready_batches(iterator)) is not None:
+            loop.hooked.times.ready.add(ready)
         spent = time.thread_time()
         try:
             batch = original(iterator)

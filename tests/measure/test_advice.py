@@ -58,6 +58,14 @@ def test_a_job_that_does_not_wait_keeps_its_workers():
     assert advice.summary == "Keep the 4 workers: more or fewer would bring less than 5 %."
 
 
+def test_where_batches_are_ready_more_workers_bring_nothing():
+    times = LoopTimes(batch_size=32, workers=6)
+    for _ in range(40):
+        times.waits.add(0.01, 0.02)
+        times.ready.add(5)
+    assert advise(times.finding(), cores=8).summary.startswith("Keep the 6 workers")
+
+
 def test_what_is_not_known_widens_the_range():
     job = {"workers": 1, "wait": 0.09, "step": 0.01}
     known, open_ = (advise(found(**job, cpu=cpu), cores=2).options[4] for cpu in (0.5, None))

@@ -6,6 +6,7 @@ Workers are separate processes, which the system counts; without workers the loo
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import psutil
 
@@ -33,6 +34,8 @@ class PrepareCpu:
         except psutil.Error:  # they end
             return
         busy, now = sum(times.user + times.system for times in spent), time.perf_counter()
+        # A worker that waits for a core has work for it.
+        busy += sum(map(_waited_for_a_core, numbers))
         if self._last is not None and self._last[0] == numbers:
             self.add(busy - self._last[1], (now - self._last[2]) * len(numbers))
         self._last = (numbers, busy, now)
@@ -41,3 +44,11 @@ class PrepareCpu:
     def share(self) -> float | None:
         """Busy share, 0 to 1; None where it is not known."""
         return min(self.busy / self.passed, 1.0) if self.passed else None
+
+
+def _waited_for_a_core(number: int) -> float:
+    """Seconds that a process had work and no core; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{number}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

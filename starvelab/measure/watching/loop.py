@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from ...errors import InputError
 from .device import Cuda
 from .finding import JobFinding
-from .times import LoopTimes
+from .times import LoopTimes, ready_batches
 
 Batch = TypeVar("Batch")
 
@@ -147,7 +147,7 @@ class _Pass(Iterator[Batch]):
         if self.counted_wait is not None:
             times.waits.add(self.counted_wait, max(0.0, asked - self.received - self.elsewhere))
             self.counted_wait = None
-        ready = _ready(self.source)
+        ready = ready_batches(self.source)
         if ready is not None:
             times.ready.add(ready)
         device = times.device()
@@ -215,16 +215,3 @@ def _length(loader: Iterable[object]) -> int | None:
         return len(loader)  # type: ignore[arg-type]  # not every loader has a length
     except TypeError:
         return None
-
-
-def _ready(source: object) -> int | None:
-    """Batches that wait for the loop, where PyTorch's own iterator keeps them in a queue."""
-    queue = getattr(source, "_data_queue", None)
-    if queue is None:
-        return None
-    try:
-        waiting: int = queue.qsize()
-    except NotImplementedError:  # on macOS
-        return None
-    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
-    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())

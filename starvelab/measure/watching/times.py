@@ -100,3 +100,16 @@ class LoopTimes:
         middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
         parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
         return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
+
+
+def ready_batches(source: object) -> int | None:
+    """Batches that wait for the loop, where PyTorch's own iterator keeps them in a queue."""
+    queue = getattr(source, "_data_queue", None)
+    if queue is None:
+        return None
+    try:
+        waiting: int = queue.qsize()
+    except NotImplementedError:  # on macOS
+        return None
+    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
+    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())

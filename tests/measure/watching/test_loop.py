@@ -8,7 +8,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.measure import watch
-from starvelab.measure.watching import loop
+from starvelab.measure.watching import times
 from tests.measure.watching.loops import Loader
 
 
@@ -255,8 +255,8 @@ def test_without_a_queue_the_depth_is_not_known(monkeypatch):
         def qsize(self):
             raise NotImplementedError  # as on macOS
 
-    assert loop._ready(iter([])) is None
-    assert loop._ready(type("Source", (), {"_data_queue": Queue()})()) is None
+    assert times.ready_batches(iter([])) is None
+    assert times.ready_batches(type("Source", (), {"_data_queue": Queue()})()) is None
 
 
 def test_a_generator_needs_no_length(capsys):
