@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +26,10 @@ from starvelab.grading.autograde.nbgrader_private import environment_with
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
+# How long a notebook takes: what there is to read, and what there is to do.
+WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 200, 15, 4
+# The author writes this in the first cell, and the build puts the number there.
+MINUTES = "MINUTES"
 
 # What the author writes after `# %%`, and what nbgrader calls it.
 ROLES = {
@@ -53,12 +58,27 @@ def instructor_notebook(script, name):
     # Without comment_magics=False a comment such as "# cat food" would become the shell command "cat food".
     parsed = jupytext.reads(script, {"extension": ".py", "format_name": "percent", "comment_magics": False})
     cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed.cells, start=1)]
+    cells[0].source = cells[0].source.replace(MINUTES, str(_minutes(cells)))
     for n, cell in enumerate(cells, start=1):
         if cell.id in (other.id for other in cells[: n - 1]):
             raise MarkupError(f'{name}, cell {n}: an id names one cell; "{cell.id}" came twice.')
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
+
+
+def _minutes(cells):
+    """How long a learner takes: to read the words and the code that is not folded, and to do the exercises."""
+    words = sum(len(_shown(cell).split()) for cell in cells if cell.cell_type == "markdown")
+    code = [cell for cell in cells if cell.cell_type == "code" and not cell.metadata.get("jupyter")]
+    lines = sum(bool(line.strip()) for cell in code for line in _shown(cell).splitlines())
+    exercises = sum(cell.metadata.get("nbgrader", {}).get("grade", False) for cell in cells)
+    return ceil(words / WORDS_A_MINUTE + lines / LINES_A_MINUTE + MINUTES_AN_EXERCISE * exercises)
+
+
+def _shown(cell):
+    """The text of a cell without what the learner does not get to see."""
+    return re.sub(r"^ *### BEGIN (.+?)$.*?^ *### END \1$", "", cell.source, flags=re.DOTALL | re.MULTILINE)
 
 
 def _cell(parsed, where, position):
@@ -75,6 +95,9 @@ def _cell(parsed, where, position):
         cell.metadata["nbgrader"] = {"schema_version": 3, "task": False, "grade_id": said["id"], **flags}
         if flags["grade"]:
             cell.metadata["nbgrader"]["points"] = said["points"]
+        if said["role"] == "test":
+            # It holds the expected values and every mistake that has a name: folded, so that hints mean something.
+            cell.metadata["jupyter"] = {"source_hidden": True}
     return cell
 
 

@@ -35,12 +35,14 @@ EXPECTED = {
         "04_batch_sweep",
         "05_worker_fix",
         "06_your_turn",
+        "07_gpu_decoding",
     ],
     "find-the-bottleneck": [
         "01_measure_your_machine",
-        "02_caching_ladder",
-        "03_pull_the_levers",
-        "04_reality_check",
+        "02_who_waits",
+        "03_caching_ladder",
+        "04_pull_the_levers",
+        "05_reality_check",
     ],
 }
 

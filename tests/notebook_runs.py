@@ -17,7 +17,7 @@ from starvelab.runtime import Runtime
 from tests.assignments import Notebook
 
 # The one in which pipelines run live; in the others what they would measure is simulated.
-LIVE = "find-the-bottleneck/02_caching_ladder"
+LIVE = "find-the-bottleneck/03_caching_ladder"
 
 # Run between two notebooks of one kernel, which takes longest to start.
 BEGIN_ANEW = """

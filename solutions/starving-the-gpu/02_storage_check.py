@@ -4,7 +4,7 @@
 # The baseline says what the GPU could use. Every image has to be read from somewhere first. Before anything else gets
 # the blame: **is the drive fast enough?**
 #
-# In about 12 minutes you will
+# In about MINUTES minutes you will
 #
 # - turn a rate of images into a rate of bytes, and predict whether a drive keeps up,
 # - check drives from a hard disk to NVMe,

@@ -5,7 +5,7 @@
 # somebody is the CPU: a handful of worker processes that prepare the next batches while the GPU trains on this one.
 # **What happens when they cannot keep up?**
 #
-# In about 15 minutes you will
+# In about MINUTES minutes you will
 #
 # - predict how busy the GPU is behind eight workers,
 # - learn the one rule of this lab: *stages on one resource add, stages on different resources overlap*,

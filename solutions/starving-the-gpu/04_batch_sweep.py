@@ -5,7 +5,7 @@
 # grows with every image in it. The time to *use* a batch does too, but it starts from a fixed cost. Two lines with
 # different slopes and different starts **cross somewhere**.
 #
-# In about 12 minutes you will
+# In about MINUTES minutes you will
 #
 # - predict where they cross, then sweep the batch size,
 # - see why the walkthrough's own sweep never shows the crossing it talks about,

@@ -4,7 +4,7 @@
 # The CPU binds, so give it more hands: `num_workers=16`, then 32. Everybody does this first. **How many workers are enough,
 # and what stops you then?**
 #
-# In about 18 minutes you will
+# In about MINUTES minutes you will
 #
 # - predict, then derive how many workers remove the stall,
 # - meet the walls behind the CPU wall: the drive, and the cores of the host,

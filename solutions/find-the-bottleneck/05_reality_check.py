@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 4. The reality check
+# # 5. The reality check
 #
 # The walkthrough this lab grew from says that an A100 takes 21,800 images a second. You have measured, diagnosed and
 # mended pipelines since. Now audit it. **How far is it from the world, which of its assumptions carries how much of that,
 # and how far off is the model you would use instead?**
 #
-# In about 20 minutes you will
+# In about MINUTES minutes you will
 #
 # - take a gap of nearly nine times apart, factor by factor, and see what the order of the factors changes,
 # - put every answer of the first assignment beside the same answer from published measurements,
@@ -153,7 +153,7 @@ def draw(training=False, two_flops=False, measured_share=False, no_overhead=Fals
 explore(draw, after="largest-factor", training=True, two_flops=True, measured_share=True, no_overhead=True)
 
 # %% [markdown]
-# ## Exercise 4.1: a factor and its place (5 points)
+# ## Exercise 5.1: a factor and its place (5 points)
 #
 # You get a function `rate`: `rate(["training", "MAC"])` is the rate [img/s, a plain number] with these two changes made, and
 # `rate([])` that with none. By how much does `change` divide the rate when it is made *after* all those in `after`?
@@ -290,7 +290,7 @@ show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
 # into the code. Version 0.1.1 of mlsysim, the walkthrough's package, has 0.01 ms for a layer (core/defaults.py). Version 0.3.0
 # has that too, and counts 8.2 GFLOP for ResNet-50 where 0.1.1 has 4.1.
 #
-# ## Exercise 4.2: which story? (5 points)
+# ## Exercise 5.2: which story? (5 points)
 #
 # `stories` maps the name of a story to the figures it predicts, `seen` has the figures that were seen, for example
 # `{"step": 7.24, "workers": 71}`. A story fits if **each** of its figures lies within half a percent of the one that was seen
@@ -469,7 +469,7 @@ reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows)
 # What does an error of that size mean? The model can tell a starved GPU from a fed one, since that is a matter of
 # factors. It cannot settle whether a change brings five percent: for that you measure.
 #
-# ## Exercise 4.3: an honest summary (6 points, in parts)
+# ## Exercise 5.3: an honest summary (6 points, in parts)
 #
 # `pairs` is a list of `(predicted, measured)`, plain numbers. Return three numbers: the most negative error, the typical
 # error, and the most positive one. An error is *relative to what was measured* and has a sign: negative where the prediction was too
@@ -520,7 +520,7 @@ credit.part(2, "an even number of rows", lambda: (
 credit.total()
 
 # %% [markdown]
-# ## Exercise 4.4: audit a claim (6 points, read by a person)
+# ## Exercise 5.4: audit a claim (6 points, read by a person)
 #
 # A colleague writes: *"Our host with eight A100s trains ResNet-50 on ImageNet at 27,000 images a second. 64 PyTorch workers prepare
 # them, and the one NVMe drive is what holds us back."* Audit this, or a claim of your own choosing (with its source). In six to ten sentences:

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 2. The caching ladder
+# # 3. The caching ladder
 #
 # The accelerator waits for its input. Is it reading, decoding, the transforms, putting the batch together, the copy?
 # From the training loop they all look the same: the next batch is not there yet. **How do you find the one that
 # starves it?**
 #
-# In about 20 minutes you will
+# In about MINUTES minutes you will
 #
 # - see what a profiler and `num_workers=0` can tell, and what they cannot,
 # - climb a ladder of caches by hand, then let `diagnose` climb it on a real pipeline with a planted bottleneck,
@@ -140,7 +140,7 @@ by_hand = diagnose(rungs)
 reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
 
 # %% [markdown]
-# ## Exercise 2.1: what a part adds (5 points)
+# ## Exercise 3.1: what a part adds (5 points)
 #
 # Ladders are usually noted as rates: so many steps a second. From the rates of two neighboring rungs, how much does
 # the part between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower,
@@ -178,7 +178,7 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 2.2: the suspects in order (5 points)
+# ## Exercise 3.2: the suspects in order (5 points)
 #
 # Given what each part adds, list the parts that starve the accelerator: the bottleneck first, then the runner-up, down
 # to the least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
@@ -318,7 +318,7 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 #
 # </details>
 #
-# ## Exercise 2.3: solve for the costs (6 points, in parts)
+# ## Exercise 3.3: solve for the costs (6 points, in parts)
 #
 # With nothing cached and with a raw sample cached, the workers cannot keep up: they set the pace, and the
 # accelerator's time is hidden behind theirs. With a processed sample cached, the accelerator sets it. How long does
@@ -367,7 +367,7 @@ credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], 
 credit.total()
 
 # %% [markdown]
-# ## Exercise 2.4: predict the rate (6 points)
+# ## Exercise 3.4: predict the rate (6 points)
 #
 # Now the other way round: from what an image costs to read and to transform, predict the steps a second. Use the rule
 # of the first assignment: *stages on one resource add, stages on different resources overlap*. Reading and
@@ -554,7 +554,7 @@ say(hasty.reason)
 # running, give it a longer budget, take smaller batches (more of them fit into the same time), and repeat it: two
 # that agree are a better sign than one.
 #
-# ## Exercise 2.5: a lead, or noise? (4 points)
+# ## Exercise 3.5: a lead, or noise? (4 points)
 #
 # Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one lead? The
 # rule of `diagnose`: the lead must be *more than twice* the standard error of the difference, which for independent
@@ -635,4 +635,4 @@ print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.sta
 # - Hidden is not free: after each fix, climb again.
 # - A bottleneck needs a lead beyond the noise; without it the honest answer is "not certain".
 #
-# **Next:** the bottleneck has a name. What do you do about it? [Notebook 3](03_pull_the_levers.ipynb): pull the levers.
+# **Next:** the bottleneck has a name. What do you do about it? [Notebook 4](04_pull_the_levers.ipynb): pull the levers.

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 3. Pull the levers
+# # 4. Pull the levers
 #
 # The ladder of the last notebook names the part that starves the accelerator. That does not say what to do: there are
 # some twenty things to change, and most of them do nothing for *your* pipeline. **Which lever do you pull, how do you know that it is the
 # one, and what does it uncover?**
 #
-# In about 20 minutes you will
+# In about MINUTES minutes you will
 #
 # - see why a loader can starve an accelerator although it is fast enough on average,
 # - switch most levers on and off on one simulated training job, and watch its timeline,
@@ -105,7 +105,7 @@ def show_measured():
 reveal("slow-samples", then=show_measured)
 
 # %% [markdown]
-# ## Exercise 3.1: how many batches are late? (4 points)
+# ## Exercise 4.1: how many batches are late? (4 points)
 #
 # A batch is late as soon as *one* of its samples is slow. What share of the batches is that?
 #
@@ -286,7 +286,7 @@ table(["a sample in each epoch", "time", "stored"], [
 # this lever moves the wall there. What is random (crop, flip, colors) must stay in the epoch: prepare or cache only what comes
 # before it.
 #
-# ## Exercise 3.2: what an order costs (5 points)
+# ## Exercise 4.2: what an order costs (5 points)
 #
 # Each stage takes a time that follows the pixels it is given, and passes a share of them on.
 #
@@ -410,7 +410,7 @@ display(loader_timeline(simulate(fast, batches=30, warm_up=10), batches=8))
 loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=10), batches=8)
 
 # %% [markdown]
-# ## Exercise 3.3: in turn, or beside (6 points)
+# ## Exercise 4.3: in turn, or beside (6 points)
 #
 # The workers are fast enough here. How long is it from one batch to the next?
 #
@@ -533,7 +533,7 @@ table(["chain", "parallel calls", "busy", "throughput"],
       [[name, calls, percent(s.utilization), s.throughput] for name, calls, loader in links for s in [simulate(loader)]])
 
 # %% [markdown]
-# ## Exercise 3.4: the best lever (7 points)
+# ## Exercise 4.4: the best lever (7 points)
 #
 # Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
 # `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
@@ -588,7 +588,7 @@ check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", w
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.5: choose the levers (6 points, read by a person)
+# ## Exercise 4.5: choose the levers (6 points, read by a person)
 #
 # A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive, of which the model sees 256 x 256. Four
 # workers on a host with 16 cores decode, blur the whole image, crop at random, normalize, and send float32 in batches of 32. All
@@ -630,4 +630,4 @@ table(case.headers, case.rows)
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
 # - Compare throughput. Utilization also rises when the accelerator gets slower.
 #
-# **Next:** the walkthrough itself, held against measurements. [Notebook 4](04_reality_check.ipynb).
+# **Next:** the walkthrough itself, held against measurements. [Notebook 5](05_reality_check.ipynb).
