@@ -68,7 +68,7 @@ def instructor_notebook(script, name):
 
 
 def _minutes(cells):
-    """How long a learner takes: to read the words and the code that is not folded, and to do the exercises."""
+    """How long a learner takes to read the words and the code that is not folded, and to do the exercises."""
     words = sum(len(_shown(cell).split()) for cell in cells if cell.cell_type == "markdown")
     code = [cell for cell in cells if cell.cell_type == "code" and not cell.metadata.get("jupyter")]
     lines = sum(bool(line.strip()) for cell in code for line in _shown(cell).splitlines())
@@ -96,7 +96,7 @@ def _cell(parsed, where, position):
         if flags["grade"]:
             cell.metadata["nbgrader"]["points"] = said["points"]
         if said["role"] == "test":
-            # It holds the expected values and every mistake that has a name: folded, so that hints mean something.
+            # It holds the expected values and every mistake that has a name: folded, hints mean something.
             cell.metadata["jupyter"] = {"source_hidden": True}
     return cell
 

@@ -91,7 +91,8 @@ def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, bu
         notebook = nbformat.read(path, as_version=4)
         assert notebook.metadata == build.METADATA, path
         for cell in notebook.cells:
-            assert set(cell.metadata) <= {"nbgrader", "deletable", "editable", "tags", "jupyter"}, (path, cell.id)
+            allowed = {"nbgrader", "deletable", "editable", "tags", "jupyter"}
+            assert set(cell.metadata) <= allowed, (path, cell.id)
             if cell.cell_type == "code":
                 assert cell.outputs == [], (path, cell.id)
                 assert cell.execution_count is None, (path, cell.id)

@@ -13,6 +13,8 @@
 # The notebook measures for about half a minute in all. Close what else keeps this machine busy.
 
 # %% role="setup" id="setup-21"
+import numpy as np  # noqa: F401 (for your answers)
+
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
 from starvelab.lesson.runs import disturbance, run_undisturbed
@@ -160,7 +162,7 @@ def show_model():
     for name, (wanted, seen) in cases.items():
         both = measure.compare(seen, measure.predict(calibration, wanted))
         off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
-        rows.append([name, seen.throughput, both.prediction.throughput, *off, disturbance(seen) or "no"])
+        rows.append([name, seen.throughput, both.forecast.throughput, *off, disturbance(seen) or "no"])
     table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"], rows)
 
 
