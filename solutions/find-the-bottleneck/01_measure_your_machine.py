@@ -29,7 +29,7 @@ from starvelab.checks import check
 from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run, usable_cores
 
 # %% role="setup" id="setup-12"
-from starvelab.lesson.runs import comparison_row, disturbance, run_undisturbed
+from starvelab.measure.undisturbed import comparison_row, disturbance, run_undisturbed
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.widgets import Drawing, explore, predict, reveal

@@ -17,7 +17,7 @@ import numpy as np  # noqa: F401 (for your answers)
 
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
-from starvelab.lesson.runs import disturbance, run_undisturbed
+from starvelab.measure.undisturbed import disturbance, run_undisturbed
 from starvelab.measure import InputPipeline, VirtualAccelerator, photos, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from starvelab import Q_
-from starvelab.lesson import runs
+from starvelab.measure import undisturbed as runs
 from starvelab.measure.quality import Quality
 
 QUIET, BUSY, BUSIER = Quality(0.0, 0.01, 8), Quality(0.4, 0.01, 8), Quality(0.6, 0.01, 8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..measure import Measurement, run
-from ..measure.protocols import Pipeline
+from ._run import run
+from .measurement import Measurement
+from .protocols import Pipeline
 
 
 def disturbance(*measurements: Measurement) -> str:
