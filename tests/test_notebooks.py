@@ -277,6 +277,18 @@ def test_with_predictions_every_truth_is_revealed(runs):
     assert told.count("The answer: ") == len(run.source.questions())
 
 
+def test_a_truth_of_two_digits_stands_in_no_cell_before_its_reveal(runs):
+    run, _ = runs
+    if run.source.assignment != "starving-the-gpu":
+        return  # what is measured is another number each time
+    cells = run.notebook.cells
+    for position, _ in run.source.calls("reveal"):
+        for truth in re.findall(r"The answer: (\d+(?:\.\d+)?)", text_of(cells[position])):
+            before = "\n".join(cell.source for cell in cells[:position]).replace(",", "")
+            given_away = len(truth) > 1 and re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", before)
+            assert not given_away, f"{truth} stands before cell {position + 1}, which reveals it"
+
+
 def test_without_predictions_no_truth_is_revealed(runs):
     _, run = runs
     for cell in run.cells_with("reveal"):

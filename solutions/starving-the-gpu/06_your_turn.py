@@ -46,7 +46,7 @@ def show_flip():
     ])
 
 
-CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive"}
+CALLED = {"CPU": "The CPU", "accelerator": "The GPU"}
 reveal("batch-64", CALLED[pipe.solve(batch_size=64).bottleneck], then=show_flip)
 
 # %% [markdown]
