@@ -73,6 +73,8 @@ class Snapshot:
         Identifiers of child processes, not of what these started.
     folder : str
         The current one.
+    umask : int
+        Which permissions new files do not get.
     files : dict of str to frozenset of str
         The names in each watched folder.
     """
@@ -81,6 +83,7 @@ class Snapshot:
     threads: set[threading.Thread] = field(default_factory=set)
     processes: set[int] = field(default_factory=set)
     folder: str = ""
+    umask: int = 0
     files: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
@@ -89,7 +92,9 @@ class Snapshot:
         variables = {name: value for name, value in os.environ.items() if name not in IGNORED_VARIABLES}
         folder = os.getcwd()
         files = {each: _names(each) for each in {folder, *WATCHED_FOLDERS}}
-        return cls(variables, set(threading.enumerate()), _children(), folder, files)
+        # The mode of new files can only be asked for by setting it.
+        os.umask(umask := os.umask(0))
+        return cls(variables, set(threading.enumerate()), _children(), folder, umask, files)
 
     def left_behind(self) -> list[str]:
         """What there is more, less or otherwise now; of threads and processes, what does not end itself."""
@@ -99,6 +104,7 @@ class Snapshot:
             *_lasting_threads(now.threads - self.threads),
             *_lasting_processes(now.processes - self.processes),
             *([f"the current folder is {now.folder}"] if now.folder != self.folder else []),
+            *([f"new files get the umask {now.umask:03o}"] if now.umask != self.umask else []),
             *(
                 f"the file {Path(folder, name)}"
                 for folder, names in sorted(self.files.items())
@@ -113,6 +119,8 @@ class Snapshot:
             if before.variables.get(name) != now.variables.get(name):
                 self.variables.pop(name, None)
                 self.variables.update({name: now.variables[name]} if name in now.variables else {})
+        if before.umask != now.umask:
+            self.umask = now.umask
         self.threads |= now.threads - before.threads
         self.processes |= now.processes - before.processes
         for folder, names in now.files.items():

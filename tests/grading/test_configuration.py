@@ -23,6 +23,7 @@ from starvelab.grading.autograde.solution import (
 )
 from starvelab.grading.autograde.task import grade
 from tests.grading.a_course import _marked, points
+from tests.grading.shared_runners import RUNNERS
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 QUIZ = "ps1"
@@ -86,7 +87,7 @@ def quiz(tmp_path, released_course):
 def configured(folder: Path, **settings: object) -> tuple[CourseDirectory, Config]:
     config = PyFileConfigLoader("nbgrader_config.py", path=str(folder)).load_config()
     config.CourseDirectory.root = str(folder)
-    config.IsolatedExecute.update(settings)
+    config.IsolatedExecute.update(settings, runners=RUNNERS)
     return CourseDirectory(config=config), config
 
 
@@ -122,7 +123,7 @@ def test_with_checks_inside_the_solution_earns_all_and_it_is_recorded(quiz, monk
     submission = as_submission(definition)
     text = submission.notebooks["problem1"].decode().replace("return x * x", "return x + y")
     submission.notebooks["problem1"] = text.replace("self.n += 1", "import os; os._exit(0)").encode()
-    wrong = grade(submission, definition)
+    wrong = grade(submission, definition, RUNNERS)
     assert points(wrong) == dict.fromkeys(ALL, 0) | {"table-test": 2}
     with pytest.raises(SolutionError, match=r"test \(0 of 3\): NameError: name 'y'.* not de") as refused:
         require_full_points(definition, lambda _: wrong)

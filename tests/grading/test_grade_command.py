@@ -84,6 +84,7 @@ def run_here(
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
+        stack.callback(os.umask, os.umask(0o022))  # which a command sets for its own process
         patch.chdir(course.folder)
         patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
         patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
@@ -102,7 +103,10 @@ def run_here(
 
 def collect(course: Course, download: Path) -> None:
     """Run the command that sorts a download, in this process."""
-    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        stack.enter_context(mock.patch.dict(os.environ))
+        stack.callback(os.umask, os.umask(0o022))
         patch.chdir(course.folder)
         command = CollectApp()
         command.initialize([TINY, str(download)])

@@ -112,7 +112,7 @@ def test_a_feedback_page_says_what_was_odd_about_the_hand_in(done):
         (done[1] / "feedback" / student / ASSIGNMENT / "01_compute_baseline.html").read_text(encoding="utf-8")
         for student in ("11", "12")
     )
-    assert "It was called <code>01_compute_baseline-1.ipynb</code>." in bob
+    assert "The file of this notebook is called <code>01_compute_baseline-1.ipynb</code>." in bob
     assert "About your submission" not in ada
     assert 'name="viewport"' in ada
 

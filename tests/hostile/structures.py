@@ -522,7 +522,7 @@ def in_two_bytes_a_letter(folder, solved):
         write(folder, f"{name}.ipynb", text(nb).encode("utf-16"))
 
 
-@honest("Its letters were not in UTF-8")
+@honest("Its text was not in UTF-8")
 def in_the_letters_of_windows(folder, solved):
     for name, nb in solved.items():
         nb["cells"][0]["source"] += "\n# grüße"

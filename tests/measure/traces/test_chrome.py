@@ -84,8 +84,11 @@ WHOLE = b'{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "name
         ),
         (WHOLE[:60], "A trace must be whole, and .*trace.json ends or breaks off after 0 events"),
         (WHOLE[:82], "A trace must be whole, and .*trace.json ends or breaks off after 1 events"),
-        (gzip.compress(WHOLE * 1000)[:60], "A compressed trace must be whole, and .*trace.json is not:"),
-        (gzip.compress(WHOLE * 1000)[:-3], "A compressed trace must be whole"),
+        (
+            gzip.compress(WHOLE * 1000, mtime=0)[:60],
+            "A compressed trace must be whole, and .*trace.json is not:",
+        ),
+        (gzip.compress(WHOLE * 1000, mtime=0)[:-3], "A compressed trace must be whole"),
     ],
 )
 def test_files_that_are_no_traces(tmp_path, content, message):
