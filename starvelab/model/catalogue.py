@@ -61,11 +61,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "decoded_elements": "count",
         "decoded_size": "GB",
         "preparation_time": "ms",
+        "collation_time": "ms",
     },
 }
 
 
-_EXAMPLE = {"Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
+_EXAMPLE = {"Datasets": "Datasets.ImageNet", "Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
 # What may be zero: a drive that answers at once, samples all of one size.
 _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
@@ -171,6 +172,13 @@ def _by_path(kind: str) -> Mapping[str, Entry]:
 def entry_at(kind: str, path: str) -> Entry:
     """The entry of a file at a path: ``entry_at("Hardware", "Cloud.A100")``."""
     return _by_path(kind)[path]
+
+
+def dataset_of(model: Entry) -> Entry | None:
+    """The data set whose samples, as they are handed to a model, have the size that this model takes."""
+    taken = model.get("input_elements")
+    fitting = (entry for entry in Datasets if taken is not None and entry.get("decoded_elements") == taken)
+    return next(fitting, None)
 
 
 def described(value: Unchecked) -> str:

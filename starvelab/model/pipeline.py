@@ -13,9 +13,9 @@ from .._aliases import deprecated
 from ..errors import InputError, check_names
 from ..fields import choice, count, meanings, quantity, shape_of, supply, switch
 from ..tables import cell
-from ..units import Number, Quantity, Unchecked
+from ..units import Q_, Number, Quantity, Unchecked
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
-from .catalogue import Entry, described
+from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost
 from .inputs import Inputs
 from .scaling import LOADERS
@@ -23,6 +23,9 @@ from .solver import by_resource, costs, resolve, solve
 from .stages.data import storage_bandwidth
 from .stages.transfer import link_bandwidth
 from .step import Step
+
+# Bytes of one number as it crosses the link.
+DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,9 @@ class Pipeline:
     ----------
     model, hardware : catalogue entries
         Not needed beside `accelerator_rate`.
+    dataset : catalogue entry, optional
+        Gives the stored size of a sample and the CPU time to prepare it, unless they are given. It must fit
+        the model.
     batch_size : int or array
         Of each accelerator.
     workers : int or array
@@ -66,7 +72,9 @@ class Pipeline:
     link : catalogue entry or quantity [data/time], optional
         The host-to-device link; without it the copy is not modeled.
     transfer_size : quantity [data], optional
-        Bytes of one sample as they cross the link; the stored size unless given.
+        Bytes of one sample as they cross the link; unless given, those of the decoded sample in `dtype`.
+    dtype : {"uint8", "float16", "float32"}, optional
+        As what the numbers of a decoded sample cross the link; that of the assumptions unless given.
     pinned : bool
         Whether the copy starts from pinned memory.
     device_input_time : quantity [time], optional
@@ -110,6 +118,7 @@ class Pipeline:
 
     model: Entry | None = None
     hardware: Entry | None = None
+    dataset: Entry | None = None
     batch_size: Number = count(256, sweepable=True)
     workers: Number = count(8, sweepable=True)
     sample_size: Quantity | None = quantity("B", None, sweepable=True)
@@ -120,6 +129,7 @@ class Pipeline:
     samples_per_request: Number = count(1, sweepable=True)
     link: Entry | Quantity | None = quantity("B/s", None, sweepable=True)
     transfer_size: Quantity | None = quantity("B", None, sweepable=True)
+    dtype: str | None = choice(*DTYPE_BYTES, default=None)
     pinned: bool = switch(True)
     device_input_time: Quantity | None = quantity("s", None, zero=True, sweepable=True)
     accelerator_rate: Quantity | None = quantity("sample/s", None, sweepable=True)
@@ -140,13 +150,34 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         check_assumptions(self.assumptions)
+        for name, kind in (("model", "Models"), ("dataset", "Datasets")):
+            if getattr(self, name) is not None:
+                check_entry(getattr(self, name), kind, name)
+        self._check_dataset()
         numbers = {}
         for field in dataclasses.fields(self):
             value, numbers[field.name] = self._read(field.name)
             object.__setattr__(self, field.name, value)
         object.__setattr__(self, "_numbers", numbers)
+        if not self.pinned and self.link is None:
+            raise InputError(
+                "pinned=False describes a copy over a link, got it without a link. "
+                "Pass link=Links.PCIe4_x16 as well, or leave pinned out."
+            )
         _ = self.shape
         object.__setattr__(self, "_inputs", resolve({**numbers, **self.sizes}, self.assumptions))
+
+    def _check_dataset(self) -> None:
+        """Reject a data set whose samples the model does not take."""
+        if self.dataset is None or self.model is None:
+            return
+        taken, given = self.model.get("input_elements"), self.dataset.get("decoded_elements")
+        if None not in (taken, given) and taken != given:
+            raise InputError(
+                f"model and dataset must belong together, got {self.model.name}, which takes {taken} numbers "
+                f"a sample, and {self.dataset.name}, which gives {given}. Pass one that fits, or your own "
+                "with .replace(decoded_elements=...)."
+            )
 
     def _read(self, name: str) -> tuple[Unchecked, Number]:
         """A field as it is kept (texts become quantities), and as a plain number in base units."""
@@ -163,11 +194,39 @@ class Pipeline:
         return value, value
 
     @property
+    def samples(self) -> Entry | None:
+        """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
+        if self.dataset is not None or self.model is None:
+            return self.dataset
+        fitting = dataset_of(self.model) if self.assumptions.dataset_of_model else None
+        # The sample size and the worker rate of the assumptions are those of ImageNet.
+        return None if fitting is None or fitting.path == "ImageNet" else fitting
+
+    @property
     def sizes(self) -> dict[str, Number]:
-        """Bytes of a sample as it is `stored` and as it is `transferred`, as plain numbers."""
-        stored, sent = self.numbers["sample_size"], self.numbers["transfer_size"]
+        """Bytes of a sample as it is `stored` and `transferred`, and seconds of `preparation` if known."""
+        samples, stored, sent = self.samples, self.numbers["sample_size"], self.numbers["transfer_size"]
+        preparation = None
+        if samples is not None:
+            preparation = samples.number("preparation_time")
+            if preparation is not None:
+                preparation = preparation + samples.number("collation_time", 0.0)
+            stored = samples.number("sample_size") if stored is None else stored
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
-        return {"stored": stored, "transferred": stored if sent is None else sent}
+        if sent is None:
+            elements, dtype = self._elements, self.dtype or self.assumptions.transfer_dtype
+            sent = stored if elements is None or dtype == "stored" else elements * DTYPE_BYTES[dtype]
+        return {"stored": stored, "transferred": sent, "preparation": preparation}
+
+    @property
+    def _elements(self) -> Number | None:
+        """Numbers of a decoded sample as it is handed to the model."""
+        known = (
+            entry.get(name)
+            for entry, name in ((self.model, "input_elements"), (self.samples, "decoded_elements"))
+            if entry is not None
+        )
+        return next((elements for elements in known if elements is not None), None)
 
     def __repr__(self) -> str:
         given = (
@@ -228,12 +287,12 @@ class Pipeline:
     @property
     def size(self) -> Quantity:
         """Stored bytes of one sample [data]."""
-        return self.assumptions.sample_size if self.sample_size is None else self.sample_size
+        return Q_(self.sizes["stored"] / 1e3, "KB") if self.sample_size is None else self.sample_size
 
     @property
     def transferred(self) -> Quantity:
         """Bytes of one sample as they cross the link [data]."""
-        return self.size if self.transfer_size is None else self.transfer_size
+        return Q_(self.sizes["transferred"] / 1e3, "KB") if self.transfer_size is None else self.transfer_size
 
     @property
     def storage_bandwidth(self) -> Quantity:

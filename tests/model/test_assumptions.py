@@ -42,7 +42,7 @@ def test_every_assumption_says_where_it_comes_from(assumed):
     assert list(assumed.facts) == FIELDS
     for name, fact in assumed.facts.items():
         assert getattr(assumed, name) == fact.value
-        is_word = name in ("phase", "macs_field", "link_rate")
+        is_word = name in ("phase", "macs_field", "link_rate", "transfer_dtype")
         assert is_word == isinstance(fact.value, str), name
         assert len(fact.note if fact.kind == "assumption" else fact.source) > 10
 

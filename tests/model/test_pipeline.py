@@ -664,6 +664,11 @@ def test_a_field_that_is_not_what_it_should_be_says_what_to_pass(fields, message
             "step_overhead must be finite and not negative, got -1 ms. Check the value and its sign.",
         ),
         ({"cores": 0}, "cores must be finite and positive, got 0. Check the value and its sign."),
+        (
+            {"pinned": False},
+            "pinned=False describes a copy over a link, got it without a link. Pass link=Links.PCIe4_x16 as "
+            "well, or leave pinned out.",
+        ),
     ],
 )
 def test_a_measured_figure_that_cannot_be_meant_is_refused(fields, message):

@@ -3,6 +3,7 @@
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
+from ._accelerators import accelerators_fed
 from ._crossover import Crossover, crossover
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
@@ -18,6 +19,7 @@ __all__ = [
     "Sensitivity",
     "Sweep",
     "WorkersNeeded",
+    "accelerators_fed",
     "crossover",
     "explain",
     "extrapolate_rate",

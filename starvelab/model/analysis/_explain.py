@@ -11,7 +11,7 @@ from ..stages import HostLoopModel, SerializedCopyModel
 from ..step import Step
 from ._crossover import crossover
 from ._point import one_point
-from ._workers import MAX_WORKERS, cpu_cost, workers_needed
+from ._workers import MAX_WORKERS, counted_workers, cpu_cost, workers_needed
 
 # Under the law of measured rates memory traffic is that of activations, which a larger batch does not spread.
 _TRAFFIC = "Most of its step is memory traffic: lower precision or faster memory would shorten it."
@@ -94,10 +94,10 @@ def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     if found.starves_from is not None and found.starves_from > pipeline.batch_size:
         later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
     elif exceeds(own.m_as("ms"), ready.m_as("ms")):
-        later = (
-            f"The accelerator would have to be {format_number((own / ready).m_as(''), 3)} times as fast "
-            f"before {LABELS[following]} binds."
-        )
+        times = (own / ready).m_as("")
+        # A larger factor says nothing that a person would act on.
+        spare = "more than a hundred" if times > 100 else format_number(times, 3)
+        later = f"The accelerator would have to be {spare} times as fast before {LABELS[following]} binds."
     else:
         later = f"They take equally long: with any less supply, {LABELS[following]} binds."
     return evidence, waits, _cause(step), later
@@ -132,11 +132,15 @@ def _starved(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     return evidence, *_REMEDY[name](pipeline, step)
 
 
-def _for_storage(_: Pipeline, step: Step) -> tuple[str, ...]:
+def _them(pipeline: Pipeline) -> str:
+    return "them" if pipeline.accelerators > 1 else "it"
+
+
+def _for_storage(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     return (
-        f"To keep it fed, storage would have to deliver {format_quantity(step.demand_at_ceiling)}, and it "
-        f"delivers {format_quantity(step.actual_demand)}: store fewer bytes for each sample, keep them in "
-        "memory, or use a faster drive.",
+        f"To keep {_them(pipeline)} fed, storage would have to deliver "
+        f"{format_quantity(step.demand_at_ceiling)}, and it delivers {format_quantity(step.actual_demand)}: "
+        "store fewer bytes for each sample, keep them in memory, or use a faster drive.",
     )
 
 
@@ -144,8 +148,8 @@ def _for_link(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     sent = (step.throughput / pipeline.accelerators * pipeline.transferred).m_as("GB * sample / s")
     wanted, carried = (f"{format_number(sent * times)} GB/s" for times in (step.slowdown, 1))
     return (
-        f"To keep it fed, {wanted} would have to cross the link, and {carried} do: send fewer bytes for each "
-        "sample, for example as uint8.",
+        f"To keep {_them(pipeline)} fed, {wanted} would have to cross the link, and {carried} do: send fewer "
+        "bytes for each sample, for example as uint8.",
     )
 
 
@@ -155,8 +159,8 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         in_samples = has_dimension(pipeline.cpu_throughput, "img/s")
         wanted = step.throughput * step.slowdown if in_samples else step.demand_at_ceiling
         return (
-            f"To keep it fed, the CPU would have to supply {format_quantity(wanted)}, and it supplies "
-            f"{format_quantity(pipeline.cpu_throughput)}.",
+            f"To keep {_them(pipeline)} fed, the CPU would have to supply {format_quantity(wanted)}, and it "
+            f"supplies {format_quantity(pipeline.cpu_throughput)}.",
             less,
         )
     waits = ""
@@ -175,7 +179,7 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
                 f"More of them still help: up to {format_number(now / best, 3)} times what they prepare now."
             )
         return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", helps, less)
-    enough = f"{needed.workers} workers instead of {pipeline.workers} would keep up"
+    enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers} would keep up"
     if not needed.obstacles:
         return (waits, f"{enough}.")
     limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)

@@ -62,9 +62,11 @@ class WorkersNeeded:
         if self.workers is None:
             verdict = f"No number of workers is enough {where}."
         elif self.feasible:
-            verdict = f"{self.workers} workers are enough {where}."
+            verdict = (
+                f"{counted_workers(self.workers)} {'is' if self.workers == 1 else 'are'} enough {where}."
+            )
         else:
-            verdict = f"{self.workers} workers would be enough {where}, but that meets other limits."
+            verdict = f"{counted_workers(self.workers)} would be enough {where}, but that meets other limits."
         return " ".join((verdict, *self.obstacles))
 
 
@@ -138,6 +140,11 @@ def cpu_cost(pipeline: Pipeline, workers: int) -> Cost:
     return costs({TransformationModel.NAME: inputs}, pipeline.accelerators, exact=True)[
         TransformationModel.NAME
     ]
+
+
+def counted_workers(workers: int) -> str:
+    """A number of workers, in words that agree with it."""
+    return "1 worker" if workers == 1 else f"{workers} workers"
 
 
 def in_time(pipeline: Pipeline, batch: int, seconds: Fraction) -> Callable[[int], bool]:

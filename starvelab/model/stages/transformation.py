@@ -178,6 +178,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         loader: str | None = None,
         hardware: Entry | None = None,
         accelerators: Number = 1,
+        preparation: Number | None = None,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline.
 
@@ -202,6 +203,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
             for_each = hardware.number("host_cores")
             cores = None if for_each is None else for_each * accelerators
+        if cpu_time is None and worker_rate is None and cpu_throughput is None:
+            cpu_time = preparation
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif cpu_throughput is not None:

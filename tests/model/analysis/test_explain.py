@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given
 
-from starvelab import PUBLISHED, Q_, InputError, Pipeline, Storage, explain
+from starvelab import PUBLISHED, Q_, InputError, Pipeline, Storage, explain, workers_needed
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines
 
@@ -132,7 +132,7 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
             id="KiTS19 on a good drive",
         ),
         pytest.param(
-            KITS.replace(workers=200, storage="8 GB/s", link="1.7 GB/s"),
+            KITS.replace(workers=200, storage="8 GB/s", link="1.7 GB/s", transfer_size=KITS.size),
             "The accelerator binds: it needs 636 ms for a batch of 7, and the link has copied it in 603.6 "
             "ms. Its speed "
             "is a measured one. The accelerator would have to be 1.05 times as fast before the link binds.",
@@ -193,7 +193,7 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
         pytest.param(
             KNOWN.replace(link="0.5 GB/s", transfer_size="1 MB", accelerators=2, workers=64),
             "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so these, "
-            "which need 100 ms, are busy 50.0 % of each step and wait for the rest. To keep it fed, 1 GB/s "
+            "which need 100 ms, are busy 50.0 % of each step and wait for the rest. To keep them fed, 1 GB/s "
             "would have to cross the link, and 0.5 GB/s do: send fewer bytes for each sample, for example as "
             "uint8.",
             id="a link of its own for each",
@@ -234,3 +234,15 @@ def test_an_explanation_is_of_one_point():
     assert str(caught.value) == (
         "explain looks at one point, got several values of batch_size. Pass one value of each."
     )
+
+
+def test_a_worker_is_counted_in_the_singular_and_accelerators_in_the_plural():
+    few = KNOWN.replace(workers=1, cpu_time="1 ms")
+    assert str(workers_needed(few)) == "1 worker is enough at batch 100."
+    starved = explain(KNOWN.replace(accelerators=2, storage="1 MB/s"))
+    assert "To keep them fed, storage would have to deliver" in starved
+
+
+def test_a_factor_of_thousands_is_not_said():
+    idle = KNOWN.replace(cpu_time=None, cpu_throughput="1e9 img/s")
+    assert "would have to be more than a hundred times as fast" in explain(idle)
