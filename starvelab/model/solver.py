@@ -14,8 +14,8 @@ from .cost import Cost, argmax, as_float, name_of_largest
 from .inputs import Inputs
 from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
-from .stages.single_node import SingleNodeInputs, fits, parts
 from .stages.stage import field_names
+from .stages.step_parts import SingleNodeInputs, fits, parts
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
