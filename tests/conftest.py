@@ -6,6 +6,7 @@ Every test fails that leaves something behind: see tests/leaks.py.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,11 @@ from tests.selection import (  # noqa: F401
 )
 
 pytest_plugins = ["pytester"]
+
+# What a shell runs in the background ignores Ctrl+C, and so does what that starts: tests that press it would
+# wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make test` tries the same examples on every machine and at every time: a failure is a defect of what was
 # changed. `make fuzz` looks for new ones, and its database brings what failed back in the next run. No test

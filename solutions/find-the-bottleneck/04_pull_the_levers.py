@@ -189,7 +189,7 @@ def job(workers=4, prefetch=2, batch_size=64, in_order=True, packed_in_shards=Fa
 def draw(workers=4, prefetch=2, batch_size=64, **switches):
     loader = job(workers, prefetch, batch_size, **switches)
     trace = simulate(loader, batches=100).trace().after(20)
-    own = loader.stretch * loader.prepare_time + loader.read_wait + loader.straggling
+    own = loader.stretch * loader.prepare_time + loader.read_wait + loader.mean_delay
     rows = [["a worker's batch", own], ["... shared by all workers", own / loader.workers], ["copy", loader.copy_time],
             ["step", loader.step_time], ["the loop itself", loader.fetch_time]]
     said = f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy {percent(trace.utilization)} of the time."

@@ -57,6 +57,13 @@ def _programs_beside_python_are_found() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _a_command_in_this_process_sets_the_umask_of_no_other_test() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def released_course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """The small course, released once for all processes of the run; not to be changed."""

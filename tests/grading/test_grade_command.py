@@ -84,7 +84,6 @@ def run_here(
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
-        stack.callback(os.umask, os.umask(0o022))  # which a command sets for its own process
         patch.chdir(course.folder)
         patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
         patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
@@ -106,7 +105,6 @@ def collect(course: Course, download: Path) -> None:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         stack.enter_context(mock.patch.dict(os.environ))
-        stack.callback(os.umask, os.umask(0o022))
         patch.chdir(course.folder)
         command = CollectApp()
         command.initialize([TINY, str(download)])

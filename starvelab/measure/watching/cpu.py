@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import psutil
-
 
 class PrepareCpu:
     """Seconds of the CPU, and seconds that passed, of those who prepare batches."""
@@ -28,6 +26,8 @@ class PrepareCpu:
         processes = getattr(source, "_workers", None)
         if not processes:
             return
+        import psutil  # loaded here: it needs processes, which a browser's Python lacks
+
         numbers = tuple(process.pid for process in processes)
         try:
             spent = [psutil.Process(number).cpu_times() for number in numbers]

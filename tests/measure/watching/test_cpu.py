@@ -18,7 +18,7 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     monkeypatch.setattr(cpu, "_waited_for_a_core", lambda number: 0.0)
     monkeypatch.setattr(cpu, "time", types.SimpleNamespace(perf_counter=iter([100.0, 101.0, 102.0]).__next__))
     worker = types.SimpleNamespace(cpu_times=lambda: types.SimpleNamespace(user=next(spent), system=0.0))
-    monkeypatch.setattr(cpu, "psutil", types.SimpleNamespace(Process=lambda number: worker, Error=OSError))
+    monkeypatch.setattr("psutil.Process", lambda number: worker)
     found = PrepareCpu()
     found.look(source(1))
     assert found.share is None
