@@ -45,19 +45,17 @@ def test_what_json_does_not_allow_and_profilers_write(tmp_path):
     assert read_trace(path).batches == 12
 
 
-def test_memory_does_not_grow_with_the_trace(tmp_path, monkeypatch):
+def test_a_trace_does_not_stand_in_memory_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(chrome, "CHUNK", 1 << 12)
-    peaks = []
-    for copies in (1, 10):
-        events = train(Training(), 10, wait=1, step=1).events * copies
-        path = write(tmp_path / f"{copies}.json", {"traceEvents": events})
-        tracemalloc.start()
-        count = sum(1 for _ in chrome.events(path))
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert count == len(events) + 1
-    assert path.stat().st_size > 5 * peaks[1]
-    assert peaks[1] < 1.2 * peaks[0]
+    events = train(Training(), 10, wait=1, step=1).events * 40
+    path = write(tmp_path / "trace.json", {"traceEvents": events})
+    tracemalloc.start()
+    count = sum(1 for _ in chrome.events(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == len(events) + 1
+    # Other threads of the process may take some, too.
+    assert path.stat().st_size > 10 * peak
 
 
 WHOLE = b'{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "name": "k"}, {"ph": "M"}]}'
