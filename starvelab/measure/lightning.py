@@ -1,16 +1,15 @@
 """`StarvelabCallback` for Lightning: how long the training waits for its batches.
 
-It knows Lightning's hooks, and needs the package `lightning` or `pytorch_lightning`.
+It needs the package `lightning` or `pytorch_lightning`.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InputError
-from .watching.finding import JobFinding
-from .watching.hooks import HookedLoop
+from .watching.hooks import HookedCallback
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -28,7 +27,13 @@ else:
         ) from error
 
 
-class StarvelabCallback(Callback):
+class WithLoader(Protocol):
+    """What is read of a `Trainer`."""
+
+    train_dataloader: object
+
+
+class StarvelabCallback(HookedCallback, Callback):
     """Watch how long a `Trainer` waits for its batches: `Trainer(callbacks=[StarvelabCallback()])`.
 
     Parameters
@@ -42,46 +47,35 @@ class StarvelabCallback(Callback):
     count, and neither does a wait in which a checkpoint was written.
     """
 
-    # Any, in all hooks: trainers, modules and batches of whatever Lightning is installed.
-
-    def __init__(self, *, progress: bool = True) -> None:
-        super().__init__()
-        self._loop = HookedLoop(progress=progress)
-
-    @property
-    def result(self) -> JobFinding:
-        """What was found so far."""
-        return self._loop.result
-
-    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_train_epoch_start(self, trainer: WithLoader, pl_module: object) -> None:  # noqa: ARG002
         """Learn what the loader is; the next batch is a first one."""
         loader = trainer.train_dataloader
         self._loop.times.learn(loader)
         self._loop.pass_begins()
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:  # noqa: ARG002
+    def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, batch_idx: int) -> None:  # noqa: ARG002
         """The loop has its batch."""
         self._loop.step_begins()
 
     def on_train_batch_end(
         self,
-        trainer: Any,  # noqa: ARG002
-        pl_module: Any,  # noqa: ARG002
-        outputs: Any,  # noqa: ARG002
-        batch: Any,  # noqa: ARG002
+        trainer: object,  # noqa: ARG002
+        pl_module: object,  # noqa: ARG002
+        outputs: object,  # noqa: ARG002
+        batch: object,  # noqa: ARG002
         batch_idx: int,  # noqa: ARG002
     ) -> None:
         """The step is over."""
         self._loop.step_ends()
 
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_validation_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
         """An evaluation is over: the wait for the next batch begins here."""
         self._loop.asks()
 
-    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:  # noqa: ARG002
+    def on_save_checkpoint(self, trainer: object, pl_module: object, checkpoint: object) -> None:  # noqa: ARG002
         """A checkpoint will be written, and no hook says when that is done."""
         self._loop.something_else()
 
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_train_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
         """Say what was found."""
         self._loop.ends()

@@ -1,15 +1,14 @@
 """`StarvelabCallback` for the `Trainer` of Hugging Face: how long the training waits for its batches.
 
-It knows the hooks of that `Trainer`, and needs the package `transformers`.
+It needs the package `transformers`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from ..errors import InputError
-from .watching.finding import JobFinding
-from .watching.hooks import HookedLoop
+from .watching.hooks import HookedCallback
 
 try:
     from transformers import TrainerCallback
@@ -20,7 +19,15 @@ except ImportError as error:
     ) from error
 
 
-class StarvelabCallback(TrainerCallback):
+class Arguments(Protocol):
+    """What is read of `TrainingArguments`."""
+
+    train_batch_size: int
+    gradient_accumulation_steps: int
+    dataloader_num_workers: int
+
+
+class StarvelabCallback(HookedCallback, TrainerCallback):
     """Watch how long a `Trainer` waits for its batches: `Trainer(..., callbacks=[StarvelabCallback()])`.
 
     Parameters
@@ -36,43 +43,33 @@ class StarvelabCallback(TrainerCallback):
     within the step, where no hook tells of them: put `watch` around the loader there.
     """
 
-    # Any, in all hooks: arguments, state and control of whatever transformers is installed.
-
-    def __init__(self, *, progress: bool = True) -> None:
-        self._loop = HookedLoop(progress=progress)
-
-    @property
-    def result(self) -> JobFinding:
-        """What was found so far."""
-        return self._loop.result
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_epoch_begin(self, args: Arguments, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """Learn what the loader is; the next batch is a first one."""
         times = self._loop.times
         times.batch_size = args.train_batch_size * args.gradient_accumulation_steps
         times.workers = args.dataloader_num_workers
         self._loop.pass_begins()
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The loop has the batches of this step."""
         self._loop.step_begins()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The step is over."""
         self._loop.step_ends()
 
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_log(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The loss was read, for which the loop waited for the GPU: the wait for data begins here."""
         self._loop.asks()
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_evaluate(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """An evaluation is over: the wait for data begins here."""
         self._loop.asks()
 
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """A checkpoint is written: the wait for data begins here."""
         self._loop.asks()
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """Say what was found."""
         self._loop.ends()

@@ -6,7 +6,7 @@ Both fill in a table that the learning platform has given out. Every other cell 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -70,6 +70,10 @@ class Result:
         return "; ".join(parts) + "."
 
 
+Results = Mapping[str, Mapping[str, Result]]  # by assignment and student
+Students = Sequence[tuple[int, str]]  # the number of a line, and who stands in it
+
+
 class _Export(ExportPlugin):
     """What the two have in common."""
 
@@ -108,31 +112,22 @@ class _Export(ExportPlugin):
                 f"No student of the gradebook stands in the roster. {self.what_is_needed} "
                 f"It has: {', '.join(sheet.headers)}."
             )
-        met = self.fill(gradebook, sheet, identity, known, results)
+        students = list(_students(sheet, identity, known))
+        self.fill(gradebook, sheet, students, results)
         to = Path(self.to or f"{type(self).__name__.lower()}.csv")
         to.write_bytes(sheet.content)
-        self._report(results, met)
+        self._report(results, {student for _, student in students})
         self.log.warning("Written: %s", to)
 
-    def fill(
-        self,
-        gradebook: Gradebook,
-        sheet: Sheet,
-        identity: int,
-        known: Mapping[str, str],
-        results: Mapping[str, Mapping[str, Result]],
-    ) -> set[str]:
-        """Write the points; the students who stand in the table."""
+    def fill(self, gradebook: Gradebook, sheet: Sheet, students: Students, results: Results) -> None:
+        """Write the points."""
         places = {name: self.place(gradebook, sheet, name) for name in results}
-        met = set()
-        for number, student in _students(sheet, identity, known):
-            met.add(student)
+        for number, student in students:
             for name, place in places.items():
                 if result := results[name].get(student):
                     sheet.put(number, place, f"{result.counted:g}")
-        return met
 
-    def _report(self, results: Mapping[str, Mapping[str, Result]], met: set[str]) -> None:
+    def _report(self, results: Results, met: set[str]) -> None:
         missing = sorted({student for each in results.values() for student in each} - met)
         if missing:
             self.log.warning("GradingResult, but not in the roster: %s", ", ".join(missing))
@@ -251,14 +246,7 @@ class Moodle(_Export):
                 return at - 1
         return None
 
-    def fill(
-        self,
-        gradebook: Gradebook,
-        sheet: Sheet,
-        identity: int,
-        known: Mapping[str, str],
-        results: Mapping[str, Mapping[str, Result]],
-    ) -> set[str]:
+    def fill(self, gradebook: Gradebook, sheet: Sheet, students: Students, results: Results) -> None:
         """Write the points, and in a worksheet what they are for."""
         grade = self.grade_column(sheet)
         if grade is not None and len(results) > 1:
@@ -266,17 +254,16 @@ class Moodle(_Export):
                 f"A grading worksheet belongs to one assignment, and there are grades of {len(results)}: "
                 f"{', '.join(results)}. Name the one that is meant: --assignment={next(iter(results))}"
             )
-        met = super().fill(gradebook, sheet, identity, known, results)
+        super().fill(gradebook, sheet, students, results)
         comments = self._comments_column(sheet) if grade is not None else None
         if comments is not None:
             (of_students,) = results.values()
             rows = sheet.rows
-            for number, student in _students(sheet, identity, known):
+            for number, student in students:
                 before = rows[number][comments].strip()
                 # What a person wrote there stays.
                 if student in of_students and (not before or " points" in before.partition(";")[0]):
                     sheet.put(number, comments, escape(of_students[student].summary))
-        return met
 
     def _comments_column(self, sheet: Sheet) -> int | None:
         for at, header in enumerate(sheet.headers):

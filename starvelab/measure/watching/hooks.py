@@ -76,3 +76,22 @@ class HookedLoop:
     def result(self) -> JobFinding:
         """What was found so far."""
         return self.times.finding()
+
+
+class HookedCallback:
+    """What a callback of any framework has; the framework's own class stands behind it as the second base.
+
+    Parameters
+    ----------
+    progress : bool
+        Say at the end what was found.
+    """
+
+    def __init__(self, *, progress: bool = True) -> None:
+        super().__init__()
+        self._loop = HookedLoop(progress=progress)
+
+    @property
+    def result(self) -> JobFinding:
+        """What was found so far."""
+        return self._loop.result

@@ -28,17 +28,9 @@ RUNS = {
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[Figure]:
+def drawn(drawn_by) -> list[Figure]:
     """The matplotlib figures behind the pictures."""
-    figures = []
-    rendered = loader_lanes.render_figure
-
-    def keep(figure, **words):
-        figures.append(figure)
-        return rendered(figure, **words)
-
-    monkeypatch.setattr(loader_lanes, "render_figure", keep)
-    return figures
+    return drawn_by(loader_lanes)
 
 
 def names(axes):

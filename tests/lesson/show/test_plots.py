@@ -44,17 +44,9 @@ FIGURES = {
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[Figure]:
+def drawn(drawn_by) -> list[Figure]:
     """The matplotlib figures behind the pictures."""
-    figures = []
-    rendered = plots.render_figure
-
-    def keep(figure, **words):
-        figures.append(figure)
-        return rendered(figure, **words)
-
-    monkeypatch.setattr(plots, "render_figure", keep)
-    return figures
+    return drawn_by(plots)
 
 
 def test_each_figure_of_plots_is_among_those_tested_here():
