@@ -23,16 +23,16 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SANDBOXED = (
     "tests/hostile",
     *(
-        f"tests/grading/test_{name}.py"
+        f"tests/grading/{name}.py"
         for name in (
-            "answers_in_the_sandbox",
-            "configuration",
-            "drawn",
-            "faults",
-            "grade_command",
-            "instructors_page",
-            "isolated",
-            "round",
+            "autograde/test_execution",
+            "autograde/test_task",
+            "commands/test_grade",
+            "sandbox/test_figures",
+            "test_answers_in_the_sandbox",
+            "test_faults",
+            "test_instructors_page",
+            "test_round",
         )
     ),
 )
@@ -41,7 +41,10 @@ COURSE = "released_course"
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
-    *(f"tests/grading/test_{name}.py" for name in ("cgroup", "collecting", "private", "structure")),
+    "tests/grading/batch/test_private.py",
+    "tests/grading/lms/test_collecting.py",
+    "tests/grading/sandbox/test_cgroup.py",
+    "tests/grading/submissions/test_repairing.py",
     *(
         f"tests/measure/test_{name}.py"
         for name in (
@@ -97,12 +100,12 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/browser",
     "tests/grading/test_round.py",
     "tests/test_notebooks.py",
-    "tests/grading/test_grade_command.py",
-    "tests/hostile/test_hand_ins.py",
+    "tests/grading/commands/test_grade.py",
+    "tests/hostile/test_attacks.py",
     "tests/hostile/test_structures.py",
     "tests/grading/test_faults.py",
     "tests/grading/test_instructors_page.py",
-    "tests/grading/test_isolated.py",
+    "tests/grading/autograde/test_execution.py",
     "tests/test_nbval.py",
     "tests/hostile/test_machine.py",
     "tests/grading/test_answers_in_the_sandbox.py",

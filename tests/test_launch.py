@@ -109,7 +109,7 @@ def test_make_lab_installs_what_it_needs_when_it_is_not_there(make, environment)
     assert f'binder/install.sh {environment} "lab"' in make("--dry-run", "lab").stdout
 
 
-INSTALL = '-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[lab]'
+INSTALL = "-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[lab]"
 SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
 
 
@@ -121,13 +121,13 @@ def install(repository, tmp_path):
         python = tmp_path / "bin" / "python"
         python.parent.mkdir()
         python.write_text(
-            f'''#!/bin/sh
+            f"""#!/bin/sh
 echo "$*" >> {tmp_path}/asked
 case "$*" in
 *"config list") {SETTINGS};;
 "-m uv"*) echo "$UV_INDEX $UV_FIND_LINKS $UV_INDEX_STRATEGY" >> {tmp_path}/asked; {uv};;
 esac
-''',
+""",
             encoding="utf-8",
         )
         python.chmod(0o755)

@@ -29,9 +29,14 @@ def test_each_need_can_be_left_out():
         ("tests/browser/test_lab_in_browser.py", [], {"programs"}, "programs"),
         ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
         ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
-        ("tests/grading/test_exports.py", ["course", "released_course"], {"browser", "sandbox"}, "sandbox"),
-        ("tests/grading/test_exports.py", ["course", "released_course"], {"programs"}, "programs"),
-        ("tests/grading/test_exports.py", ["tmp_path"], {"sandbox", "programs"}, ""),
+        (
+            "tests/grading/lms/test_exports.py",
+            ["course", "released_course"],
+            {"browser", "sandbox"},
+            "sandbox",
+        ),
+        ("tests/grading/lms/test_exports.py", ["course", "released_course"], {"programs"}, "programs"),
+        ("tests/grading/lms/test_exports.py", ["tmp_path"], {"sandbox", "programs"}, ""),
     ],
 )
 def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):

@@ -27,7 +27,7 @@ RIGHT = {
     "value": "answer = 42",
 }
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
-# What is done to the whole hand-in, besides answering all.
+# What is done to the whole submission, besides answering all.
 HABITS = (
     "extra-cells",
     "extra-files",

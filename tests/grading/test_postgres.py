@@ -17,7 +17,7 @@ from nbgrader.api import Gradebook
 from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.release import ReleaseApp
 from tests.grading.a_course import MOST, TINY
-from tests.grading.test_grade_command import grade, run_here
+from tests.grading.commands.test_grade import grade, run_here
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(600)]
 

@@ -1,4 +1,4 @@
-"""Release, hand-in, autograde, feedback, export: right marks, nothing hidden shown, no script alive.
+"""Release, submission, autograde, feedback, export: right marks, nothing hidden shown, no script alive.
 
 An author of notebooks adds nothing here: a round is made of the notebooks and of their wrong answers.
 """

@@ -1,4 +1,4 @@
-"""Hand-ins that are odd in structure: what is in their folders, made of what was given out.
+"""Submissions with an unusual structure: what is in their folders, made of what was given out.
 
 Each is a function of the folder to fill and of the released notebooks. Those that deserve nothing hold no
 right answer; those that are honest hold all of them, and are odd by accident.
@@ -193,13 +193,13 @@ def thousands_of_files(folder, released):
 @hostile
 def a_bomb_that_unpacks(folder, released):
     bomb = zipped({"zeros.bin": b"\0" * 300_000_000}, compression=zipfile.ZIP_DEFLATED)
-    write(folder, "hand-in.zip", bomb)
+    write(folder, "submission.zip", bomb)
 
 
 @hostile
 def bombs_within_bombs(folder, released):
     inner = zipped({"zeros.bin": b"\0" * 90_000_000}, compression=zipfile.ZIP_DEFLATED)
-    write(folder, "hand-in.zip", zipped({f"{n}.zip": inner for n in range(30)}))
+    write(folder, "submission.zip", zipped({f"{n}.zip": inner for n in range(30)}))
 
 
 @hostile
@@ -207,7 +207,7 @@ def archives_all_the_way_down(folder, released):
     made = zipped({"one.ipynb": text(released["one"])})
     for _ in range(20):
         made = zipped({"inner.zip": made})
-    write(folder, "hand-in.zip", made)
+    write(folder, "submission.zip", made)
 
 
 # --- what an archive can do -------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def archives_all_the_way_down(folder, released):
 
 @hostile
 def an_archive_in_ruins(folder, released):
-    write(folder, "hand-in.zip", zipped({"one.ipynb": text(released["one"])})[:-60])
+    write(folder, "submission.zip", zipped({"one.ipynb": text(released["one"])})[:-60])
 
 
 @hostile
@@ -223,17 +223,19 @@ def an_archive_with_a_password(folder, released):
     made = bytearray(zipped({"one.ipynb": text(released["one"])}))
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         made[made.index(mark) + at] |= 1
-    write(folder, "hand-in.zip", bytes(made))
+    write(folder, "submission.zip", bytes(made))
 
 
 @hostile
 def an_unknown_archive(folder, released):
-    write(folder, "hand-in.rar", b"Rar!\x1a\x07\x00")
+    write(folder, "submission.rar", b"Rar!\x1a\x07\x00")
 
 
 @hostile
 def an_archive_that_leads_out(folder, released):
-    write(folder, "hand-in.zip", zipped({"../../../../release/tiny/one.ipynb": "{}", "/etc/starvelab": "x"}))
+    write(
+        folder, "submission.zip", zipped({"../../../../release/tiny/one.ipynb": "{}", "/etc/starvelab": "x"})
+    )
 
 
 @hostile
@@ -243,7 +245,7 @@ def an_archive_with_a_link(folder, released):
         entry = zipfile.ZipInfo("one.ipynb")
         entry.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(entry, str(folder.parents[2] / "source" / "tiny" / "one.ipynb"))
-    write(folder, "hand-in.zip", made.getvalue())
+    write(folder, "submission.zip", made.getvalue())
 
 
 @hostile
@@ -254,7 +256,7 @@ def a_tape_with_a_link(folder, released):
             entry = tarfile.TarInfo(name)
             entry.type, entry.linkname = kind, str(folder.parents[2] / "source" / "tiny" / name)
             archive.addfile(entry)
-    write(folder, "hand-in.tar.gz", made.getvalue())
+    write(folder, "submission.tar.gz", made.getvalue())
 
 
 # --- what a file system can do ----------------------------------------------------------------------------
@@ -490,12 +492,14 @@ def in_a_folder(folder, solved):
 @honest("")
 def in_an_archive(folder, solved):
     files = {f"homework/{name}.ipynb": text(nb) for name, nb in solved.items()}
-    write(folder, "hand-in.zip", zipped(files | {"__MACOSX/homework/._one.ipynb": b"\0\0"}))
+    write(folder, "submission.zip", zipped(files | {"__MACOSX/homework/._one.ipynb": b"\0\0"}))
 
 
 @honest("")
 def in_an_archive_of_windows(folder, solved):
-    write(folder, "hand-in.zip", zipped({f"homework\\{name}.ipynb": text(nb) for name, nb in solved.items()}))
+    write(
+        folder, "submission.zip", zipped({f"homework\\{name}.ipynb": text(nb) for name, nb in solved.items()})
+    )
 
 
 @honest("")
@@ -507,7 +511,7 @@ def on_a_tape(folder, solved):
             content = text(nb).encode()
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    write(folder, "hand-in.tar.gz", made.getvalue())
+    write(folder, "submission.tar.gz", made.getvalue())
 
 
 @honest("")

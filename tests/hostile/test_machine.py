@@ -21,7 +21,7 @@ from starvelab.grading.sandbox import bubblewrap, process, seccomp
 from starvelab.grading.sandbox.channel import ClosedError
 from starvelab.grading.sandbox.process import Runner
 from tests.grading.shared_runners import RUNNERS
-from tests.hostile.hand_ins import FOUND
+from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading

@@ -1,4 +1,4 @@
-"""Hand-ins that are odd in structure get what they deserve, and nobody else's grading is disturbed."""
+"""Submissions with an unusual structure get what they deserve, and nobody else's grading is disturbed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SECONDS = 60.0
 
 @pytest.fixture
 def one_sandbox(monkeypatch):
-    """All share one, which takes longest to start: what is odd here is the notebooks, not what they run."""
+    """All share one, which takes longest to start: unusual here are the notebooks, not what they run."""
 
     def begin_anew() -> None:
         RUNNERS.seconds_used, RUNNERS.output_bytes = 0.0, 0

@@ -26,7 +26,7 @@ NOTE_ID = "about-what-you-handed-in"  # it stands in notebooks that were graded 
 
 
 class RestoreStructure(NbGraderPreprocessor):
-    """Puts the instructor's cells back, keeps the answers, and says on top of the page what was odd."""
+    """Puts the instructor's cells back, keeps the answers, and lists on top of the page what it changed."""
 
     known_warnings = Dict(
         value_trait=List(),

@@ -25,8 +25,8 @@ from ..submissions.submission import Submission
 from ..submissions.warnings import SubmissionWarning
 from .definition import Definition
 from .execution import MODES, RESULT
+from .lost_points import cost_of_running, outputs_only
 from .nbgrader_private import environment_with, path_with_alembic
-from .oddities import cost_of_running, outputs_only
 from .restoring import REJECTED, WARNINGS
 from .runners import Runners
 

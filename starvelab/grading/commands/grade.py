@@ -145,12 +145,12 @@ class GradeApp(AssignmentCommand):
             print(f"  {shown(student)}: {reason.splitlines()[-1]}")
             self.log.info("%s: %s", student, reason)
         records = map(classroom.records.load, sorted([*outcome.graded, *outcome.unchanged]))
-        odd = [f"  {student}: {text}" for student, _, text in for_a_person(filter(None, records))]
-        if odd:
+        to_check = [f"  {student}: {text}" for student, _, text in for_a_person(filter(None, records))]
+        if to_check:
             print("A person should look at these:")
-            print("\n".join(odd[:MAX_LISTED]))
-            if len(odd) > MAX_LISTED:
-                print(f"  and {len(odd) - MAX_LISTED} more: --report lists them all")
+            print("\n".join(to_check[:MAX_LISTED]))
+            if len(to_check) > MAX_LISTED:
+                print(f"  and {len(to_check) - MAX_LISTED} more: --report lists them all")
 
 
 def _graded_again(outcome: Outcome) -> Iterator[str]:

@@ -231,10 +231,10 @@ def _questions(groups: Sequence[Predicted]) -> Section:
 def _look_at(
     submissions: Sequence[GradedSubmission], failed: Mapping[str, str], names: Mapping[str, str]
 ) -> Section:
-    about = "Something was odd about these submissions. Decide whether the grade is just."
+    about = "The grader cannot decide alone about these submissions. Decide whether the grade is just."
     headers = ["student", "notebook", "what"]
-    odd = [*for_a_person(submissions), *((student, "", reason) for student, reason in failed.items())]
-    rows = [[names[student], notebook, what] for student, notebook, what in odd]
+    to_check = [*for_a_person(submissions), *((student, "", reason) for student, reason in failed.items())]
+    rows = [[names[student], notebook, what] for student, notebook, what in to_check]
     return Section("look_at", "For a person to look at", about, headers, rows)
 
 

@@ -229,7 +229,7 @@ def _predicted(what: str, each: Sequence[Prediction]) -> Predicted:
 
 
 def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:
-    """Student, notebook and what is odd, where somebody should look."""
+    """Student, notebook and warning, where somebody should look."""
     return [
         (one.student, notebook, warning.text)
         for one in records

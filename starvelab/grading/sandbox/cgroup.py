@@ -1,7 +1,8 @@
 """A control group for a sandbox: the kernel counts memory, processes and processor time of all that is in it.
 
-Version 2 of control groups, where the caller may make them: as root, or below a group that systemd has handed
-over to the user (`systemd-run --user --scope starvelab grade ...`). Elsewhere `process` counts by itself.
+Version 2 of control groups, where the caller may make them: as root, or below a group that systemd
+delegated to the caller (`systemd-run --user --scope starvelab grade ...`). Elsewhere `process` counts by
+itself.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[
 def _warnings_about(
     name: str, chosen: FoundFile, others: Sequence[FoundFile], cells: set[str]
 ) -> list[SubmissionWarning]:
-    """What is odd about the file that counts as a notebook."""
+    """Warnings about the file that counts as a notebook."""
     warnings = []
     file_name = shown(chosen.path.name)
     if chosen.path.name != f"{name}.ipynb":

@@ -74,7 +74,7 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
 def _code_cells(content: bytes) -> list[dict[str, object]]:
     try:
         data = json.loads(content)
-    except (ValueError, RecursionError):  # an odd encoding: then this is not looked at
+    except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
         return []
     cells = _list(data.get("cells")) if isinstance(data, dict) else []
     return [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]

@@ -1,4 +1,4 @@
-"""No hostile hand-in gains a point, reaches anything outside, leaves a process or takes too long."""
+"""No hostile submission gains a point, reaches anything outside, leaves a process or takes too long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from starvelab.grading.autograde.outputs import MAX_OUTPUTS
 from tests.grading.shared_runners import RUNNERS
-from tests.hostile.hand_ins import CROSSING, GREED, HAND_INS, RUNNER, TRICKS
+from tests.hostile.attacks import ATTACKS, CROSSING, GREED, RUNNER, TRICKS
 from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
@@ -50,10 +50,10 @@ def sleepers() -> set[int]:
     return {process.pid for process in every if "4242" in (process.info["cmdline"] or [])}
 
 
-@pytest.mark.parametrize("name", HAND_INS)
-def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_hostile_submission_gets_nothing(host, tmp_path, name):
     file, server = host
-    source = HAND_INS[name].replace("HOST", str(file)).replace("PORT", str(server.getsockname()[1]))
+    source = ATTACKS[name].replace("HOST", str(file)).replace("PORT", str(server.getsockname()[1]))
     before = sleepers()
     start = time.monotonic()
     nb = notebook(source)
@@ -77,5 +77,5 @@ def test_a_hostile_hand_in_gets_nothing(host, tmp_path, name):
     assert sleepers() <= before
 
 
-def test_there_are_hand_ins_of_every_kind():
-    assert len(HAND_INS) >= 60
+def test_there_are_attacks_of_every_kind():
+    assert len(ATTACKS) >= 60

@@ -15,7 +15,7 @@ from starvelab.grading.autograde.restoring import WARNINGS
 from starvelab.grading.sandbox import bubblewrap
 from starvelab.grading.sandbox.process import Runner
 from tests.grading.shared_runners import RUNNERS
-from tests.hostile.hand_ins import FOUND
+from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading

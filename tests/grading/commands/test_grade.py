@@ -111,9 +111,9 @@ def collect(course: Course, download: Path) -> None:
         command.start()
 
 
-def grade_here(definition: Definition, hand_ins: Iterable[Submission]) -> Iterator[GradingResult]:
-    for handed in hand_ins:
-        yield task.grade(handed, definition, RUNNERS)
+def grade_here(definition: Definition, submissions: Iterable[Submission]) -> Iterator[GradingResult]:
+    for submission in submissions:
+        yield task.grade(submission, definition, RUNNERS)
 
 
 def grade_by_workers(
@@ -574,8 +574,8 @@ def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
     monkeypatch.setattr("starvelab.grading.batch.classroom.merge", refuse)
     outcome = Outcome()
     results = [done.graded("bob"), done.graded("ada")]
-    hand_ins = {name: done.handed_in(name) for name in ("ada", "bob")}
-    assert list(done.classroom().save(results, hand_ins, outcome)) == ["bob", "ada"]
+    submissions = {name: done.handed_in(name) for name in ("ada", "bob")}
+    assert list(done.classroom().save(results, submissions, outcome)) == ["bob", "ada"]
     assert outcome.graded == ["ada"]
     assert outcome.failed == {"bob": "The gradebook does not take it: InvalidEntry: no such thing"}
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from starvelab.grading.autograde.lost_points import cost_of_running, outputs_only
 from starvelab.grading.autograde.notebook_run import ENDED_PYTHON
-from starvelab.grading.autograde.oddities import cost_of_running, outputs_only
 from starvelab.grading.submissions.reference_cell import ReferenceCell
 
 CELLS = [

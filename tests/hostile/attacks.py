@@ -479,4 +479,4 @@ answer = 0
     "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)\nanswer = 0",
 }
 
-HAND_INS = TRICKS | RUNNER | CROSSING | REACH | GREED
+ATTACKS = TRICKS | RUNNER | CROSSING | REACH | GREED

@@ -1,4 +1,4 @@
-"""Reading and mending notebooks, cell by cell; whole hand-ins are in tests/hostile/test_structures.py."""
+"""Reading and repairing notebooks by cell; whole submissions are in tests/hostile/test_structures.py."""
 
 from __future__ import annotations
 

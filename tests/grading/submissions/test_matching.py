@@ -1,4 +1,4 @@
-"""Finding the notebooks of a hand-in; what comes of odd ones is in tests/hostile/test_structures.py."""
+"""Finding the notebooks of a submission; unusual ones are in tests/hostile/test_structures.py."""
 
 from __future__ import annotations
 
