@@ -136,7 +136,11 @@ def read_supply(value: Unchecked, name: str) -> tuple[Quantity, SupplyRate]:
 
 
 # Any: these stand where a dataclass has its default, which may be of any type.
-def _field(meaning: Meaning, default: Any = dataclasses.MISSING) -> Any:
+Default: TypeAlias = Any
+FieldInfo: TypeAlias = Any
+
+
+def _field(meaning: Meaning, default: Default = dataclasses.MISSING) -> FieldInfo:
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata={"meaning": meaning})
     return dataclasses.field(default=default, metadata={"meaning": meaning})
@@ -144,43 +148,47 @@ def _field(meaning: Meaning, default: Any = dataclasses.MISSING) -> Any:
 
 def quantity(
     unit: str,
-    default: Any = dataclasses.MISSING,
+    default: Default = dataclasses.MISSING,
     *,
     zero: bool = False,
     sweepable: bool = False,
     per_worker: bool = False,
-) -> Any:
+) -> FieldInfo:
     """A field with a unit, named by its base unit: "s", "B", "B/s" or "sample/s"."""
     return _field(Meaning(Kind.QUANTITY, unit, zero, sweepable=sweepable, per_worker=per_worker), default)
 
 
-def supply(default: Any = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False) -> Any:
+def supply(
+    default: Default = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False
+) -> FieldInfo:
     """A field with a rate in samples or in bytes."""
     return _field(Meaning(Kind.SUPPLY, sweepable=sweepable, per_worker=per_worker), default)
 
 
-def count(default: Any = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False) -> Any:
+def count(
+    default: Default = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False
+) -> FieldInfo:
     """A field with a whole number of at least one."""
     return _field(Meaning(Kind.COUNT, sweepable=sweepable, per_worker=per_worker), default)
 
 
 def number(
-    default: Any = dataclasses.MISSING,
+    default: Default = dataclasses.MISSING,
     *,
     zero: bool = False,
     minimum: float = 0.0,
     maximum: float | None = None,
-) -> Any:
+) -> FieldInfo:
     """A field with a number that has no unit, in a range."""
     return _field(Meaning(Kind.NUMBER, zero=zero, minimum=minimum, maximum=maximum), default)
 
 
-def choice(*choices: str, default: Any = dataclasses.MISSING) -> Any:
+def choice(*choices: str, default: Default = dataclasses.MISSING) -> FieldInfo:
     """A field with one of a few words."""
     return _field(Meaning(Kind.CHOICE, choices=choices), default)
 
 
-def switch(default: Any = dataclasses.MISSING) -> Any:
+def switch(default: Default = dataclasses.MISSING) -> FieldInfo:
     """A field that is True or False."""
     return _field(Meaning(Kind.SWITCH), default)
 

@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 FILE_NAME = "predictions.json"
 
@@ -64,14 +63,14 @@ class Prediction:
         """Whether the truth has been shown."""
         return self.revealed_at is not None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The prediction as JSON can hold it."""
         data = asdict(self)
         data["choices"] = None if self.choices is None else list(self.choices)
         return data
 
     @classmethod
-    def from_json(cls, key: str, data: Any) -> Prediction:
+    def from_json(cls, key: str, data: object) -> Prediction:
         """Read one prediction; a ValueError says what is wrong with it."""
         if not isinstance(data, dict):
             raise ValueError("it is no table of fields")
@@ -99,7 +98,7 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 }
 
 
-def _is_one_of(value: Any, allowed: tuple[type, ...]) -> bool:
+def _is_one_of(value: object, allowed: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in allowed  # Python counts True as an int; a prediction does not
     return isinstance(value, allowed) and (not isinstance(value, int | float) or _is_finite(value))

@@ -220,8 +220,8 @@ def positive_int(value: Unchecked, what: str) -> Number:
         raise InputError(f"{what} must be a whole number, got {value!r:.80}. Pass an int such as 256.")
     array = np.asarray(check_magnitude(value, what))
     if (array != np.floor(array)).any():
-        odd = array[array != np.floor(array)].flat[0]
-        raise InputError(f"{what} must be a whole number, got {odd:g}. Round it to the one you mean.")
+        fraction = array[array != np.floor(array)].flat[0]
+        raise InputError(f"{what} must be a whole number, got {fraction:g}. Round it to the one you mean.")
     return array.astype(np.int64) if array.ndim else int(array)
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from ..errors import InputError
 from ..host import usable_cores
 from ..simulate import Loader
 from ..tables import TableRepr
-from ..units import Q_, format_quantity
+from ..units import Q_, Quantity, format_quantity
 from .watching.finding import JobFinding
 from .watching.verdict import SLIGHT
 
@@ -39,9 +38,9 @@ class Option:
     """
 
     workers: int
-    throughput: Any  # Any: quantities, for which pint has no type that mypy knows
-    low: Any
-    high: Any
+    throughput: Quantity
+    low: Quantity
+    high: Quantity
     bottleneck: str
 
 
@@ -96,7 +95,7 @@ class WorkerAdvice(TableRepr):
         return ("workers", "throughput", "at least", "at most", "what binds")
 
     @property
-    def rows(self) -> list[list[Any]]:  # Any: numbers, quantities and texts
+    def rows(self) -> list[list[object]]:
         """One row for each number of workers."""
         return [[one.workers, one.throughput, one.low, one.high, one.bottleneck] for one in self.options]
 
@@ -142,7 +141,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         raise InputError(
             f"advise needs {finding.min_batches} watched batches, got {finding.counted}. Watch a longer run."
         )
-    job = _Job(finding, workers, float(cores if cores is not None else usable_cores()))
+    job = _Job(finding, finding.step_time, workers, float(cores if cores is not None else usable_cores()))
     options = tuple(job.option(number) for number in job.candidates())
     now = job.now()
     most = max(one.throughput for one in options)
@@ -156,9 +155,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
 class _Job:
     """The times of one job, and what other workers would make of them."""
 
-    def __init__(self, finding: JobFinding, workers: int, cores: float) -> None:
+    def __init__(self, finding: JobFinding, step_time: Quantity, workers: int, cores: float) -> None:
         self.finding, self.workers, self.cores = finding, workers, cores
-        self.step = finding.step_time.m_as("ms")
+        self.step = step_time.m_as("ms")
         self.period = 1e3 / finding.batch_rate.m_as("1/s")
         waits = self.period - self.step
         # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
@@ -215,6 +214,6 @@ class _Job:
         busy = rate * self.prepare / 1e3 * self.cpu_shares[0]
         return "the CPU" if workers > self.cores and busy > 0.9 * self.cores else "the workers"
 
-    def _shown(self, rate: float) -> Any:
+    def _shown(self, rate: float) -> Quantity:
         size = self.finding.batch_size
         return Q_(rate * size, "img/s") if size else Q_(rate, "1/s")

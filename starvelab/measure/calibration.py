@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from .._aliases import deprecated
 from ..errors import check_names
 from ..host import usable_cores
 from ..tables import TableRepr, percent
-from ..units import Q_, Quantity, as_quantity, check_magnitude, format_quantity, positive
+from ..units import Q_, Quantity, Unchecked, as_quantity, check_magnitude, format_quantity, positive
 from ._run import run
 from .devices import VirtualAccelerator
 from .input_pipeline import InputPipeline
@@ -61,12 +60,12 @@ class Calibration(TableRepr):
     contention: float
     jitter: float
 
-    def replace(self, **changes: Any) -> Calibration:  # Any: each field has its own type
+    def replace(self, **changes: Unchecked) -> Calibration:
         """A copy with some values changed, such as the contention of another calibration."""
         check_names(changes, [f.name for f in dataclasses.fields(self)], "A calibration")
         return dataclasses.replace(self, **changes)
 
-    def but(self, **changes: Any) -> Calibration:
+    def but(self, **changes: Unchecked) -> Calibration:
         """The old name of `replace`."""
         return deprecated(self.replace(**changes), "Calibration.but", "Calibration.replace")
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..errors import InputError, UnknownNameError
-from ..units import Quantity
+from ..units import Quantity, Unchecked
 from .devices import VirtualAccelerator, VirtualLink
 from .input_pipeline import check_counts
 from .own_loader import Stream, is_stream
@@ -108,7 +108,7 @@ class DatasetPipeline:
             object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
 
     @classmethod
-    def around(cls, dataset: Dataset, **options: Any) -> DatasetPipeline:  # Any: each option has its own type
+    def around(cls, dataset: Dataset, **options: Unchecked) -> DatasetPipeline:
         """The pipeline of a dataset; an unknown option is rejected by name."""
         known = [f.name for f in dataclasses.fields(cls)][1:]
         for name in options:

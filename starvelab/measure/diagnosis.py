@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError
 from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
-from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
+from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, has_dimension, positive
 from ._run import describe
 from .datasets import Dataset, DatasetPipeline
 from .input_pipeline import InputPipeline
@@ -151,7 +151,7 @@ def diagnose(
     budget: Quantity | str = "8 s",
     clock: SimulatedClock | None = None,
     progress: bool = True,
-    **dataset: Any,  # Any: each field of a DatasetPipeline has its own type
+    **dataset: Unchecked,
 ) -> Finding:
     """Find what starves the accelerator.
 

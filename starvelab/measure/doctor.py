@@ -16,15 +16,19 @@ from html import escape
 from operator import length_hint
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..errors import InputError
 from .advice import WorkerAdvice, advise
+from .protocols import Batch
 from .watching.finding import JobFinding
 from .watching.hooks import HookedLoop
 from .watching.times import ready_batches
 from .watching.verdict import MIN_BATCHES, NOT_BOUND
+
+# Any: an iterator of PyTorch, of which private parts are read.
+TorchIterator: TypeAlias = Any
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
 LOOK = 0.5  # seconds between two questions for the CPU time of the workers
@@ -43,7 +47,7 @@ class Doctor:
 
     def __init__(self) -> None:
         self.loops: dict[tuple[object, ...], LoaderLoop] = {}
-        self.iterators: WeakKeyDictionary[Any, LoaderLoop] = WeakKeyDictionary()
+        self.iterators: WeakKeyDictionary[TorchIterator, LoaderLoop] = WeakKeyDictionary()
         self.under_way: list[LoaderLoop] = []
 
     @contextmanager
@@ -66,7 +70,7 @@ class Doctor:
         original = kind.__next__
         doctor = self
 
-        def timed(iterator: Any) -> Any:  # Any: PyTorch's iterators and batches bring no types
+        def timed(iterator: TorchIterator) -> Batch:
             return doctor.next_of(iterator, original, sys._getframe(1))
 
         kind.__next__ = timed  # type: ignore[method-assign, assignment]
@@ -75,7 +79,9 @@ class Doctor:
         finally:
             kind.__next__ = original  # type: ignore[method-assign]
 
-    def next_of(self, iterator: Any, original: Callable[[Any], Any], caller: FrameType) -> Any:
+    def next_of(
+        self, iterator: TorchIterator, original: Callable[[TorchIterator], Batch], caller: FrameType
+    ) -> Batch:
         """The next batch of an iterator, and what it took."""
         loop = self.iterators.get(iterator)
         if loop is None or iterator._num_yielded == 0:
@@ -97,7 +103,7 @@ class Doctor:
         loop.received(iterator, time.thread_time() - spent)
         return batch
 
-    def _loop(self, iterator: Any, caller: FrameType) -> LoaderLoop:
+    def _loop(self, iterator: TorchIterator, caller: FrameType) -> LoaderLoop:
         # A script may make its loader anew for each pass: place and kind of data tell the loops apart.
         size = getattr(iterator._index_sampler, "batch_size", None)
         dataset, place = iterator._dataset, f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
@@ -131,7 +137,7 @@ class LoaderLoop:
         under_way.append(self)
         self.hooked.pass_begins()
 
-    def received(self, iterator: Any, spent: float) -> None:  # Any: PyTorch's iterators bring no types
+    def received(self, iterator: TorchIterator, spent: float) -> None:
         """The loop has its batch, for which its thread used the CPU so long."""
         hooked = self.hooked
         hooked.step_begins()

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._aliases import deprecated
 from ..errors import InputError, check_names
-from ..units import Q_, positive_int
+from ..units import Q_, Unchecked, positive_int
 from .devices import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
 from .loaders import LOADERS
 from .preparation import SamplePreparer
@@ -93,12 +93,12 @@ class InputPipeline:
             )
         object.__setattr__(self, "transforms", check_transforms(self.transforms))
 
-    def replace(self, **changes: Any) -> InputPipeline:  # Any: each field has its own type
+    def replace(self, **changes: Unchecked) -> InputPipeline:
         """A copy with some fields changed."""
         check_names(changes, [f.name for f in dataclasses.fields(self)], "An input pipeline")
         return dataclasses.replace(self, **changes)
 
-    def but(self, **changes: Any) -> InputPipeline:
+    def but(self, **changes: Unchecked) -> InputPipeline:
         """The old name of `replace`."""
         return deprecated(self.replace(**changes), "InputPipeline.but", "InputPipeline.replace")
 

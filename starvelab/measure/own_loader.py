@@ -6,13 +6,18 @@ Its dataset, batch size, workers, prefetching, order, collate function and pinni
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
+from ..units import Unchecked
 from .protocols import Batch, Sample
+
+# Any: a DataLoader or what has the same attributes, and a dataset of the user's; `is_loader` looks at them.
+TorchLoader: TypeAlias = Any
+TorchDataset: TypeAlias = Any
 
 MAX_ORDER = 10_000  # indices of the sampler's order that are kept
 ENDLESS = 1 << 40  # items of a stream: it begins anew whenever it ends
@@ -31,10 +36,10 @@ def is_stream(dataset: object) -> bool:
     return hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__")
 
 
-def options_of(loader: Any) -> dict[str, Any]:  # Any: PyTorch's loaders bring no types
+def options_of(loader: TorchLoader) -> dict[str, Unchecked]:
     """The fields of a `DatasetPipeline` that runs the same batches."""
     alone = loader.batch_sampler is None  # the dataset makes whole batches
-    options: dict[str, Any] = {
+    options: dict[str, Unchecked] = {
         "dataset": loader.dataset,
         "batch_size": 1 if alone else _batch_size(loader),
         "workers": loader.num_workers,
@@ -50,12 +55,12 @@ def options_of(loader: Any) -> dict[str, Any]:  # Any: PyTorch's loaders bring n
     return options
 
 
-def _batch_size(loader: Any) -> int:
+def _batch_size(loader: TorchLoader) -> int:
     size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
     return int(size) if size else len(next(iter(loader.batch_sampler)))
 
 
-def _order(loader: Any) -> list[int]:
+def _order(loader: TorchLoader) -> list[int]:
     """The indices in the order of the sampler."""
     if loader.batch_sampler is None:
         return list(islice(loader.sampler, MAX_ORDER))
@@ -64,7 +69,7 @@ def _order(loader: Any) -> list[int]:
 
 
 @contextmanager
-def _random_numbers_kept(loader: Any) -> Iterator[None]:
+def _random_numbers_kept(loader: TorchLoader) -> Iterator[None]:
     """A sampler that draws leaves the random numbers of the program as they were."""
     import torch
 
@@ -84,7 +89,7 @@ def _random_numbers_kept(loader: Any) -> Iterator[None]:
 class _First:
     """For a dataset whose items are batches: what the loader makes of the only one."""
 
-    collate: Any
+    collate: Callable[[Sample], Batch]
 
     def __call__(self, items: list[Sample]) -> Batch:
         return self.collate(items[0])
@@ -94,7 +99,7 @@ class _First:
 class Ordered:
     """The items of a dataset in the order of a sampler."""
 
-    dataset: Any
+    dataset: TorchDataset
     order: list[int]
 
     def __len__(self) -> int:
@@ -110,7 +115,7 @@ class Stream:
     Each worker has an iterator of its own, as in a DataLoader.
     """
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: TorchDataset) -> None:
         self.dataset = dataset
         self.iterator: Iterator[Sample] | None = None
 
@@ -124,5 +129,5 @@ class Stream:
         self.iterator = iter(self.dataset)
         return next(self.iterator)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"dataset": self.dataset, "iterator": None}  # an iterator cannot be sent to a worker

@@ -1,6 +1,6 @@
 """The levers: what can be changed about an input pipeline, how to tell that it is the one, and why it works.
 
-It knows no pipeline; `starvelab.measure.diagnose` picks from it.
+`starvelab.measure.diagnose` picks from it.
 """
 
 from __future__ import annotations

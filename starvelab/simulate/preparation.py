@@ -1,16 +1,11 @@
-"""How long a worker takes for each batch, drawn at random: jitter, and samples that are slow.
-
-It does not know when a batch is prepared, or by whom.
-"""
+"""How long a worker takes for each batch, drawn at random: jitter, and samples that are slow."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..units import as_quantity, nonnegative
+from ..units import Unchecked, as_quantity, nonnegative
 from .loader import Loader
 
 
@@ -34,7 +29,7 @@ def draw(loader: Loader, *, batches: int, replicas: int, seed: int) -> np.ndarra
     return np.ascontiguousarray(times.T)
 
 
-def given(prepare_times: Any) -> np.ndarray:
+def given(prepare_times: Unchecked) -> np.ndarray:
     """Times of shape (batches, replicas) [ms] from the user's own, which have a row for each replica."""
     quantity = as_quantity(prepare_times, "ms", "prepare_times")
     times = np.asarray(nonnegative(quantity, "ms", "prepare_times"))

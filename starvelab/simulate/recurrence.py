@@ -1,6 +1,7 @@
 """Delivery in order as a recurrence: each batch follows from the ones before it, for all replicas at once.
 
-It knows no storage that workers share and no other order; `discrete_event` and `out_of_order` do.
+Workers share no storage here, and batches keep their order. `discrete_event` and `out_of_order` follow the
+other runs.
 """
 
 from __future__ import annotations

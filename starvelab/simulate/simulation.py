@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, positive_int
+from ..units import Q_, Quantity, Unchecked, positive_int
 from .discrete_event import follow_events
 from .loader import Loader
 from .out_of_order import follow_out_of_order
@@ -46,7 +45,7 @@ class Simulation(TableRepr):
     warm_up: int
     utilizations: np.ndarray
     host_waits: np.ndarray
-    throughputs: Any
+    throughputs: Quantity
 
     @property
     def batches(self) -> int:
@@ -69,7 +68,7 @@ class Simulation(TableRepr):
         return 1 - self.utilization
 
     @property
-    def throughput(self) -> Any:
+    def throughput(self) -> Quantity:
         """Samples that the accelerator finishes [sample/time], the mean over replicas."""
         return self.throughputs.mean()
 
@@ -138,7 +137,7 @@ def simulate(
     batches: int = 200,
     replicas: int = 1,
     seed: int = 0,
-    prepare_times: Any = None,
+    prepare_times: Unchecked = None,
     warm_up: int = 0,
 ) -> Simulation:
     """Follow a loader through its batches.
@@ -223,13 +222,13 @@ def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
 
 
-def _seed(seed: Any) -> int:
+def _seed(seed: Unchecked) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number from 0 on, got {seed!r:.80}. Pass for example seed=1.")
     return int(seed)
 
 
-def _below(warm_up: Any, batches: int) -> int:
+def _below(warm_up: Unchecked, batches: int) -> int:
     if isinstance(warm_up, bool) or not isinstance(warm_up, int | np.integer) or not 0 <= warm_up < batches:
         raise InputError(
             f"warm_up must be a whole number from 0 to {batches - 1}, got {warm_up!r:.80}. "

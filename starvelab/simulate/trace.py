@@ -1,18 +1,14 @@
-"""What happened to each batch of one run, simulated or measured.
-
-It does not know how the times came about.
-"""
+"""What happened to each batch of one run, simulated or measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..tables import cell, percent
-from ..units import Q_, positive_int
+from ..units import Q_, Quantity, positive_int
 
 SOURCES = ("simulated", "measured")
 _CLOCK = (
@@ -52,15 +48,15 @@ class Trace:
     InputError
     """
 
-    batch: Any
-    worker: Any
-    prepare_start: Any
-    prepared: Any
-    received: Any
-    copy_start: Any
-    copied: Any
-    step_start: Any
-    step_end: Any
+    batch: np.ndarray
+    worker: np.ndarray
+    prepare_start: np.ndarray
+    prepared: np.ndarray
+    received: np.ndarray
+    copy_start: np.ndarray
+    copied: np.ndarray
+    step_start: np.ndarray
+    step_end: np.ndarray
     batch_size: int
     source: str = "simulated"
 
@@ -102,17 +98,17 @@ class Trace:
         return 1 - self.utilization
 
     @property
-    def step_time(self) -> Any:
+    def step_time(self) -> Quantity:
         """Mean time that the accelerator computes on a batch [time]."""
         return Q_(float((self.step_end - self.step_start).mean()), "ms")
 
     @property
-    def period(self) -> Any:
+    def period(self) -> Quantity:
         """Mean time from one batch to the next [time]."""
         return Q_(float(self.step_end[-1] / len(self)), "ms")
 
     @property
-    def throughput(self) -> Any:
+    def throughput(self) -> Quantity:
         """Samples that the accelerator finishes [sample/time]."""
         return Q_(float(1000 * self.batch_size * len(self) / self.step_end[-1]), "img/s")
 

@@ -1,6 +1,6 @@
 """The events of a trace in Chrome's JSON format, one by one: a trace never stands in memory whole.
 
-It knows JSON and compression; what an event means is the affair of `kineto`.
+`kineto` says what an event means.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from ...errors import InputError
+
+# Any: whatever JSON holds.
+Event: TypeAlias = dict[str, Any]
 
 CHUNK = 1 << 20  # characters that are read at once
 MAX_EVENT = 64 << 20  # characters; no event is that long, so what does not end by then is no JSON
 GZIP = b"\x1f\x8b"
 
 
-def events(path: Path) -> Iterator[dict[str, Any]]:  # Any: whatever JSON holds
+def events(path: Path) -> Iterator[Event]:
     """Each event of a trace, and before them one for what stands in the file beside them, under `"beside"`.
 
     Raises
@@ -49,7 +52,7 @@ class _Reader:
         self.decoder = json.JSONDecoder(strict=False)
         self.count = 0
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self) -> Iterator[Event]:
         """What stands beside the events, and then each of them."""
         opening = self._next_character()
         if opening == "{":
@@ -71,7 +74,7 @@ class _Reader:
             self.count += 1
             yield event
 
-    def _to_events(self) -> dict[str, Any]:
+    def _to_events(self) -> Event:
         """Read on until the list of events begins; what stands before it."""
         beside = {}
         while True:
@@ -102,7 +105,7 @@ class _Reader:
             if not self._more():
                 raise self._cut_off()
 
-    def _value(self) -> Any:
+    def _value(self) -> object:
         self._next_character()
         self.place -= 1
         while True:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ...errors import InputError
-from .chrome import events
+from .chrome import Event, events
 from .timeline import GpuWork, Timeline
 
 WAIT = "enumerate(DataLoader)"
@@ -61,7 +60,7 @@ class _Kineto:
         self.processes: dict[object, Timeline] = {}
         self.devices = Timeline()
 
-    def read(self, stream: Iterable[dict[str, Any]]) -> None:  # Any: whatever JSON holds
+    def read(self, stream: Iterable[Event]) -> None:
         """Take what is needed of each event."""
         for event in stream:
             self.count += 1
@@ -85,10 +84,10 @@ class _Kineto:
             elif category in ANNOTATIONS:
                 self._host(event, category, start, start + length)
 
-    def _process(self, event: dict[str, Any]) -> Timeline:
+    def _process(self, event: Event) -> Timeline:
         return self.processes.setdefault(event.get("pid"), Timeline())
 
-    def _host(self, event: dict[str, Any], category: str, start: float, end: float) -> None:
+    def _host(self, event: Event, category: str, start: float, end: float) -> None:
         thread = self._process(event).thread(event.get("tid"))
         name = str(event.get("name", ""))
         if name.startswith(WAIT):
@@ -98,7 +97,7 @@ class _Kineto:
         elif category in OPERATIONS:
             thread.operations.append(start)
 
-    def _gpu(self, event: dict[str, Any], category: str, start: float, end: float) -> None:
+    def _gpu(self, event: Event, category: str, start: float, end: float) -> None:
         arguments = event.get("args") or {}
         device = arguments.get("device", event.get("pid"))
         kind = GpuWork.KERNEL
@@ -133,7 +132,7 @@ class _Kineto:
         return [only]
 
 
-def _correlation(event: dict[str, Any]) -> int:
+def _correlation(event: Event) -> int:
     found = (event.get("args") or {}).get("correlation", -1)
     try:
         return int(found)
@@ -141,7 +140,7 @@ def _correlation(event: dict[str, Any]) -> int:
         return -1
 
 
-def _rank(beside: dict[str, Any], path: Path) -> int | None:
+def _rank(beside: Event, path: Path) -> int | None:
     """The rank that the trace names, or else its file."""
     distributed = beside.get("distributedInfo")
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):

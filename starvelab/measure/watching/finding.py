@@ -1,15 +1,15 @@
 """What was found about a training job: how long it waits for data, and whether that starves the GPU.
 
-It holds results and words for them; how they were found is the affair of `loop` and of the readers of traces.
+`loop`, the hooks and the readers of traces make it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...tables import TableRepr, percent
+from ...units import Quantity
 from .gpu_use import GpuUse
 from .verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
 
@@ -66,24 +66,23 @@ class JobFinding(TableRepr):
         "watched" or "trace".
     """
 
-    # Any: a quantity, for which pint has no type that mypy knows.
     host_wait: float
     interval: tuple[float, float]
     batches: int
     counted: int
-    wait_p50: Any
-    wait_p95: Any
-    wait_p99: Any
-    batch_rate: Any
-    throughput: Any | None = None
-    step_time: Any = None
+    wait_p50: Quantity
+    wait_p95: Quantity
+    wait_p99: Quantity
+    batch_rate: Quantity
+    throughput: Quantity | None = None
+    step_time: Quantity | None = None
     batch_size: int | None = None
     prepare_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
-    first_waits: tuple[Any, ...] = ()
+    first_waits: tuple[Quantity, ...] = ()
     interruptions: int = 0
-    interrupted: Any | None = None
+    interrupted: Quantity | None = None
     queue_depth: float | None = None
     workers: int | None = None
     asynchronous: bool = False
@@ -161,9 +160,9 @@ class JobFinding(TableRepr):
         return ("quantity", "value")
 
     @property
-    def rows(self) -> list[list[Any]]:  # Any: texts, quantities and numbers
+    def rows(self) -> list[list[object]]:
         """One row for each value that is known."""
-        table: list[list[Any]] = [
+        table: list[list[object]] = [
             ["loop waits for data", percent(self.host_wait)],
             ["GPU waits for data", None if self.stall is None else percent(self.stall)],
             *self._gpu_rows,
@@ -185,7 +184,7 @@ class JobFinding(TableRepr):
         return [row for row in table if row[1] is not None]
 
     @property
-    def _gpu_rows(self) -> list[list[Any]]:  # Any: as in rows
+    def _gpu_rows(self) -> list[list[object]]:
         if self.gpu is None:
             return []
         return [

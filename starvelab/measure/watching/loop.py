@@ -1,6 +1,6 @@
 """`watch`: one line around a loader, that says while the job trains how long it waits for data.
 
-It measures the loop from outside; which stage of the loader is slow is the affair of `diagnose`.
+The loop is measured from outside; `diagnose` says which stage of the loader is slow.
 """
 
 from __future__ import annotations
