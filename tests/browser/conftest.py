@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -29,8 +30,21 @@ from lab_in_browser import (
     write_notebook,
 )
 
+RAISED_AGAIN_SECONDS = 20  # more than what is left to do after a test has failed
 # On a busy machine a page takes longer than Playwright's own 5 s.
 expect.set_options(timeout=ACTION_SECONDS * 1000)
+
+
+@pytest.fixture(autouse=True)
+def _a_timeout_is_raised_again() -> None:
+    """End a test that hangs.
+
+    What pytest-timeout raises in a callback of Playwright's event loop is only logged there, and its alarm
+    comes once: the test would go on for good.
+    """
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if left:
+        signal.setitimer(signal.ITIMER_REAL, left, RAISED_AGAIN_SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import expect
+from lab_in_browser import ACTION_SECONDS
+from playwright.sync_api import Page, expect
 
 from starvelab.grading.marking.server import MarkingServer
 from tests.grading.essays import GIVEN_OUT, EssayClass
@@ -41,6 +42,21 @@ def served(marking) -> Iterator[str]:
         thread.join()
 
 
+def wait_until(page: Page, condition: Callable[[], object], meanwhile: str = "") -> None:
+    """Wait for something that no element shows, pressing a key again and again if one is named.
+
+    It gives up after a time, and then says where the page stands.
+    """
+    for _ in range(10 * ACTION_SECONDS):
+        if condition():
+            return
+        if meanwhile:
+            page.keyboard.press(meanwhile)
+        page.wait_for_timeout(100)
+    status = page.locator("#status").text_content()
+    pytest.fail(f"{status=}, focus: {page.evaluate('document.activeElement.outerHTML')}")
+
+
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
     essays = EssayClass(tmp_path, ANSWERS)
@@ -67,8 +83,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
         held = []
         page.route("**/api/mark", lambda route: held.append(route))
         page.keyboard.press("Enter")
-        while not held:
-            page.wait_for_timeout(10)
+        wait_until(page, lambda: held)
         # Points for the next answer, which is not shown yet: they wait for it, and for an Enter of their own.
         page.keyboard.type("3")
         page.keyboard.press("Enter")
@@ -108,13 +123,14 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path):
         page.keyboard.press("n")
         expect(page.locator("#all")).to_contain_text("Ada Smith (ada)")
         same = page.locator("#answers article h3")
-        while same.count() == 0:
-            page.keyboard.press("ArrowLeft")
-            page.wait_for_timeout(100)
+        wait_until(page, same.count, meanwhile="ArrowLeft")
         expect(same).to_contain_text("The same: Answer")
-        while essays.grade(shown := title.text_content().split("(")[1][:3])[1] is not None:
-            page.keyboard.press("ArrowRight")
-            page.wait_for_timeout(100)
+
+        def student() -> str:
+            return title.text_content().split("(")[1][:3]
+
+        wait_until(page, lambda: essays.grade(student())[1] is None, meanwhile="ArrowRight")
+        shown = student()
         page.keyboard.type("3")
         page.close(run_before_unload=True)
         for _ in range(1200):
