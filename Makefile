@@ -10,6 +10,8 @@ PYTHON ?= python3
 LAB_ARGS ?=
 FUZZ_ARGS ?= tests
 WITHOUT ?=
+# What a test waits for takes no core: three share two of them. Without such tests two are faster.
+PROCESSES ?= 3
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -59,7 +61,7 @@ test:
 	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint pytest
 
 check: $(VENV)/test.installed
-	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 lint types pytest
+	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=2 lint types pytest
 
 lint:
 	$(RUN) -m ruff check .
@@ -71,7 +73,7 @@ types:
 
 # tests/selection.py says which tests share a process, and in what order they run.
 pytest:
-	$(RUN) -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+	$(RUN) -m pytest --numprocesses $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 # Round after round of examples that nobody has seen; Ctrl+C ends it. What it finds becomes an @example of its test.
 fuzz: $(VENV)/test.installed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copyreg
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import isfinite
 from numbers import Real
@@ -80,7 +80,7 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
         raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
     elif unit in _COMMON:
         return Quantity(value, _COMMON[unit])
-    made = _parse(value, unit, asked)
+    made = Quantity(*_read(value)) if isinstance(value, str) else _parse(value, unit, asked)
     if isinstance(value, str) and made.units == registry.dimensionless:
         raise InputError(f"A quantity needs a unit, got {asked}. {_EXAMPLE}")
     return made
@@ -96,6 +96,13 @@ def _is_numeric(value: Unchecked) -> bool:
         return isinstance(value, Real) or np.asarray(value).dtype.kind in "iuf"
     except ValueError:  # rows of unequal length
         return False
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[Number, pint.Unit]:
+    """The number and the unit of a text: a lab writes the same few again and again, and pint reads slowly."""
+    made = _parse(text, None, f"{text!r}")
+    return made.magnitude, registry.Unit(made.units)
 
 
 def _parse(value: Unchecked, unit: str | None, asked: str) -> Quantity:
@@ -169,6 +176,11 @@ def positive(value: Unchecked, unit: str | None, what: str) -> Number:
 def nonnegative(value: Unchecked, unit: str | None, what: str) -> Number:
     """Like `positive`, and zero is allowed."""
     return _magnitude(value, unit, what, zero=True)
+
+
+def magnitude_in(value: Quantity, unit: str) -> Number:
+    """The magnitude of a quantity in `unit`, which must have its dimension."""
+    return value.magnitude * _factor(value.units, unit)
 
 
 def _magnitude(value: Unchecked, unit: str | None, what: str, *, zero: bool) -> Number:

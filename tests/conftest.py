@@ -5,6 +5,7 @@ Every test fails that leaves something behind: see tests/leaks.py.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -44,6 +45,24 @@ settings.load_profile("same")
 def repository() -> Path:
     """The folder that holds pyproject.toml."""
     return Path(__file__).resolve().parents[1]
+
+
+class Logged(logging.Handler):
+    """Keeps what is logged, as one text."""
+
+    text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text += f"{record.getMessage()}\n"
+
+
+@pytest.fixture
+def logged() -> Iterator[Logged]:
+    """The warnings that are logged during a test; pytest's own `caplog` costs every other test as well."""
+    kept = Logged(logging.WARNING)
+    logging.getLogger().addHandler(kept)
+    yield kept
+    logging.getLogger().removeHandler(kept)
 
 
 @pytest.fixture(scope="session")

@@ -96,6 +96,10 @@ class Snapshot:
         os.umask(umask := os.umask(0))
         return cls(variables, set(threading.enumerate()), _children(), folder, umask, files)
 
+    def names(self, folder: str) -> frozenset[str]:
+        """The names in a folder, whether it was watched or not."""
+        return self.files[folder] if folder in self.files else _names(folder)
+
     def left_behind(self) -> list[str]:
         """What there is more, less or otherwise now; of threads and processes, what does not end itself."""
         now = Snapshot.take()
@@ -108,7 +112,7 @@ class Snapshot:
             *(
                 f"the file {Path(folder, name)}"
                 for folder, names in sorted(self.files.items())
-                for name in sorted(_names(folder) - names - IGNORED_FILES)
+                for name in sorted(now.names(folder) - names - IGNORED_FILES)
             ),
         ]
 

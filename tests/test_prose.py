@@ -133,12 +133,10 @@ def test_every_number_is_accounted_for(notebook):
 
 
 @each_account()
-def test_each_account_is_of_a_phrase_that_is_still_written(where, account):
+def test_each_account_is_of_a_phrase_that_is_written_and_says_in_one_way_where_its_numbers_come_from(
+    where, account
+):
     assert any(places(account["phrase"], text) for text in texts(where))
-
-
-@each_account()
-def test_each_account_says_in_one_way_where_its_numbers_come_from(where, account):
     assert len(WAYS & set(account)) == 1, f"one of {', '.join(sorted(WAYS))}"
     assert set(account) <= WAYS | {"phrase", "format"}
     assert "holds" in account or numbers(account["phrase"])

@@ -13,7 +13,7 @@ from .._aliases import deprecated
 from ..errors import InputError, check_names
 from ..fields import Given, Kind, count, meanings, number, quantity, shape_of, switch
 from ..tables import cell
-from ..units import Q_, Number, Quantity, Unchecked, positive_int
+from ..units import Q_, Number, Quantity, Unchecked, magnitude_in, positive_int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class Loader:
 
     def ms(self, name: str) -> float:
         """A field that is a time, as a plain number of milliseconds."""
-        return float(getattr(self, name).m_as("ms"))
+        return float(magnitude_in(getattr(self, name), "ms"))
 
     @property
     def stretch(self) -> float:

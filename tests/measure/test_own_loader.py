@@ -8,7 +8,7 @@ import time
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.measure import diagnose
+from starvelab.measure import diagnose, watch
 from starvelab.measure.datasets import DatasetPipeline, innermost, transform_of
 from starvelab.measure.own_loader import Ordered, Stream, options_of
 from starvelab.measure.training_step import TrainingStep
@@ -140,3 +140,13 @@ def test_a_stream_that_is_slow():
     finding = diagnose(loader, step_time="2 ms", budget="1.5 s", progress=False)
     assert finding.bottleneck == "read + decode + transform"
     assert finding.verdict == "highly input-bound"
+
+
+def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
+    loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
+    watched = watch(loader, progress=False)
+    assert sum(len(batch) for batch in watched) == 64
+    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
+    assert watched.result.throughput.m_as("img/s") > 0
+    sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
+    assert watch(data.DataLoader(list(range(64)), batch_sampler=sampler))._times.batch_size == 8

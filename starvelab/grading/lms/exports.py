@@ -130,7 +130,7 @@ class _Export(ExportPlugin):
     def _report(self, results: Results, met: set[str]) -> None:
         missing = sorted({student for each in results.values() for student in each} - met)
         if missing:
-            self.log.warning("GradingResult, but not in the roster: %s", ", ".join(missing))
+            self.log.warning("Graded, but not in the roster: %s", ", ".join(missing))
         waiting = sum(result.unmarked for each in results.values() for result in each.values())
         if waiting:
             self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)

@@ -330,15 +330,13 @@ def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):
         graded(RIGHT, tmp_path)
 
 
-def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monkeypatch, caplog):
+def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monkeypatch, logged):
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is none here.")
-    run = []
     monkeypatch.setattr(IsolatedExecute, "log", logging.getLogger("grading"))
-    with caplog.at_level(logging.WARNING):
-        run = execute(notebook(RIGHT), tmp_path, unsafe=True)
+    run = execute(notebook(RIGHT), tmp_path, unsafe=True)
     assert points(run) == MOST
     assert run.metadata.starvelab_graded["mode"] == "unsafe"
-    assert "UNSAFE: student code runs with all your rights. There is none here." in caplog.text
+    assert "UNSAFE: student code runs with all your rights. There is none here." in logged.text
 
 
 def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):

@@ -38,19 +38,18 @@ def gradebook(tmp_path_factory):
 
 
 @pytest.fixture
-def export(gradebook, tmp_path, caplog):
+def export(gradebook, tmp_path, logged):
     def run(kind, roster: str | None = None, **more) -> list[list[str]]:
         if roster is not None:
             (tmp_path / "roster.csv").write_text(roster, encoding="utf-8-sig")
             more["roster"] = str(tmp_path / "roster.csv")
-        caplog.set_level(logging.WARNING)
         kind(to=str(tmp_path / "out.csv"), log=logging.getLogger("starvelab.test"), **more).export(gradebook)
         return list(csv.reader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines()))
 
     return run
 
 
-def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, caplog):
+def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, logged):
     found = export(
         Canvas,
         "Student,ID,SIS User ID,SIS Login ID,Section,Quiz (7),Tiny (42),Final Score\n"
@@ -64,9 +63,9 @@ def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, caplog):
         ["Lovelace, Ada", "101", "", "ada", "A", "4", "7.5", "88"],
         ["Can, Cem", "103", "", "cem", "A", "5", "2", "70"],
     ]
-    assert "GradingResult, but not in the roster: 102" in caplog.text
-    assert "1 submissions wait for a mark by hand, which counts as 0 until then." in caplog.text
-    assert "is added" not in caplog.text
+    assert "Graded, but not in the roster: 102" in logged.text
+    assert "1 submissions wait for a mark by hand, which counts as 0 until then." in logged.text
+    assert "is added" not in logged.text
 
 
 STARVING = "Student,ID,Section,Starving the GPU (4711)\r\n    Points Possible,,,100\r\n"
@@ -85,11 +84,11 @@ def starving(gradebook):
     gradebook.remove_assignment("starving-the-gpu")
 
 
-def test_canvas_calls_an_assignment_by_its_title(export, starving, caplog):
+def test_canvas_calls_an_assignment_by_its_title(export, starving, logged):
     found = export(Canvas, STARVING + '"Lovelace, Ada",101,A,\r\n', assignment=[starving])
     assert found[2][3] == "81"
     assert len(found[0]) == 4
-    assert "is added" not in caplog.text
+    assert "is added" not in logged.text
 
 
 @pytest.mark.parametrize("column", ["Lab 3 (12)", "Lab 3", "12"])
@@ -98,15 +97,15 @@ def test_a_column_of_another_name_can_be_named(export, column):
     assert export(Canvas, roster, column=column, assignment=["tiny"])[2] == ["Ada", "101", "7.5", "5"]
 
 
-def test_a_column_that_is_added_is_announced_and_carries_its_points(export, caplog):
+def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logged):
     found = export(Canvas, "Student,ID,Quiz (7)\n    Points Possible,,5\nAda,101,4\n")
     assert found == [
         ["Student", "ID", "Quiz (7)", "tiny"],
         ["    Points Possible", "", "5", "8"],
         ["Ada", "101", "4", "7.5"],
     ]
-    assert "no column for tiny: one is added, with 8 points possible, and Canvas makes a new" in caplog.text
-    assert "--Canvas.column=" in caplog.text
+    assert "no column for tiny: one is added, with 8 points possible, and Canvas makes a new" in logged.text
+    assert "--Canvas.column=" in logged.text
 
 
 def test_a_column_that_cannot_be_told_is_asked_for(export, starving):

@@ -52,27 +52,22 @@ def hatched(axes):
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_each_has_alt_text_a_caption_and_its_data(run):
+def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_that_is_hatched(run, drawn):
     picture = loader_timeline(run)
     for text in (picture.caption, picture.alt):
         assert text.endswith(".")
         assert all(sentence[0].isupper() for sentence in re.split(r"(?<=\.) ", text))
     assert len(picture.rows) == min(24, run.batches - run.warm_up)
     assert {len(row) for row in picture.rows} == {len(picture.headers)}
-
-
-def test_it_is_a_picture(painted):
-    assert loader_timeline(RUNS["shared storage"]).png.startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_the_title_tells_the_share_that_is_hatched(run, drawn):
-    loader_timeline(run)
     title = drawn[0].get_suptitle()
     accelerator = drawn[0].axes[-1]
     end = accelerator.get_xlim()[1]
     waits = sum(bar.get_width() for bar in hatched(accelerator))
     assert title == f"The accelerator waits {100 * waits / end:.1f} % of the time"
+
+
+def test_it_is_a_picture(painted):
+    assert loader_timeline(RUNS["shared storage"]).png.startswith(b"\x89PNG")
 
 
 def test_there_is_a_lane_for_each_worker_and_one_for_the_accelerator(drawn):

@@ -61,35 +61,19 @@ def test_each_figure_of_plots_is_among_those_tested_here():
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_each_figure_has_alt_text_a_caption_and_its_data(draw, painted):
+def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn):
     picture = draw()
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.alt.split()) > 10
     assert len(picture.caption.split()) > 10
     assert len(picture.rows) >= 2
     assert {len(row) for row in picture.rows} == {len(picture.headers)}
-
-
-@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_captions_and_alt_texts_are_sentences(draw):
-    picture = draw()
     for text in (picture.caption, picture.alt):
         assert text.endswith(".")
         assert all(sentence[0].isupper() for sentence in re.split(r"(?<=\.) ", text))
-
-
-@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_every_line_of_a_figure_is_told_apart_without_color(draw, drawn):
-    draw()
     for axes in drawn[0].axes:
         lines = [line for line in axes.lines if len(line.get_xdata()) > 2]  # the rest are marks
         assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(lines)
-
-
-@pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_the_axes_are_named_and_marked_in_plain_numbers(draw, drawn):
-    draw()
-    for axes in drawn[0].axes:
         assert axes.get_xlabel()
         marks = [text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()]
         assert "100.0" not in marks

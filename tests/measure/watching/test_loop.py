@@ -217,17 +217,6 @@ def test_what_differs_too_much_is_no_verdict(clock):
     assert "the batches differ too much" in watched.result.summary
 
 
-def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
-    data = pytest.importorskip("torch.utils.data")
-    loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
-    watched = watch(loader, progress=False)
-    assert sum(len(batch) for batch in watched) == 64
-    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
-    assert watched.result.throughput.m_as("img/s") > 0
-    sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
-    assert watch(data.DataLoader(list(range(64)), batch_sampler=sampler))._times.batch_size == 8
-
-
 def test_queued_batches_are_counted_where_pytorch_keeps_them():
     class Queue:
         def qsize(self):
