@@ -35,53 +35,32 @@ def no_later(one, other):
 # --- every batch ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("in_order", [True, False])
 @given(loaders, seeds)
-def test_a_batch_goes_through_its_stations_in_order(loader, seed):
-    trace = simulate(loader, prepare_times=Q_(own_times(seed, 30), "ms")).trace()
-    for earlier, later in pairwise(CLOCK):
-        assert no_later(getattr(trace, earlier), getattr(trace, later))
-    assert sorted(trace.batch) == list(range(30))
-
-
-@given(loaders, seeds)
-def test_a_worker_prepares_one_batch_at_a_time_and_the_accelerator_computes_on_one(loader, seed):
-    trace = simulate(loader, prepare_times=Q_(own_times(seed, 30), "ms")).trace()
-    for worker in set(trace.worker):
-        mine = np.argsort(trace.batch[trace.worker == worker])
-        assert no_later(trace.prepared[trace.worker == worker][mine][:-1],
-                        trace.prepare_start[trace.worker == worker][mine][1:])  # fmt: skip
-    assert no_later(trace.step_end[:-1], trace.step_start[1:])
-    assert no_later(trace.copied[:-1], trace.copy_start[1:])
-
-
-@given(loaders.filter(lambda loader: loader.workers > 0), seeds)
-def test_no_worker_has_more_batches_than_its_prefetch(loader, seed):
-    trace = simulate(loader, prepare_times=Q_(own_times(seed, 40), "ms")).trace()
-    for worker in set(trace.worker):
-        taken = trace.received[trace.worker == worker]
-        begun = np.sort(trace.prepare_start[trace.worker == worker])
-        # Its batch number k is only begun once number k - prefetch was received.
-        assert no_later(taken[: -loader.prefetch], begun[loader.prefetch :])
-
-
-@given(loaders, seeds)
-def test_batches_arrive_in_order_if_they_have_to(loader, seed):
-    trace = simulate(loader.replace(in_order=True), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
-    assert list(trace.batch) == list(range(30))
-
-
-@given(loaders.filter(lambda loader: loader.workers > 0), seeds)
-def test_otherwise_they_arrive_as_they_are_ready(loader, seed):
-    trace = simulate(loader.replace(in_order=False), prepare_times=Q_(own_times(seed, 30), "ms")).trace()
-    assert np.all(np.diff(trace.prepared) >= 0)
-
-
-@given(loaders.filter(lambda loader: loader.workers > 0), seeds)
-def test_storage_serves_one_read_at_a_time(loader, seed):
-    times = own_times(seed, 30)
+def test_batches_workers_storage_and_accelerator_keep_their_order(in_order, loader, seed):
+    loader = loader.replace(in_order=in_order)
+    times = own_times(seed, 40)
     trace = simulate(loader, prepare_times=Q_(times, "ms")).trace()
-    read_end = np.sort(trace.prepared - times[trace.batch])
-    assert np.all(np.diff(read_end) >= loader.ms("read_time") - 1e-9)
+    for earlier, later in pairwise(CLOCK):
+        assert no_later(getattr(trace, earlier), getattr(trace, later)), (earlier, later)
+    assert sorted(trace.batch) == list(range(40))
+    assert no_later(trace.step_end[:-1], trace.step_start[1:]), "the accelerator computes on one batch"
+    assert no_later(trace.copied[:-1], trace.copy_start[1:])
+    if loader.in_order or loader.workers == 0:
+        assert list(trace.batch) == list(range(40))
+    else:
+        assert np.all(np.diff(trace.prepared) >= 0), "they arrive as they are ready"
+    if loader.workers:
+        read_end = np.sort(trace.prepared - times[trace.batch])
+        assert np.all(np.diff(read_end) >= loader.ms("read_time") - 1e-9), "storage serves one read at a time"
+    for worker in set(trace.worker):
+        its = trace.worker == worker
+        asked = np.argsort(trace.batch[its])
+        assert no_later(trace.prepared[its][asked][:-1], trace.prepare_start[its][asked][1:])
+        if loader.workers:
+            # Its batch number k is only begun once number k - prefetch was received.
+            begun = np.sort(trace.prepare_start[its])
+            assert no_later(trace.received[its][: -loader.prefetch], begun[loader.prefetch :])
 
 
 # --- shares -----------------------------------------------------------------------------------------
@@ -102,9 +81,8 @@ def test_a_trace_counts_as_the_simulation_does(loader, seed, warm_up):
     times = Q_(own_times(seed, 30), "ms")
     found = simulate(loader, prepare_times=times, warm_up=warm_up)
     assert found.trace().after(warm_up).utilization == pytest.approx(found.utilization)
-    assert simulate(loader, prepare_times=times).trace().utilization == pytest.approx(
-        simulate(loader, prepare_times=times).utilization
-    )
+    whole = simulate(loader, prepare_times=times)
+    assert whole.trace().utilization == pytest.approx(whole.utilization)
 
 
 # --- more help never hurts --------------------------------------------------------------------------
