@@ -47,7 +47,11 @@ lab: $(VENV)/lab.installed
 	JUPYTER_CONFIG_PATH="$(CURDIR)/binder/jupyter" $(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)/labs" \
 		--LabApp.default_url="/lab/tree/$(FIRST)" $(LAB_ARGS)
 
+# A sandbox only reads the cache: where the images are missing, it would draw them anew for each student, 5 s each.
+IMAGES := from starvelab.measure.samples import KINDS, photos; [photos(size) for size in KINDS]
+
 grader: $(VENV)/grade.installed
+	@$(RUN) -c '$(IMAGES)'
 	@echo 'Ready. Next: export PATH="$(CURDIR)/$(VENV)/bin:$$PATH"'
 
 formgrader: $(VENV)/grade.installed $(VENV)/lab.installed

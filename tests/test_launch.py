@@ -24,6 +24,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from starvelab.measure import samples
+
 FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
 START_SECONDS = 90
 
@@ -219,6 +221,13 @@ def test_make_alone_says_what_it_can_do(make):
     said = make().stdout
     for target in ("lab", "test", "check", "fuzz", "build", "formgrader", "bench", "docs", "clean"):
         assert f"make {target} " in said
+
+
+def test_make_grader_draws_the_images_that_a_sandbox_can_only_read(make, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(samples, "photos", drawn.append)
+    exec(re.search(r"-c '(.*)'", make("--dry-run", "grader").stdout)[1], {})
+    assert drawn == list(samples.KINDS)
 
 
 def test_make_clean_leaves_notebooks_and_predictions(make):
