@@ -41,8 +41,6 @@ def _rebuild(magnitude: Number, unit: str) -> Quantity:
 # dimensionless: a value sent there would lose its dimension without a word. This one brings its registry.
 copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
 
-# Parsing a unit costs more than the arithmetic of a whole solve, so those of the results are parsed once.
-_COMMON = {unit: registry.Unit(unit) for unit in ("ms", "GB", "GB/s", "img/s", "GFLOP")}
 _AMBIGUOUS_BITS = ("b", "kb", "Kb", "Mb", "Gb", "Tb")
 # The model computes in base units; people write these.
 _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s": "TFLOP/s", "MAC": "GMAC"}
@@ -68,22 +66,22 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     """
     if isinstance(value, Quantity):
         return value if unit is None else convert(value, unit, "the quantity")
+    if isinstance(value, str) and unit is None:
+        magnitude, units = _read(value)
+        return Quantity(magnitude, units)
+    if isinstance(unit, str) and not isinstance(value, str) and _is_numeric(value):
+        try:
+            return Quantity(value, _unit(unit))
+        except InputError:
+            return _parse(value, unit, f"({value!r}, {unit!r})")  # which names the value as well
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
     if isinstance(value, str):
-        if unit is not None:
-            raise InputError(
-                f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}"
-            )
-    elif not _is_numeric(value):
+        raise InputError(f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}")
+    if not _is_numeric(value):
         raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}")
-    elif unit is None:
+    if unit is None:
         raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
-    elif unit in _COMMON:
-        return Quantity(value, _COMMON[unit])
-    made = Quantity(*_read(value)) if isinstance(value, str) else _parse(value, unit, asked)
-    if isinstance(value, str) and made.units == registry.dimensionless:
-        raise InputError(f"A quantity needs a unit, got {asked}. {_EXAMPLE}")
-    return made
+    return _parse(value, unit, asked)
 
 
 def _is_numeric(value: Unchecked) -> bool:
@@ -98,10 +96,19 @@ def _is_numeric(value: Unchecked) -> bool:
         return False
 
 
+# A lab writes the same few units and texts again and again, and to parse one costs more than a whole solve.
+@lru_cache(maxsize=1024)
+def _unit(text: str) -> pint.Unit:
+    """A unit by its name; an InputError where pint does not know it."""
+    return registry.Unit(_parse(1, text, f"(1, {text!r})").units)
+
+
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[Number, pint.Unit]:
-    """The number and the unit of a text: a lab writes the same few again and again, and pint reads slowly."""
+    """The number and the unit of a text."""
     made = _parse(text, None, f"{text!r}")
+    if made.units == registry.dimensionless:
+        raise InputError(f"A quantity needs a unit, got {text!r}. {_EXAMPLE}")
     return made.magnitude, registry.Unit(made.units)
 
 
