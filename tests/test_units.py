@@ -65,6 +65,9 @@ def message(call, *arguments, **named):
         ("2 GHz", "1/s", 2e9),
         ("50 %", "", 0.5),
         ("3 USD", "dollar", 3),
+        ("1 kWh", "J", 3.6e6),
+        ("1 W", "J/s", 1),
+        ("1 kg", "g", 1000),
     ],
 )
 def test_units_mean_what_the_labels_of_disks_and_datasheets_mean(text, unit, magnitude):

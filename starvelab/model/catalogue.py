@@ -33,6 +33,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "host_cores": "count",
         "storage_bandwidth": "GB/s",
         "image_decode_rate": "img/s",
+        "board_power": "W",
+        "waiting_power": "W",
     },
     "Storage": {
         "bandwidth_sustained": "GB/s",

@@ -375,6 +375,8 @@ def test_every_data_file_is_one_that_the_lab_reads():
         "assumptions.toml",
         "levers.toml",
         "loaders.toml",
+        "prices.toml",
+        "grids.toml",
     }
 
 

@@ -1,9 +1,10 @@
-"""Questions asked of a pipeline: where does it tip, how many workers, what would help, and why.
+"""Questions asked of a pipeline: where does it tip, how many workers, what would help, what is paid, and why.
 
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
 from ._accelerators import accelerators_fed
+from ._bill import Amounts, Bill, bill
 from ._crossover import Crossover, crossover
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
@@ -13,6 +14,8 @@ from ._sweep import Sweep, sweep
 from ._workers import WorkersNeeded, workers_needed
 
 __all__ = [
+    "Amounts",
+    "Bill",
     "Crossover",
     "Job",
     "Sensitivities",
@@ -20,6 +23,7 @@ __all__ = [
     "Sweep",
     "WorkersNeeded",
     "accelerators_fed",
+    "bill",
     "crossover",
     "explain",
     "extrapolate_rate",

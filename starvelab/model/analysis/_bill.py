@@ -1,0 +1,267 @@
+"""Money, energy and CO2 of an hour and of an epoch, and how much of it is waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import InputError, MissingValueError
+from ...tables import TableRepr, cell, percent
+from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative, positive_int
+from ..catalogue import Entry
+from ..cost import as_float
+from ..grids import carbon_intensity
+from ..pipeline import Pipeline
+from ..prices import prices_of
+from ..step import Step
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What is paid for over some time; None where a value that it follows from is missing.
+
+    Attributes
+    ----------
+    money : quantity [money] or None
+    energy : quantity [energy] or None
+    carbon : quantity [mass] or None
+        CO2 that is emitted for the energy.
+    """
+
+    money: Quantity | None
+    energy: Quantity | None
+    carbon: Quantity | None
+
+
+@dataclass(frozen=True, repr=False)
+class Bill(TableRepr):
+    """The answer of `bill`, for all accelerators together; every value has the shape of the swept arguments.
+
+    Attributes
+    ----------
+    step : Step
+    price : quantity [money/time] or None
+        Of one accelerator.
+    power : quantity [energy/time] or None
+        The mean over a step.
+    carbon_intensity : quantity [mass/energy]
+    epoch_time : quantity [time] or None
+        None where the samples of an epoch are not known.
+    hour, epoch : Amounts
+    hour_waiting, epoch_waiting : Amounts
+        How much of these falls on the time in which the accelerators wait.
+    notes : tuple of str
+        Where the price is from, and what to pass for what is missing.
+    """
+
+    step: Step
+    price: Quantity | None
+    power: Quantity | None
+    carbon_intensity: Quantity
+    epoch_time: Quantity | None
+    hour: Amounts
+    hour_waiting: Amounts
+    epoch: Amounts
+    epoch_waiting: Amounts
+    notes: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """Below the table."""
+        return " ".join(self.notes)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        headers = ("", "an hour", "of which waiting", "an epoch", "of which waiting")
+        return headers if self.epoch_time is not None else headers[:3]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """Money, energy and CO2, as far as they are known."""
+        columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[: len(self.headers) - 1]
+        return [
+            [label, *(cell(getattr(column, name)) for column in columns)]
+            for label, name in (("money", "money"), ("energy", "energy"), ("CO2", "carbon"))
+            if getattr(self.hour, name) is not None
+        ]
+
+    @property
+    def summary(self) -> str:
+        """How busy the accelerators are, and what they draw, in one line."""
+        shape = np.shape(self.step.utilization)
+        if shape:
+            return f"{np.prod(shape)} bills, an array of shape {shape}"
+        count = self.step.pipeline.accelerators
+        who = "The accelerator is" if count == 1 else f"The {count} accelerators are"
+        draws = "draws" if count == 1 else "draw"
+        drawn = "" if self.power is None else f", and {draws} {cell(self.power)}"
+        return f"{who} busy {percent(self.step.utilization)} of each step{drawn}"
+
+
+def bill(
+    pipeline: Pipeline | Step,
+    *,
+    price: Quantity | str | None = None,
+    busy_power: Quantity | str | None = None,
+    waiting_power: Quantity | str | None = None,
+    grid: Quantity | str = "world",
+    samples: int | None = None,
+) -> Bill:
+    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting.
+
+    Parameters
+    ----------
+    pipeline : Pipeline or Step
+    price : quantity [money/time], optional
+        Of one accelerator; the middle of the listed prices unless given.
+    busy_power, waiting_power : quantity [energy/time], optional
+        What one accelerator draws while it computes and while it waits; `board_power` and `waiting_power` of
+        the catalogue unless given.
+    grid : str or quantity [mass/energy]
+        A country such as "FRA", "world", or grams of CO2 for each kilowatt-hour.
+    samples : int, optional
+        Of an epoch; those of the pipeline's data set unless given.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+    MissingValueError
+        If neither a price nor both powers are known.
+
+    Notes
+    -----
+    An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws
+    ``u busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, and
+    for the training loop. The board's power is the most that it may draw, so the energy is an upper bound
+    unless `busy_power` is given. The host, its fans and the cooling are left out.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> wall = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    >>> found = bill(wall, price="2 USD/h")
+    >>> print(f"{found.hour_waiting.money:.2f~} of {found.hour.money:.2f~}, at {found.power:.0f~}")
+    1.63 USD of 2.00 USD, at 139 W
+    """
+    step = _solved(pipeline)
+    hardware, stall = step.pipeline.hardware, step.stall
+    rate, price_note = _price(hardware, price)
+    busy = _watts(hardware, "busy_power", busy_power, "board_power")
+    idle = _watts(hardware, "waiting_power", waiting_power, "waiting_power")
+    missing = tuple(name for name, value in (("busy_power", busy), ("waiting_power", idle)) if value is None)
+    if rate is None and missing:
+        raise MissingValueError(
+            "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
+            f"{_named(hardware)} lists no price and no {' and no '.join(missing)}. "
+            'Pass for example price="2 USD/h".'
+        )
+    intensity, samples = carbon_intensity(grid), _samples(step.pipeline, samples)
+    hours = None if samples is None else samples / step.throughput.m_as("img/h")
+    count = step.pipeline.numbers["accelerators"]
+    dollars = _product(count, rate)
+    waiting = None if missing else count * stall * idle
+    drawn = None if missing else count * (1 - stall) * busy + waiting
+    whole, wasted = (dollars, drawn, intensity), (_product(stall, dollars), waiting, intensity)
+    notes = (step.infeasible_reason, price_note, _power_note(hardware, missing), _epoch_note(samples))
+    return Bill(
+        step=step,
+        price=_quantity(rate, "USD/h"),
+        power=_quantity(drawn, "W"),
+        carbon_intensity=intensity,
+        epoch_time=_quantity(hours, "h"),
+        hour=_amounts(1.0, *whole),
+        hour_waiting=_amounts(1.0, *wasted),
+        epoch=_amounts(hours, *whole),
+        epoch_waiting=_amounts(hours, *wasted),
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _solved(pipeline: Unchecked) -> Step:
+    if isinstance(pipeline, Step):
+        return pipeline
+    if isinstance(pipeline, Pipeline):
+        return pipeline.solve()
+    raise InputError(
+        f"bill looks at a pipeline, solved or not, got {type(pipeline).__name__}. Pass a Pipeline or a Step."
+    )
+
+
+def _price(hardware: Entry | None, given: Unchecked) -> tuple[Number, str]:
+    """Dollars for an hour of one accelerator, None if unknown; where they are from, or what to pass."""
+    if given is not None:
+        return nonnegative(given, "USD/h", "price"), ""
+    listed = () if hardware is None else prices_of(hardware)
+    if not listed:
+        return None, f'Money is missing: {_named(hardware)} lists no price. Pass for example price="2 USD/h".'
+    low = min(price.low.m_as("USD/h") for price in listed)
+    high = max(price.high.m_as("USD/h") for price in listed)
+    middle = (low + high) / 2
+    between = f", the middle of {format_number(low)} to {format_number(high)}" if low < high else ""
+    sellers = ", ".join(price.seller for price in listed)
+    since = min(price.date for price in listed)
+    return middle, (
+        f"One accelerator is taken to be {format_number(middle)} USD an hour{between} ({sellers}; as of "
+        f"{since:%Y-%m}). Pass price=... for your own."
+    )
+
+
+def _watts(hardware: Entry | None, name: str, given: Unchecked, field: str) -> Number:
+    """What one accelerator draws, as given or as the catalogue lists it; None where it lists nothing."""
+    if given is not None:
+        return nonnegative(given, "W", name)
+    return None if hardware is None else hardware.number(field)
+
+
+def _power_note(hardware: Entry | None, missing: tuple[str, ...]) -> str:
+    if not missing:
+        return ""
+    example = {"busy_power": "400 W", "waiting_power": "80 W"}
+    wanted = ", ".join(f'{name}="{example[name]}"' for name in missing)
+    return (
+        f"Energy and CO2 are missing: {_named(hardware)} lists no {' and no '.join(missing)}. "
+        f"Pass for example {wanted}."
+    )
+
+
+def _samples(pipeline: Pipeline, given: Unchecked) -> Number:
+    """Samples of an epoch, as given or as the pipeline's data set has them; None where nobody says."""
+    if given is not None:
+        return positive_int(given, "samples")
+    return None if pipeline.samples is None else pipeline.samples.get("samples")
+
+
+def _epoch_note(samples: Number) -> str:
+    if samples is not None:
+        return ""
+    return (
+        "The epoch is missing: the pipeline names no data set of a known size. "
+        "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
+    )
+
+
+def _named(hardware: Entry | None) -> str:
+    return "a pipeline without hardware" if hardware is None else hardware.name
+
+
+def _product(*factors: Number) -> Number:
+    """Of numbers or arrays; None if one of them is."""
+    if any(factor is None for factor in factors):
+        return None
+    return as_float(np.prod(np.broadcast_arrays(*factors), axis=0))
+
+
+def _quantity(number: Number, unit: str) -> Quantity | None:
+    return None if number is None else Q_(as_float(number), unit)
+
+
+def _amounts(hours: Number, dollars: Number, watts: Number, intensity: Quantity) -> Amounts:
+    """What so many hours take at so many dollars an hour and so many watts."""
+    watt_hours = _product(hours, watts)
+    return Amounts(
+        money=_quantity(_product(hours, dollars), "USD"),
+        energy=_quantity(watt_hours, "Wh"),
+        carbon=_quantity(_product(watt_hours, intensity.m_as("g/Wh")), "g"),
+    )

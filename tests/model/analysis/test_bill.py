@@ -1,0 +1,217 @@
+"""Money, energy and CO2 of an hour and of an epoch, and how much of it is waiting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    Datasets,
+    Hardware,
+    InputError,
+    MissingValueError,
+    Models,
+    Pipeline,
+    bill,
+)
+from tests.cases import KITS, WALL
+from tests.strategies import pipelines
+
+EIGHTEEN = Pipeline(hardware=Hardware.Cloud.A100, accelerator_rate="1000 img/s", cpu_throughput="180 img/s")
+HALF = EIGHTEEN.replace(hardware=Hardware.Cloud.H100, cpu_throughput="500 img/s")
+EXACT = {"price": "2 USD/h", "grid": "FRA"}
+
+
+def test_an_a100_of_2_dollars_that_is_busy_18_percent_burns_1_dollar_64_an_hour():
+    found = bill(EIGHTEEN, price="2 USD/h")
+    assert found.hour.money == Q_("2 USD")
+    assert found.hour_waiting.money.m_as("USD") == pytest.approx(1.64)
+
+
+def test_power_is_that_of_the_board_while_it_computes_and_less_while_it_waits():
+    found = bill(HALF, **EXACT)
+    # (700 W + 121.7 W) / 2, and 56 g for a kilowatt-hour.
+    assert found.power.m_as("W") == pytest.approx(410.85)
+    assert found.hour.energy.m_as("Wh") == pytest.approx(410.85)
+    assert found.hour_waiting.energy.m_as("Wh") == pytest.approx(121.7 / 2)
+    assert found.hour.carbon.m_as("g") == pytest.approx(410.85 * 0.056)
+    assert found.hour_waiting.carbon.m_as("g") == pytest.approx(121.7 / 2 * 0.056)
+
+
+def test_an_epoch_of_an_hour_is_an_hour():
+    # 500 samples a second for 3600 s.
+    found = bill(HALF, samples=1_800_000, **EXACT)
+    assert found.epoch_time.m_as("h") == pytest.approx(1)
+    for of_epoch, of_hour in ((found.epoch, found.hour), (found.epoch_waiting, found.hour_waiting)):
+        assert of_epoch.money.m_as("USD") == pytest.approx(of_hour.money.m_as("USD"))
+        assert of_epoch.energy.m_as("Wh") == pytest.approx(of_hour.energy.m_as("Wh"))
+        assert of_epoch.carbon.m_as("g") == pytest.approx(of_hour.carbon.m_as("g"))
+
+
+def test_several_accelerators_are_paid_for_together():
+    # The host supplies 500 samples a second, which is 125 for each of four.
+    found = bill(HALF.replace(accelerators=4), **EXACT)
+    assert found.hour.money.m_as("USD") == pytest.approx(8)
+    assert found.hour_waiting.money.m_as("USD") == pytest.approx(8 * 0.875)
+    assert found.power.m_as("W") == pytest.approx(4 * (700 / 8 + 121.7 * 7 / 8))
+
+
+def test_the_epoch_is_that_of_the_data_set():
+    pipe = WALL.replace(dataset=Datasets.ImageNet)
+    assert bill(pipe, **EXACT).epoch_time == bill(pipe, samples=1_281_167, **EXACT).epoch_time
+    # 3D U-Net comes with KiTS19, of which 168 volumes are for training.
+    assert bill(KITS).epoch_time.m_as("s") == pytest.approx(168 / KITS.solve().throughput.m_as("img/s"))
+
+
+def test_a_solved_pipeline_has_the_same_bill():
+    assert repr(bill(WALL.solve())) == repr(bill(WALL))
+
+
+@given(pipelines(), st.integers(1, 10**7))
+def test_what_is_not_wasted_in_an_epoch_is_what_an_accelerator_that_never_waits_takes(pipe, samples):
+    found = bill(pipe, price="2 USD/h", busy_power="400 W", waiting_power="80 W", samples=samples)
+    # All accelerators together share the samples.
+    own = pipe.batch_size * pipe.accelerators / (found.step.step_time / found.step.slowdown).m_as("s")
+    hours = samples / own / 3600 * pipe.accelerators
+    useful = found.epoch.money - found.epoch_waiting.money
+    assert useful.m_as("USD") == pytest.approx(2 * hours, rel=1e-6)
+    useful = found.epoch.energy - found.epoch_waiting.energy
+    assert useful.m_as("Wh") == pytest.approx(400 * hours, rel=1e-6)
+
+
+def test_several_points_have_a_bill_each():
+    batches = [1, 16, 256]
+    swept = bill(WALL.replace(batch_size=np.array(batches)), samples=10**6)
+    alone = [bill(WALL.replace(batch_size=batch), samples=10**6) for batch in batches]
+    for time in ("hour_waiting", "epoch", "epoch_waiting"):
+        for name in ("money", "energy", "carbon"):
+            values = [getattr(getattr(one, time), name).magnitude for one in alone]
+            assert getattr(getattr(swept, time), name).magnitude == pytest.approx(values)
+    assert swept.summary == "3 bills, an array of shape (3,)"
+
+
+# ---- What is not given, and what is missing ----------------------------------------------------------------
+
+
+def test_the_price_is_the_middle_of_what_is_listed_unless_it_is_given():
+    found = bill(WALL)
+    assert found.price == Q_("2.05 USD/h")
+    assert found.notes[0] == (
+        "One accelerator is taken to be 2.05 USD an hour, the middle of 1.1 to 3 (specialized clouds, "
+        "hyperscalers; as of 2026-05). Pass price=... for your own."
+    )
+    assert bill(WALL, price="1 USD/h").price == Q_("1 USD/h")
+    assert "price" not in bill(WALL, price="1 USD/h").note
+
+
+def test_an_accelerator_without_a_power_has_money_and_says_what_to_pass():
+    found = bill(WALL.replace(hardware=Hardware.Cloud.H200), samples=1000)
+    assert found.hour.money == Q_("3.5 USD")
+    assert (found.power, found.hour.energy, found.epoch_waiting.carbon) == (None, None, None)
+    assert found.notes[1] == (
+        "Energy and CO2 are missing: NVIDIA H200 141GB SXM lists no waiting_power. "
+        'Pass for example waiting_power="80 W".'
+    )
+    complete = bill(WALL.replace(hardware=Hardware.Cloud.H200), samples=1000, waiting_power="80 W")
+    assert complete.epoch_waiting.carbon.m_as("g") > 0
+    assert len(complete.notes) == 1
+
+
+def test_an_accelerator_without_a_price_has_energy_and_says_what_to_pass():
+    found = bill(WALL.replace(hardware=Hardware.Cloud.T4), busy_power="70 W", waiting_power="20 W")
+    assert found.hour.money is None
+    assert found.hour.energy is not None
+    assert [row[0] for row in found.rows] == ["energy", "CO2"]
+    assert found.notes[0] == ('Money is missing: NVIDIA T4 lists no price. Pass for example price="2 USD/h".')
+
+
+def test_an_unknown_data_set_leaves_the_epoch_out_and_says_what_to_pass():
+    found = bill(WALL, **EXACT)
+    assert (found.epoch_time, found.epoch.money, found.epoch_waiting.energy) == (None, None, None)
+    assert found.note == (
+        "The epoch is missing: the pipeline names no data set of a known size. "
+        "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
+    )
+
+
+def test_a_step_that_cannot_run_says_so_first():
+    pipe = WALL.replace(batch_size=100_000, assumptions=PUBLISHED)
+    assert bill(pipe, **EXACT).notes[0] == pipe.solve().infeasible_reason != ""
+
+
+NOTHING = (
+    "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
+    '{} lists no price and no busy_power and no waiting_power. Pass for example price="2 USD/h".'
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "pipeline", "arguments", "expected"),
+    [
+        (MissingValueError, WALL.replace(hardware=Hardware.Cloud.T4), {}, NOTHING.format("NVIDIA T4")),
+        (
+            MissingValueError,
+            Pipeline(accelerator_rate="1 img/s"),
+            {},
+            NOTHING.format("a pipeline without hardware"),
+        ),
+        (
+            InputError,
+            Models.ResNet50,
+            {},
+            "bill looks at a pipeline, solved or not, got Entry. Pass a Pipeline or a Step.",
+        ),
+        (
+            InputError,
+            WALL,
+            {"price": 2},
+            'price needs a unit, got the bare int 2. Write for example Q_(2, "USD/h").',
+        ),
+        (
+            InputError,
+            WALL,
+            {"price": "-2 USD/h"},
+            "price must be finite and not negative, got -2 USD/h. Check the value and its sign.",
+        ),
+        (
+            InputError,
+            WALL,
+            {"busy_power": "400 Wh"},
+            "busy_power must be convertible to W, got 400 Wh. Check what it counts.",
+        ),
+        (
+            InputError,
+            WALL,
+            {"waiting_power": "80"},
+            "A quantity needs a unit, got '80'. Write for example Q_(\"500 KB\").",
+        ),
+        (
+            InputError,
+            WALL,
+            {"samples": 1.5},
+            "samples must be a whole number, got 1.5. Round it to the one you mean.",
+        ),
+    ],
+)
+def test_what_says_too_little_is_rejected(error, pipeline, arguments, expected):
+    with pytest.raises(error) as caught:
+        bill(pipeline, **arguments)
+    assert str(caught.value) == expected
+
+
+def test_a_bill_reads_as_a_table():
+    assert repr(bill(HALF, samples=1_800_000, **EXACT)).splitlines() == [
+        "The accelerator is busy 50.0 % of each step, and draws 410.9 W",
+        "          an hour    of which waiting    an epoch    of which waiting",
+        "------  ---------  ------------------  ----------  ------------------",
+        "money       2 USD               1 USD       2 USD               1 USD",
+        "energy   410.9 Wh            60.85 Wh    410.9 Wh            60.85 Wh",
+        "CO2       23.01 g             3.408 g     23.01 g             3.408 g",
+    ]
+    assert bill(HALF.replace(accelerators=4), **EXACT).summary == (
+        "The 4 accelerators are busy 12.5 % of each step, and draw 776 W"
+    )

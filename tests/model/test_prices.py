@@ -1,0 +1,97 @@
+"""Prices have a date and a source, and none of them is old; grids say what their electricity emits."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from starvelab import Q_, Hardware, InputError, UnknownNameError
+from starvelab.model.catalogue import entry_at
+from starvelab.model.grids import carbon_intensity, grids
+from starvelab.model.prices import listed_prices, prices_of
+
+EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.hardware}-{p.seller}")
+
+
+def is_older_than_a_year(price, today):
+    return today - price.date > datetime.timedelta(days=366)
+
+
+@EACH_PRICE
+def test_no_price_is_older_than_a_year(price):
+    assert not is_older_than_a_year(price, datetime.date.today()), (
+        f"{price.seller} asked {price.low} to {price.high} for {price.hardware} on {price.date}, more than a "
+        "year ago. Look the price up again in its source, and change its date in prices.toml."
+    )
+
+
+def test_every_price_of_today_is_older_than_a_year_in_two_years():
+    later = datetime.date.today() + datetime.timedelta(days=2 * 366)
+    assert all(is_older_than_a_year(price, later) for price in listed_prices())
+
+
+@EACH_PRICE
+def test_every_price_is_of_an_accelerator_that_exists_and_has_a_source_and_a_date_that_is_past(price):
+    assert entry_at("Hardware", price.hardware)
+    assert 0 < price.low.m_as("USD/h") <= price.high.m_as("USD/h")
+    assert price.date <= datetime.date.today()
+    assert len(price.source) > 10
+
+
+def test_an_accelerator_has_the_prices_of_each_seller():
+    assert [price.seller for price in prices_of(Hardware.Cloud.H100)] == [
+        "Nebius",
+        "Lambda",
+        "Modal",
+        "hyperscalers",
+    ]
+    assert prices_of(Hardware.Cloud.T4) == ()
+
+
+def test_an_accelerator_that_was_changed_has_no_price():
+    assert prices_of(Hardware.Cloud.A100.replace(peak_fp16_dense="1 TFLOP/s")) == ()
+
+
+# ---- Grids -------------------------------------------------------------------------------------------------
+
+
+def test_a_grid_is_a_country_or_a_carbon_intensity():
+    assert carbon_intensity("FRA") == Q_("56 g/kWh")
+    assert carbon_intensity("56 g/kWh") == carbon_intensity(Q_("0.056 kg/kWh")) == Q_("56 g/kWh")
+    assert carbon_intensity("0 g/kWh").m_as("g/kWh") == 0
+
+
+def test_every_grid_has_a_source():
+    for fact in grids().values():
+        assert fact.kind == "measured"
+        assert "2023" in fact.source
+        assert 10 < fact.value.m_as("g/kWh") < 1000
+
+
+@pytest.mark.parametrize(
+    ("error", "grid", "expected"),
+    [
+        (
+            UnknownNameError,
+            "France",
+            "grid must be a country that the lab lists, or a carbon intensity, got 'France'. There is: "
+            'world, USA, DEU, FRA, SWE, GBR, CHN, IND. Or pass for example grid="369 g/kWh".',
+        ),
+        (InputError, "56 W", "grid must be convertible to g/kWh, got 56 W. Check what it counts."),
+        (
+            InputError,
+            "-1 g/kWh",
+            "grid must be finite and not negative, got -1 g/kWh. Check the value and its sign.",
+        ),
+        (
+            InputError,
+            56,
+            'grid needs a unit, got the bare int 56. Write for example Q_(56, "g/kWh").',
+        ),
+    ],
+)
+def test_what_is_no_grid_is_rejected(error, grid, expected):
+    with pytest.raises(error) as caught:
+        carbon_intensity(grid)
+    assert str(caught.value) == expected
