@@ -83,7 +83,7 @@ def sample_time(model: Entry, hardware: Entry, precision: str, phase: str, work:
     precision = _rate_precision(precision)
     times = []
     for listed in PRECISIONS[: PRECISIONS.index(precision) + 1]:
-        if hardware.number(f"peak_{listed}_dense") is None:
+        if _peak(hardware, listed) is None:
             continue
         rate = measured_rate(hardware=hardware, model=model, precision=listed, phase=phase)
         if rate is not None:
@@ -148,8 +148,7 @@ def _distance(
 
 
 def _sizes(hardware: Entry) -> tuple[float, float]:
-    peak = hardware.number("peak_fp16_dense", hardware.number("peak_bf16_dense"))
-    return peak or 1.0, hardware.number("memory_bandwidth", 1.0)
+    return _peak(hardware, "fp16") or 1.0, hardware.number("memory_bandwidth", 1.0)
 
 
 def _moves(rate: Rate, work: Work) -> Number:
@@ -171,7 +170,7 @@ def _precision_ratio(precision: str, work: Work) -> Number:
 
 def _arithmetic(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> Number | None:
     """Seconds of arithmetic for a sample at the rate of large matrix products; None without a peak."""
-    peak, macs = hardware.number(f"peak_{precision}_dense"), model.number("macs_forward")
+    peak, macs = _peak(hardware, precision), model.number("macs_forward")
     if peak is None or macs is None:
         return None
     own = _matmul_share(hardware)
@@ -184,6 +183,12 @@ def _matmul_share(hardware: Entry) -> Number | None:
     sustained = hardware.number("matmul_bf16_sustained")
     peak = hardware.number("peak_bf16_dense", hardware.number("peak_fp16_dense"))
     return None if sustained is None or peak is None else sustained / peak
+
+
+def _peak(hardware: Entry, precision: str) -> Number | None:
+    """Peak arithmetic [FLOP/s] at a precision of `PRECISIONS`; a TPU computes in bf16 and has no fp16."""
+    peak = hardware.number(f"peak_{precision}_dense")
+    return hardware.number("peak_bf16_dense") if peak is None and precision == "fp16" else peak
 
 
 def _rate_precision(precision: str) -> str:
