@@ -41,8 +41,11 @@ EXPECTED = {
         "01_measure_your_machine",
         "02_who_waits",
         "03_caching_ladder",
-        "04_pull_the_levers",
-        "05_reality_check",
+        "04_published_ladder",
+        "05_pull_the_levers",
+        "06_less_work",
+        "07_reality_check",
+        "08_unseen_measurements",
     ],
 }
 

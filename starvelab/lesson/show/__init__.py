@@ -11,6 +11,7 @@ from .text import info, say, table
 
 # The figures, each with the module that draws it.
 FIGURES = {
+    "labeled_bars": "bars",
     "loader_timeline": "loader_lanes",
     "over_batch": "plots",
     "over_workers": "plots",

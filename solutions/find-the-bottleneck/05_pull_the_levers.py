@@ -1,0 +1,344 @@
+# %% [markdown]
+# # 5. Pull the levers
+#
+# The ladder names the part that starves the accelerator. That does not say what to do: there are some twenty things to change,
+# and most of them do nothing for *your* pipeline. **Which lever do you pull, how do you know that it is the one, and what does
+# it uncover?**
+#
+# In about MINUTES minutes you will
+#
+# - see why a loader can starve an accelerator although it is fast enough on average,
+# - switch most levers on and off on one simulated training job, and watch its timeline,
+# - write a function that finds the lever that gains most.
+
+# %% role="setup" id="setup-levers"
+import time
+from itertools import count
+
+import numpy as np  # for your answers too
+from IPython.display import HTML
+
+from starvelab import Q_
+from starvelab.checks import check
+from starvelab.measure import PARTS, InputPipeline, Transform, VirtualAccelerator, photo_transforms, photos, run
+from starvelab.model.levers import levers_for
+from starvelab.show import loader_timeline, svg, table
+
+# %% role="setup" id="setup-levers-tools"
+from starvelab.simulate import Loader, simulate
+from starvelab.tables import percent, to_html
+from starvelab.widgets import Drawing, explore, predict, reveal
+
+# %% [markdown]
+# ## Predict
+#
+# One sample in a hundred takes 0.4 s longer than the others: a slow disk, a huge image, a retry over the network. Two workers
+# prepare batches of 8, each with two batches ordered ahead; the accelerator computes for 20 ms on each. The workers' average
+# is nearly enough: by average times the accelerator would be busy 88.4 % of the time.
+
+# %%
+predict("slow-samples", unit="%", question="How much of the time is the accelerator busy, in percent?")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Batches arrive in the order in which they were asked for. What happens to the finished batches behind a late one? How many
+# steps of 20 ms can the accelerator do meanwhile?
+#
+# </details>
+#
+# ## See it
+
+# %%
+slow = Loader(step_time="20 ms", prepare_time="13.25 ms", batch_size=8, workers=2, prefetch=2,
+              straggler_share=0.01, straggler_time="400 ms")
+TWO = {"as it is": {}, "deeper queue (8 each)": {"prefetch": 8}, "no fixed order": {"in_order": False},
+       "both": {"prefetch": 8, "in_order": False}}
+busy = Q_(100 * simulate(slow, batches=400, replicas=200).utilization, "%")
+reveal("slow-samples", busy, then=lambda: loader_timeline(simulate(slow), batches=40))
+
+# %% [markdown]
+# (The picture is one run of 40 batches; the answer is the average of 200 runs.)
+#
+# The cross-hatched blue in the middle lane is the reason: batches that are *finished*, and held back, because an earlier one
+# is missing. While it is missing the other worker fills its queue and then stops, too. Nobody computes, nobody prepares.
+#
+# Two levers, and neither makes anything faster. A **deeper queue** (`prefetch_factor`) covers a delay as long as
+# itself. **No fixed order** (`in_order=False`) lets the other worker's batches pass.
+
+# %%
+def show_levers():
+    sims = {name: simulate(slow.replace(**changes), batches=400, replicas=200) for name, changes in TWO.items()}
+    table(["lever", "busy", "throughput"], [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
+    return loader_timeline(simulate(slow.replace(**TWO["both"])), batches=40)
+
+
+reveal("slow-samples", then=show_levers)
+
+# %% [markdown]
+# Does the simulation match a real run? Here is one: two threads that decode real images, and at every hundredth sample fall
+# asleep for 0.4 s. It takes about ten seconds. Your threads do not take the simulation's 13.25 ms, and their slow samples come in
+# even steps instead of by chance, so look at the order of the two rather than at their digits.
+
+# %%
+samples_seen = count()
+
+
+def nap(array):
+    time.sleep(0.4 if next(samples_seen) % 100 == 99 else 0)
+    return array
+
+# %%
+def show_measured():
+    pipe = InputPipeline(samples=photos("100 KB"), batch_size=8, accelerator=VirtualAccelerator(step_time="20 ms"),
+                         transforms=(*photo_transforms(send="uint8"), Transform("nap", nap)))
+    records = {name: run(pipe.replace(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
+    table(["measured here", "busy", "throughput"], [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
+
+
+reveal("slow-samples", then=show_measured)
+
+# %% [markdown]
+# ## Exercise 5.1: how many batches are late? (4 points)
+#
+# A batch is late as soon as *one* of its samples is slow. What share of the batches is that?
+#
+# <details><summary>Hint 1</summary>
+#
+# It is easier to say what share of the batches has no slow sample.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A sample is fast with probability `1 - share`, and the samples of a batch do not know of each other.
+#
+# </details>
+
+# %% role="answer" id="late-batches"
+def late_batches(batch_size, share):
+    """The share [a plain number from 0 to 1] of batches with a slow sample; `share` is that of slow samples."""
+    ### BEGIN SOLUTION
+    return 1 - (1 - share) ** batch_size
+    ### END SOLUTION
+
+# %% role="test" id="late-batches-test" points=4
+check(late_batches(20, 0.02), 1 - 0.98**20, what="the share of late batches", mistakes={
+    "Shares do not add up: some batches have two slow samples, and with 100 samples it would be more than all.": 0.4,
+    "That is the share of samples; one of them makes its whole batch late.": 0.02,
+    "That is the share of batches that are on time.": 0.98**20,
+    "Then every sample of the batch would be slow; one is enough.": 0.02**20,
+    "That is a percentage; return a share from 0 to 1.": 100 - 100 * 0.98**20,
+})
+### BEGIN HIDDEN TESTS
+check(late_batches(8, 0.01), 0.0772553, what="the share of late batches of 8")
+check(late_batches(256, 0.01), 0.923691, what="the share of late batches of 256")
+check(late_batches(1, 0.3), 0.3, what="the share of late batches of a single sample")
+check(late_batches(64, 0.0), 0.0, what="the share of late batches without slow samples")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# In a large batch nearly always one sample is slow. Being late is then no exception that a queue could cover, but
+# the average, and only more workers (or curing the slow samples) help.
+#
+# ## All the levers
+#
+# One list for each part of the pipeline, as the ladder names them; `diagnose(...)` picks its advice from here. Each says how to
+# tell that this is the one, what to change, and why it works. Open a few; you need not learn them by heart.
+
+# %%
+def folded(part):
+    rows = [[lever.name, lever.diagnose, lever.change, lever.why] for lever in levers_for(part)]
+    body = to_html(["lever", "how to tell", "what to change", "why it works"], rows)
+    return f"<details><summary><b>{part}</b> ({len(rows)} levers)</summary>{body}</details>"
+
+
+HTML("".join(map(folded, PARTS)))
+
+# %% [markdown]
+# ## Most of them on one board
+#
+# A made-up training job with every fault at once, on a host with 8 cores. The numbers below are its costs: images as small
+# files on network storage, decoded and blurred whole, float32 to the accelerator from pageable memory, and `loss.item()` in
+# every step. One sample in a thousand is slow.
+
+# %%
+def job(workers=4, prefetch=2, batch_size=64, in_order=True, packed_in_shards=False, decoded_offline=False,
+        crop_before_blur=False, send_uint8=False, pinned_copies=False, loss_item_each_step=True, mixed_precision=False):
+    cpu = 1 + (0.2 if decoded_offline else 4) + (0.5 if crop_before_blur else 4)  # ms of a worker, for a sample
+    sent = batch_size * 3 * 224 * 224 * (1 if send_uint8 else 4) / 1e6  # MB; a worker hands over 1 MB in a ms
+    step = 4 + batch_size * (0.3 if mixed_precision else 0.8)  # ms; 4 of them whatever the batch
+    times = {"prepare_time": batch_size * cpu + sent, "read_wait": batch_size * (0.05 if packed_in_shards else 2),
+             "copy_time": sent / (12 if pinned_copies else 3), "step_time": step, "fetch_time": 6, "straggler_time": 400}
+    return Loader(workers=workers, prefetch=prefetch, batch_size=batch_size, in_order=in_order, cores=8,
+                  copy_overlaps=pinned_copies, in_flight=1 if loss_item_each_step else 2, straggler_share=0.001,
+                  **{name: Q_(ms, "ms") for name, ms in times.items()})
+
+# %% [markdown]
+# The picture always shows 600 ms: more boxes in the lowest lane are more batches trained on, and
+# where it is hatched the accelerator waits. The sentence beneath tells of 80
+# batches.
+
+# %%
+def draw(workers=4, prefetch=2, batch_size=64, **switches):
+    loader = job(workers, prefetch, batch_size, **switches)
+    trace = simulate(loader, batches=100).trace().after(20)
+    own = loader.stretch * loader.prepare_time + loader.read_wait + loader.mean_delay
+    rows = [["a worker's batch", own], ["... shared by all workers", own / loader.workers], ["copy", loader.copy_time],
+            ["step", loader.step_time], ["the loop itself", loader.fetch_time]]
+    said = f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy {percent(trace.utilization)} of the time."
+    return Drawing(svg.loader_lanes(trace), said, headers=["for a batch", "time"], rows=rows)
+
+# %%
+explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4], batch_size=[32, 64, 128, 256],
+        in_order=True, packed_in_shards=False, decoded_offline=False, crop_before_blur=False, send_uint8=False,
+        pinned_copies=False, loss_item_each_step=True, mixed_precision=False)
+
+# %% [markdown]
+# Try to get from the start to more than 2,000 img/s with as few changes as you can. After each change ask what binds
+# *now*: workers without a gap between their boxes, a copy between any two steps, or the loop, which leaves a gap after every
+# step. Twelve workers on 8 cores are worth a try, too.
+#
+# ## Alone, or last
+#
+# What each lever gains when it is the only one, and what it gains when all others are pulled already. (These are averages
+# of four runs of 180 batches. The board shows 80 batches of one run, so its rate at the start is not exactly the same.)
+
+# %%
+GOOD = {"workers": 8, "prefetch": 4, "in_order": False, "packed_in_shards": True, "decoded_offline": True,
+        "crop_before_blur": True, "send_uint8": True, "pinned_copies": True, "loss_item_each_step": False,
+        "mixed_precision": True}
+
+
+def rate(**switches):
+    return simulate(job(**switches), batches=200, replicas=4, warm_up=20).throughput.m_as("img/s")
+
+# %%
+def show_alone_and_last():
+    start, end, rows = rate(), rate(**GOOD), []
+    for names in [*([name] for name in GOOD), ["prefetch", "in_order"]]:
+        others = {name: GOOD[name] for name in GOOD if name not in names}
+        alone, last = rate(**{name: GOOD[name] for name in names}) / start, end / rate(**others)
+        value = "both" if len(names) > 1 else GOOD[names[0]]
+        rows.append([" and ".join(names).replace("_", " "), value, f"{alone:.2f}x", f"{last:.2f}x"])
+    table(["lever", "set to", "alone", "last"], rows)
+    print(f"From {start:,.0f} to {end:,.0f} img/s with all of them.")
+
+
+reveal("slow-samples", then=show_alone_and_last)
+
+# %% [markdown]
+# "I tried that, it did nothing" is a statement about the pipeline, not about the lever. A lever that does not touch what
+# binds gains nothing, and the same lever may be worth more than any other once the rest is done. Nor do gains multiply: twice
+# the workers bring 2.00 times the rate alone and 1.59 times at the end, mixed precision nothing alone and 2.38 times at the
+# end. Now look at the last row: `prefetch` and `in order` cure the same fault, slow samples. At the start these are not what
+# binds, so both levers gain next to nothing. At the end they would be, and still each of the two adds little, since the other
+# is there already. Only with neither is the rate lower, by a factor of 1.27.
+# %% [markdown]
+# ## Exercise 5.2: the best lever (7 points)
+#
+# Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
+# `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
+#
+# <details><summary>Hint 1</summary>
+#
+# `simulate(loader).throughput` is what you want more of. Is a busier accelerator the same?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `max(levers, key=...)` finds a name; the key is a function of a name that simulates. Then compare with the loader as it was.
+#
+# </details>
+
+# %% role="setup" id="setup-levers-cases"
+starved = Loader(step_time="20 ms", prepare_time="80 ms", workers=2)
+to_try = {"one worker": {"workers": 1}, "full precision": {"step_time": "70 ms"}, "twice the workers": {"workers": 4},
+          "a faster accelerator": {"step_time": "5 ms"}}
+late = Loader(step_time="20 ms", prepare_time="13 ms", batch_size=8, straggler_share=0.01, straggler_time="400 ms")
+against_late = {"faster decoding": {"prepare_time": "5 ms"},
+                "no fixed order, deep queue": {"in_order": False, "prefetch": 16}}
+little = {"a deeper queue": {"prefetch": 4}}
+
+# %% role="answer" id="best-lever"
+def best_lever(loader, levers):
+    """The name [str] of the lever that raises the throughput most; None if none raises it by 5 % or more."""
+    ### BEGIN SOLUTION
+    rates = {name: simulate(loader.replace(**changes)).throughput for name, changes in levers.items()}
+    best = max(rates, key=rates.get)
+    return best if rates[best] >= 1.05 * simulate(loader).throughput else None
+    ### END SOLUTION
+
+# %% role="test" id="best-lever-test" points=7
+check(best_lever(starved, to_try), "twice the workers", what="the best lever behind slow workers", mistakes={
+    "It keeps the accelerator busiest, and trains more slowly: compare throughputs.": "full precision",
+    "That one is the worst: is the comparison the right way round?": "one worker",
+    "The accelerator waits already; making it faster gains nothing.": "a faster accelerator",
+})
+check(best_lever(late, against_late), "no fixed order, deep queue", what="the best lever against slow samples", mistakes={
+    "By average times, yes. But the order of events matters here: simulate it.": "faster decoding",
+})
+check(best_lever(starved, little), None, what="the best lever where none gains")
+### BEGIN HIDDEN TESTS
+copies = Loader(step_time="20 ms", prepare_time="30 ms", workers=4, copy_time="18 ms", copy_overlaps=False)
+choice = {"twice the workers": {"workers": 8}, "pinned copies": {"copy_overlaps": True}, "a deeper queue": {"prefetch": 8}}
+check(best_lever(copies, choice), "pinned copies", what="the best lever where copies take turns")
+check(best_lever(copies, {"full precision": {"step_time": "60 ms"}, "one worker": {"workers": 1}}), None,
+      what="the best lever where all make it worse")
+check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## The same levers, other names
+#
+# TensorFlow's `tf.data` writes a pipeline as a chain of methods. Each link is a lever you know:
+#
+# | `tf.data` | here |
+# |---|---|
+# | `interleave(..., num_parallel_calls=n)` over TFRecord files | more requests at once, many samples in one file |
+# | `map(f, num_parallel_calls=n)` | `workers` |
+# | `cache()` | a cache in memory; stands *before* `shuffle` and whatever is random |
+# | `shuffle(buffer)`, `batch(b)` | the sampler, `batch_size` |
+# | `prefetch(n)` | `prefetch`: the loop and the preparation overlap |
+# | `deterministic=False` in the options | `in_order=False` |
+# | `AUTOTUNE` in the place of a number | raise what helps until it stops helping |
+#
+# Link by link, for 10 ms of work a sample, of which decoding takes 6 ms, batches of 32, a step of 30 ms and 8 cores:
+
+# %%
+def autotune(loader, cores=8, worth=1.05):
+    while loader.workers < cores:
+        more = loader.replace(workers=loader.workers + 1)
+        if simulate(more).throughput < worth * simulate(loader).throughput:
+            break
+        loader = more
+    return loader
+
+# %%
+chain = Loader(step_time="30 ms", prepare_time="320 ms", workers=0, in_flight=1, cores=8)
+tuned = autotune(chain.replace(prepare_time="128 ms", workers=1))
+links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8, chain.replace(prepare_time="40 ms")],
+         ["... and cache after decoding", 8, chain.replace(prepare_time="16 ms")],
+         ["... and prefetch", 8, chain.replace(prepare_time="128 ms", workers=8)],
+         ["... calls left to AUTOTUNE", tuned.workers, tuned]]
+table(["chain", "parallel calls", "busy", "throughput"],
+      [[name, calls, percent(s.utilization), s.throughput] for name, calls, loader in links for s in [simulate(loader)]])
+
+# %% [markdown]
+# ## In your own words
+#
+# A colleague has doubled the workers, and the rate stayed as it was. "Workers are no use", they say. Which two or three things
+# would you look at before you agree, and what would each of them tell you? Three sentences. Nobody marks this.
+
+# %% [markdown]
+# *Double-click here and write.*
+
+# %% [markdown]
+# ## Take away
+#
+# - Fast enough on average is not fast enough: a late batch holds up the ones behind it. A deeper queue, and no fixed order.
+# - A lever gains only if it touches what binds. Pull one, measure, ask again.
+# - Compare throughput. Utilization also rises when the accelerator gets slower.
+#
+# **Next:** the levers that make the work itself less, on your own machine. [Notebook 6](06_less_work.ipynb).
