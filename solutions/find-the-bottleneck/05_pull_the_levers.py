@@ -15,7 +15,6 @@
 import time
 from itertools import count
 
-import numpy as np  # for your answers too
 from IPython.display import HTML
 
 from starvelab import Q_
