@@ -15,6 +15,7 @@
 import time
 from itertools import count
 
+import numpy as np  # noqa: F401 (for your answers too)
 from IPython.display import HTML
 
 from starvelab import Q_
