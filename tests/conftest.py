@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
 from tests.notebook_runs import Run, run_once
@@ -39,6 +40,16 @@ always = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", always, derandomize=True, database=None, max_examples=20)
 settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
 settings.load_profile("same")
+# Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these depend
+# on what a process has run before. They are left out where the examples have to be the same.
+_with_constants_of_modules = providers._get_local_constants
+
+
+def _constants() -> providers.Constants:
+    return providers.Constants() if settings.default.derandomize else _with_constants_of_modules()
+
+
+providers._get_local_constants = _constants
 
 
 @pytest.fixture(scope="session")

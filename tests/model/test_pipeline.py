@@ -410,9 +410,13 @@ def test_overlapping_the_copy_never_hurts(pipe):
 
 
 @given(pipelines(cpu_throughput=st.none()), st.integers(1, 64))
-def test_more_cores_never_hurt_and_as_many_as_workers_are_enough(pipe, cores):
+def test_more_cores_never_hurt(pipe, cores):
     fewer, more = (ms(pipe.solve(cores=n).step_time) for n in (cores, cores + 1))
     assert more <= fewer * NEVER
+
+
+@given(pipelines(cpu_throughput=st.none(), assumptions=st.just(TUTORIAL)))
+def test_where_workers_do_not_crowd_a_host_as_many_cores_as_workers_are_enough(pipe):
     assert ms(pipe.solve(cores=pipe.workers).step_time) == ms(pipe.solve(cores=None).step_time)
 
 
