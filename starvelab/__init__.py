@@ -20,7 +20,16 @@ from typing import Any
 
 from . import _aliases
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
-from .model.analysis import accelerators_fed, bill, crossover, explain, sensitivity, sweep, workers_needed
+from .model.analysis import (
+    accelerators_fed,
+    bill,
+    crossover,
+    epochs,
+    explain,
+    sensitivity,
+    sweep,
+    workers_needed,
+)
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from .model.catalogue import Datasets, Hardware, Links, Models, Storage
 from .model.pipeline import Pipeline
@@ -55,6 +64,7 @@ __all__ = [
     "accelerators_fed",
     "bill",
     "crossover",
+    "epochs",
     "explain",
     "sensitivity",
     "sweep",

@@ -178,9 +178,12 @@ def number(
     zero: bool = False,
     minimum: float = 0.0,
     maximum: float | None = None,
+    sweepable: bool = False,
 ) -> FieldInfo:
     """A field with a number that has no unit, in a range."""
-    return _field(Meaning(Kind.NUMBER, zero=zero, minimum=minimum, maximum=maximum), default)
+    return _field(
+        Meaning(Kind.NUMBER, zero=zero, minimum=minimum, maximum=maximum, sweepable=sweepable), default
+    )
 
 
 def choice(*choices: str, default: Default = dataclasses.MISSING) -> FieldInfo:

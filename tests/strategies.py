@@ -47,6 +47,8 @@ costs = st.lists(lines, min_size=1, max_size=3).map(lambda pieces: Cost(tuple(pi
 
 def _pipeline(**fields: Any) -> Pipeline:
     """A pipeline of drawn fields, without those that say nothing beside others."""
+    if fields["storage"] is None:
+        fields["cached_fraction"] = None
     if fields["cpu_throughput"] is not None:
         fields |= dict.fromkeys(("cpu_time", "cores", "read_wait", "handover_time"))
     elif fields["cpu_time"] is not None:
@@ -65,6 +67,7 @@ def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
         "worker_rate": st.none() | supply_rates,
         "cpu_throughput": st.none() | quantities(10, 60_000, "MB/s"),
         "storage": st.none() | drives,
+        "cached_fraction": st.none() | st.sampled_from([0.0, 0.138, 0.5, 1.0]),
         "link": st.none() | links,
         "transfer_size": st.none() | sample_sizes,
         "device_input_time": st.none() | quantities(0, 1, "ms"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._aliases import deprecated
 from ..errors import InputError, check_names
-from ..fields import choice, count, meanings, quantity, shape_of, supply, switch
+from ..fields import choice, count, meanings, number, quantity, shape_of, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
@@ -23,6 +23,7 @@ from .solver import by_resource, costs, resolve, solve
 from .stages.data import storage_bandwidth
 from .stages.transfer import link_bandwidth
 from .step import Step
+from .together import check_together
 
 # Bytes of one number as it crosses the link.
 DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
@@ -69,6 +70,10 @@ class Pipeline:
         How many such drives, spindles or connections serve the host side by side.
     samples_per_request : int or array
         How many samples one request to the drive brings: 1 for small files, more where they are packed.
+    cached_fraction : float or array, optional
+        Share of the reads that the host's memory serves, 0 to 1. `epochs` says how large it is.
+    cache_bandwidth : quantity [data/time], optional
+        How fast it serves them; unless given, that takes no time beside the workers' own.
     link : catalogue entry or quantity [data/time], optional
         The host-to-device link; without it the copy is not modeled.
     transfer_size : quantity [data], optional
@@ -127,6 +132,8 @@ class Pipeline:
     storage: Entry | Quantity | None = quantity("B/s", None, sweepable=True)
     drives: Number = count(1, sweepable=True)
     samples_per_request: Number = count(1, sweepable=True)
+    cached_fraction: Number | None = number(None, zero=True, maximum=1, sweepable=True)
+    cache_bandwidth: Quantity | None = quantity("B/s", None, sweepable=True)
     link: Entry | Quantity | None = quantity("B/s", None, sweepable=True)
     transfer_size: Quantity | None = quantity("B", None, sweepable=True)
     dtype: str | None = choice(*DTYPE_BYTES, default=None)
@@ -153,31 +160,14 @@ class Pipeline:
         for name, kind in (("model", "Models"), ("dataset", "Datasets")):
             if getattr(self, name) is not None:
                 check_entry(getattr(self, name), kind, name)
-        self._check_dataset()
         numbers = {}
         for field in dataclasses.fields(self):
             value, numbers[field.name] = self._read(field.name)
             object.__setattr__(self, field.name, value)
         object.__setattr__(self, "_numbers", numbers)
-        if not self.pinned and self.link is None:
-            raise InputError(
-                "pinned=False describes a copy over a link, got it without a link. "
-                "Pass link=Links.PCIe4_x16 as well, or leave pinned out."
-            )
+        check_together(self)
         _ = self.shape
         object.__setattr__(self, "_inputs", resolve({**numbers, **self.sizes}, self.assumptions))
-
-    def _check_dataset(self) -> None:
-        """Reject a data set whose samples the model does not take."""
-        if self.dataset is None or self.model is None:
-            return
-        taken, given = self.model.get("input_elements"), self.dataset.get("decoded_elements")
-        if None not in (taken, given) and taken != given:
-            raise InputError(
-                f"model and dataset must belong together, got {self.model.name}, which takes {taken} numbers "
-                f"a sample, and {self.dataset.name}, which gives {given}. Pass one that fits, or your own "
-                "with .replace(decoded_elements=...)."
-            )
 
     def _read(self, name: str) -> tuple[Unchecked, Number]:
         """A field as it is kept (texts become quantities), and as a plain number in base units."""

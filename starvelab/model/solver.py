@@ -98,7 +98,8 @@ def solve(pipeline: Specification) -> Step:
     assert isinstance(model, SingleNodeInputs)
     feasible, reason = fits(model.memory, batch)
     together = batch * pipeline.numbers["accelerators"]
-    gigabytes = pipeline.size.m_as("GB")
+    cached = pipeline.numbers["cached_fraction"]
+    gigabytes = pipeline.size.m_as("GB") * (1 if cached is None else 1 - cached)
     shown = [name for name in DISPLAY_ORDER if name in resources]
     return Step(
         pipeline=pipeline,

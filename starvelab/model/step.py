@@ -42,9 +42,9 @@ class Step(TableRepr):
     basis : str
         Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
     demand_at_ceiling : quantity [data/time]
-        What storage would have to deliver if the accelerator never waited.
+        What storage would have to deliver if the accelerator never waited; without what memory serves.
     actual_demand : quantity [data/time]
-        What is really read, behind whatever binds.
+        What is really read from storage, behind whatever binds.
     feasible : bool
     infeasible_reason : str
     """

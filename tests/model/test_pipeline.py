@@ -106,7 +106,9 @@ def test_without_overlap_the_step_is_the_sum_of_all_stages(pipe):
 def test_an_idle_resource_has_the_headroom_that_its_time_leaves(pipe):
     step = pipe.solve()
     for resource, share in step.headroom.items():
-        assert 0 <= share < 1
+        assert 0 <= share <= 1
+        # Only a drive that is spared every read has nothing to do.
+        assert share < 1 or (resource, pipe.cached_fraction) == ("storage", 1)
         assert (1 - share) * ms(step.step_time) == pytest.approx(ms(step.resource_times[resource]))
 
 

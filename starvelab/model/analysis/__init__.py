@@ -6,6 +6,7 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 from ._accelerators import accelerators_fed
 from ._bill import Amounts, Bill, bill
 from ._crossover import Crossover, crossover
+from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
 from ._schedule import Job, schedule
@@ -17,6 +18,7 @@ __all__ = [
     "Amounts",
     "Bill",
     "Crossover",
+    "Epochs",
     "Job",
     "Sensitivities",
     "Sensitivity",
@@ -25,6 +27,7 @@ __all__ = [
     "accelerators_fed",
     "bill",
     "crossover",
+    "epochs",
     "explain",
     "extrapolate_rate",
     "schedule",

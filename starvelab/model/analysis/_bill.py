@@ -8,13 +8,14 @@ import numpy as np
 
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative, positive_int
+from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative
 from ..catalogue import Entry
 from ..cost import as_float
 from ..grids import carbon_intensity
 from ..pipeline import Pipeline
 from ..prices import prices_of
 from ..step import Step
+from ._epoch_size import PASS_SAMPLES, samples_of_epoch
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def bill(
             f"{_named(hardware)} lists no price and no {' and no '.join(missing)}. "
             'Pass for example price="2 USD/h".'
         )
-    intensity, samples = carbon_intensity(grid), _samples(step.pipeline, samples)
+    intensity, samples = carbon_intensity(grid), samples_of_epoch(step.pipeline, samples)
     hours = None if samples is None else samples / step.throughput.m_as("img/h")
     count = step.pipeline.numbers["accelerators"]
     dollars = _product(count, rate)
@@ -226,20 +227,10 @@ def _power_note(hardware: Entry | None, missing: tuple[str, ...]) -> str:
     )
 
 
-def _samples(pipeline: Pipeline, given: Unchecked) -> Number:
-    """Samples of an epoch, as given or as the pipeline's data set has them; None where nobody says."""
-    if given is not None:
-        return positive_int(given, "samples")
-    return None if pipeline.samples is None else pipeline.samples.get("samples")
-
-
 def _epoch_note(samples: Number) -> str:
     if samples is not None:
         return ""
-    return (
-        "The epoch is missing: the pipeline names no data set of a known size. "
-        "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
-    )
+    return f"The epoch is missing: the pipeline names no data set of a known size. {PASS_SAMPLES}"
 
 
 def _named(hardware: Entry | None) -> str:

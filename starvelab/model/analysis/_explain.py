@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...tables import percent
-from ...units import format_number, format_quantity, has_dimension
+from ...units import Q_, format_number, format_quantity, has_dimension
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE, capitalized
@@ -137,10 +137,15 @@ def _them(pipeline: Pipeline) -> str:
 
 
 def _for_storage(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+    served = ""
+    if pipeline.cached_fraction:
+        served = f"Memory serves {percent(pipeline.cached_fraction)} of the reads."
     return (
+        served,
         f"To keep {_them(pipeline)} fed, storage would have to deliver "
         f"{format_quantity(step.demand_at_ceiling)}, and it delivers {format_quantity(step.actual_demand)}: "
-        "store fewer bytes for each sample, keep them in memory, or use a faster drive.",
+        f"store fewer bytes for each sample, keep {'more of ' if served else ''}them in memory, or use a "
+        "faster drive.",
     )
 
 
@@ -157,7 +162,9 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     less = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
     if pipeline.cpu_throughput is not None:
         in_samples = has_dimension(pipeline.cpu_throughput, "img/s")
-        wanted = step.throughput * step.slowdown if in_samples else step.demand_at_ceiling
+        wanted = step.throughput * step.slowdown
+        if not in_samples:
+            wanted = Q_((wanted * pipeline.size).m_as("GB * sample / s"), "GB/s")
         return (
             f"To keep {_them(pipeline)} fed, the CPU would have to supply {format_quantity(wanted)}, and it "
             f"supplies {format_quantity(pipeline.cpu_throughput)}.",

@@ -131,11 +131,15 @@ def _more_storage(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
             storage = pipeline.storage.replace(bandwidth_sustained=bandwidth)
         return float(pipeline.solve(storage=storage).resource_times[STORAGE.name].m_as("ms"))
 
-    now = pipeline.storage_bandwidth
+    now, change = pipeline.storage_bandwidth, "storage with 1 GB/s more"
+    if step.resource_times[STORAGE.name].magnitude == 0:  # memory serves every read
+        return change, 0.0, ""
     enough, limit = _until(now, STORAGE.name, step)
     if exceeds(time(enough), step.resource_times[step.next_bottleneck].m_as("ms") * (1 + 1e-9)):
         limit = "more requests in flight: latency binds, not bandwidth"
-    return "storage with 1 GB/s more", time(now + Q_("1 GB/s")), limit
+        if pipeline.cache_bandwidth is not None:
+            limit = "a faster drive alone is not enough: what memory serves takes its time too"
+    return change, time(now + Q_("1 GB/s")), limit
 
 
 def _more_link(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:

@@ -20,6 +20,7 @@ from ..pipeline import Pipeline
 from ..resources import ACCELERATOR
 from ..solver import costs
 from ..stages import DataModel, TransferModel, TransformationModel
+from ..stages.stage import field_names
 from ..stages.transformation import TransformationInputs
 from ._crossover import starves_from
 from ._point import one_point, overlapping
@@ -196,11 +197,14 @@ def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str
     if hardware is not None and workers is not None and cores is not None and workers > count * cores:
         obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
     storage = hardware if pipeline.storage is None else pipeline.numbers["storage"]
-    data = _resolved(lambda: DataModel(a).resolve(stored=sizes["stored"], storage=storage))
+    numbers = {**pipeline.numbers, **sizes, "storage": storage}
+    reads = {name: numbers[name] for name in field_names(DataModel)}
+    data = _resolved(lambda: DataModel(a).resolve(**reads))
     reading = 0.0 if data is None else DataModel.cost(data).limit
     if exceeds(reading * count * rate, 1):
         demand, supply = (_bandwidth(sizes["stored"] * x) for x in (count * rate, 1 / reading))
-        obstacles.append(f"Reading would take {demand}, and the drive gives {supply}.")
+        source = "the drive gives" if pipeline.cached_fraction is None else "the drive and the cache give"
+        obstacles.append(f"Reading would take {demand}, and {source} {supply}.")
     link = hardware if pipeline.link is None else pipeline.numbers["link"]
     sent = _resolved(
         lambda: TransferModel(a).resolve(

@@ -55,6 +55,10 @@ class DataInputs(Inputs):
     samples_per_request : int
     request_rate : float or None
         Requests that one drive serves in a second [1/s].
+    cached : float
+        Share of the reads that the host's memory serves.
+    cache_bandwidth : float or None
+        How fast it does [B/s]; None where that takes no time of its own.
     """
 
     size: Number
@@ -64,6 +68,8 @@ class DataInputs(Inputs):
     in_flight: Number
     samples_per_request: Number
     request_rate: Number | None
+    cached: Number
+    cache_bandwidth: Number | None
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,13 @@ class DataModel(StageModel[DataInputs]):
     bandwidth ``B`` of ``d`` drives; ``(l / k + S / B) / n``, the latency ``l`` of requests that bring ``k``
     samples each and of which ``n`` are served at a time; and ``1 / (d r k)``, the rate ``r`` of requests. A
     drive serves no more requests at a time than it has heads, slots or connections, so one spindle with 32
-    requests waiting still seeks for each. It stops being true where the page cache serves reads, or where
+    requests waiting still seeks for each. Of the reads the host's memory serves a share ``x`` with a
+    bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the time above. It stops being true where
     other readers share the drive.
 
     References
     ----------
-    Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls.
+    Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls and the cache.
     """
 
     NAME: ClassVar[str] = "read"
@@ -136,6 +143,8 @@ class DataModel(StageModel[DataInputs]):
         storage: Entry | Number | None,
         drives: Number = 1,
         samples_per_request: Number = 1,
+        cached_fraction: Number | None = None,
+        cache_bandwidth: Number | None = None,
     ) -> DataInputs | None:
         """The formula's numbers from the fields of a pipeline; None where it names no storage."""
         if storage is None:
@@ -150,19 +159,32 @@ class DataModel(StageModel[DataInputs]):
                 in_flight = minimum(in_flight, served * drives)
             rate = storage.number("request_rate")
             storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
-        return DataInputs(stored, storage, drives, latency, in_flight, samples_per_request, rate)
+        return DataInputs(
+            size=stored,
+            bandwidth=storage,
+            drives=drives,
+            latency=latency,
+            in_flight=in_flight,
+            samples_per_request=samples_per_request,
+            request_rate=rate,
+            cached=0 if cached_fraction is None else cached_fraction,
+            cache_bandwidth=cache_bandwidth,
+        )
 
     @staticmethod
     def cost(inputs: DataInputs) -> Cost:
-        """``b max(S / (d B), (l / k + S / B) / n, 1 / (d r k))``."""
+        """``b (x S / C + (1 - x) max(S / (d B), (l / k + S / B) / n, 1 / (d r k)))``."""
         d, k = inputs.drives, inputs.samples_per_request
         transfer = inputs.size / inputs.bandwidth
-        pieces = [Line(0, transfer / d)]
+        times = [transfer / d]
         if not (np.ndim(inputs.in_flight) == 0 and inputs.in_flight == inf):
-            pieces.append(Line(0, (inputs.latency / k + transfer) / inputs.in_flight))
+            times.append((inputs.latency / k + transfer) / inputs.in_flight)
             if inputs.request_rate is not None:
-                pieces.append(Line(0, 1 / (d * inputs.request_rate * k)))
-        return Cost(tuple(pieces))
+                times.append(1 / (d * inputs.request_rate * k))
+        from_memory: Number = 0
+        if inputs.cache_bandwidth is not None:
+            from_memory = inputs.cached * inputs.size / inputs.cache_bandwidth
+        return Cost(tuple(Line(0, from_memory + (1 - inputs.cached) * time) for time in times))
 
 
 def storage_bandwidth(

@@ -89,6 +89,21 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
             id="the storage wall of KiTS19",
         ),
         pytest.param(
+            KITS.replace(storage=Storage.EBS_gp3_max, cached_fraction=0.138),
+            "Storage binds: reading a batch of 7 takes 843.6 ms, so the accelerator, which needs 636 ms, "
+            "is busy 75.4 % of each step and waits for the rest. Memory serves 13.8 % of the reads. To keep "
+            "it fed, storage would have to deliver 1.391 GB/s, and it delivers 1.049 GB/s: store fewer bytes "
+            "for each sample, keep more of them in memory, or use a faster drive.",
+            id="a storage wall behind a page cache",
+        ),
+        pytest.param(
+            WALL.replace(cpu_throughput="2 GB/s", storage="20 GB/s", cached_fraction=0.5),
+            "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 "
+            "ms, is busy 18.3 % of each step and waits for the rest. To keep it fed, the CPU would have to "
+            f"supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
+            id="a CPU given in bytes prepares what memory serves too",
+        ),
+        pytest.param(
             WALL.replace(workers=64, link="8 GB/s", transfer_size="602112 B"),
             "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 "
             "ms, is busy "

@@ -142,3 +142,15 @@ def test_a_question_without_one_answer_is_refused(fields, expected):
     with pytest.raises(InputError) as caught:
         sensitivity(WALL.replace(**fields))
     assert str(caught.value) == expected
+
+
+def test_a_drive_that_is_spared_every_read_is_worth_no_gb_more():
+    found = levers(WALL.replace(storage="1 GB/s", cached_fraction=1.0))["storage"]
+    assert (found.gain, found.limit) == (0, "not now: the CPU binds")
+
+
+def test_a_faster_drive_is_not_enough_where_what_memory_serves_takes_its_time():
+    pipe = WALL.replace(storage="1 GB/s", cached_fraction=0.5, cache_bandwidth="1.5 GB/s", workers=64)
+    assert levers(pipe)["storage"].limit == (
+        "a faster drive alone is not enough: what memory serves takes its time too"
+    )

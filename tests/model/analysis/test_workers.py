@@ -277,3 +277,17 @@ def test_a_question_without_one_answer_is_refused(pipe, asked, expected):
     with pytest.raises(InputError) as caught:
         workers_needed(pipe, **asked)
     assert str(caught.value) == expected
+
+
+# ---- The drive as an obstacle ------------------------------------------------------------------------------
+
+
+def test_several_drives_and_a_page_cache_are_no_obstacle_where_they_give_enough():
+    pipe = WALL.replace(storage="1 GB/s", cores=64)
+    # The accelerator takes 21,800 images of 500 KB in a second.
+    assert workers_needed(pipe).obstacles == ("Reading would take 10.9 GB/s, and the drive gives 1 GB/s.",)
+    assert workers_needed(pipe.replace(drives=11)).obstacles == ()
+    assert workers_needed(pipe.replace(cached_fraction=0.95)).obstacles == ()
+    assert workers_needed(pipe.replace(cached_fraction=0.5)).obstacles == (
+        "Reading would take 10.9 GB/s, and the drive and the cache give 2 GB/s.",
+    )

@@ -21,7 +21,7 @@ from starvelab import (
     Pipeline,
     Storage,
 )
-from tests.strategies import bandwidths, sample_sizes
+from tests.strategies import bandwidths, drives, pipelines, sample_sizes
 
 REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
 
@@ -190,3 +190,68 @@ def test_large_reads_run_at_the_bandwidth():
 
 def test_a_volume_serves_so_many_requests_a_second_however_small():
     assert images_a_second(Storage.EBS_gp3, sample_size="4 KB") == pytest.approx(3000)
+
+
+# ---- The page cache ----------------------------------------------------------------------------------------
+
+
+def test_fetching_runs_at_the_mean_of_what_cache_and_drive_take():
+    # 1 / (0.35 / 20 + 0.65 / 0.5) GB/s.
+    pipe = Pipeline(
+        accelerator_rate="1e9 img/s",
+        cpu_throughput="1e9 img/s",
+        sample_size="100 KB",
+        storage="0.5 GB/s",
+        cached_fraction=0.35,
+        cache_bandwidth="20 GB/s",
+    )
+    step = pipe.solve()
+    assert step.throughput.m_as("img/s") * 100e3 == pytest.approx(1e9 / (0.35 / 20 + 0.65 / 0.5))
+    # The drive delivers what memory does not serve.
+    assert step.actual_demand.m_as("GB/s") == pytest.approx(0.65 / (0.35 / 20 + 0.65 / 0.5))
+
+
+def test_a_seek_is_spared_for_each_sample_in_memory():
+    assert images_a_second(Storage.HDD, cached_fraction=0.75) == pytest.approx(
+        4 * images_a_second(Storage.HDD)
+    )
+
+
+def test_what_is_in_memory_altogether_takes_no_time_of_the_drive():
+    pipe = Pipeline(accelerator_rate="1000 img/s", cpu_throughput="500 img/s", storage=Storage.HDD)
+    assert pipe.solve().bottleneck == "storage"
+    warm = pipe.solve(cached_fraction=1)
+    assert warm.resource_times["storage"].m_as("ms") == 0
+    assert (warm.bottleneck, warm.utilization) == ("CPU", pytest.approx(0.5))
+
+
+@given(pipelines(storage=drives), st.lists(st.floats(0, 1), min_size=2, max_size=5).map(sorted))
+def test_more_of_the_data_in_memory_never_lowers_the_throughput(pipe, shares):
+    throughput = pipe.solve(cached_fraction=shares).throughput.m_as("img/s")
+    assert (np.diff(throughput) >= -1e-9 * throughput[1:]).all()
+    assert throughput[0] >= pipe.solve(cached_fraction=None).throughput.m_as("img/s") * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"cached_fraction": 0.5},
+            "cached_fraction says which reads a drive is spared, got it without a drive. "
+            "Pass storage=Storage.NVMe_Gen4 as well, or leave cached_fraction out.",
+        ),
+        (
+            {"storage": "1 GB/s", "cache_bandwidth": "20 GB/s"},
+            "cache_bandwidth says how fast cached samples are read, got it without cached_fraction. "
+            "Pass cached_fraction=0.5 as well, or leave cache_bandwidth out.",
+        ),
+        (
+            {"storage": "1 GB/s", "cached_fraction": 35},
+            "cached_fraction must be a share up to 1, got 35. Write 0.5 for 50 %.",
+        ),
+    ],
+)
+def test_a_cache_without_a_drive_or_a_share_is_rejected(fields, expected):
+    with pytest.raises(InputError) as caught:
+        Pipeline(accelerator_rate="1 img/s", **fields)
+    assert str(caught.value) == expected
