@@ -40,8 +40,8 @@ always = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", always, derandomize=True, database=None, max_examples=20)
 settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
 settings.load_profile("same")
-# Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these depend
-# on what a process has run before. They are left out where the examples have to be the same.
+# Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these
+# depend on what a process has run before. They are left out where the examples have to be the same.
 _with_constants_of_modules = providers._get_local_constants
 
 
