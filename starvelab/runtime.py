@@ -26,6 +26,9 @@ class Runtime:
     ----------
     is_grading : bool
         Whether nbgrader runs the notebook: then figures are not drawn, and a reveal stores nothing.
+    is_validating : bool
+        Whether nbgrader's *Validate* runs it for a student: then an open exercise is an error, as nbgrader
+        expects.
     clock : str
         "live" measures; "simulated" computes what a run or a diagnosis would find, so that no grade depends
         on how busy a machine is.
@@ -38,6 +41,7 @@ class Runtime:
 
     is_grading: bool = False
     clock: str = "live"
+    is_validating: bool = False
 
     def __post_init__(self) -> None:
         if self.clock not in ("live", "simulated"):
@@ -47,12 +51,14 @@ class Runtime:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """What the variables say; nbgrader's own is "validate" where a student checks an answer."""
-        return cls(environment.get(NBGRADER) == "autograde", environment.get(CLOCK) or "live")
+        """What the variables say."""
+        execution = environment.get(NBGRADER)
+        return cls(execution == "autograde", environment.get(CLOCK) or "live", execution == "validate")
 
     def environment(self) -> dict[str, str]:
         """The variables that say so to another process."""
-        return ({NBGRADER: "autograde"} if self.is_grading else {}) | {CLOCK: self.clock}
+        execution = "autograde" if self.is_grading else "validate" if self.is_validating else ""
+        return ({NBGRADER: execution} if execution else {}) | {CLOCK: self.clock}
 
 
 GRADING = Runtime(is_grading=True, clock="simulated")

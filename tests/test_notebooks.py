@@ -297,6 +297,13 @@ def test_explorers_draw_for_whoever_has_predicted_and_for_nobody_else(runs):
     assert len(waiting) == len(with_.source.calls("explore"))
 
 
+def test_where_all_is_answered_progress_says_at_its_end_that_nothing_is_left(runs):
+    run, _ = runs
+    (cell,) = run.cells_with("progress")
+    assert cell == run.code[-1]
+    assert text_of(cell).endswith("Nothing is left to do in this notebook.")
+
+
 def test_there_is_a_figure_or_a_table_to_see(runs):
     run, _ = runs
     assert any(page.figures or page.tables for page in map(Page, run.html))

@@ -16,7 +16,7 @@ from starvelab.runtime import GRADING, Runtime, current, use
     [
         ({}, Runtime()),
         ({"NBGRADER_EXECUTION": "autograde"}, Runtime(is_grading=True)),
-        ({"NBGRADER_EXECUTION": "validate"}, Runtime()),
+        ({"NBGRADER_EXECUTION": "validate"}, Runtime(is_validating=True)),
         ({"NBGRADER_EXECUTION": ""}, Runtime()),
         ({"STARVELAB_CLOCK": "simulated"}, Runtime(clock="simulated")),
         ({"STARVELAB_CLOCK": "live"}, Runtime()),
@@ -35,7 +35,9 @@ def test_a_clock_that_there_is_not_is_refused_with_what_to_do():
         Runtime.from_environment({"STARVELAB_CLOCK": "sundial"})
 
 
-@pytest.mark.parametrize("runtime", [GRADING, Runtime(), Runtime(is_grading=True)])
+@pytest.mark.parametrize(
+    "runtime", [GRADING, Runtime(), Runtime(is_grading=True), Runtime(is_validating=True)]
+)
 def test_what_is_said_to_another_process_is_understood_there(runtime):
     assert Runtime.from_environment(runtime.environment()) == runtime
 

@@ -12,7 +12,7 @@
 # - learn to take a throughput from a recorded run without fooling yourself.
 #
 # The notebook measures for about half a minute in all, and says so each time. Close what else keeps this machine busy.
-# Run All stops at the first exercise that is still open: that is meant.
+# Run All passes by exercises that are still open, and the last line says with which one to go on.
 
 # %% role="setup" id="setup-11"
 from importlib.util import find_spec
@@ -32,7 +32,7 @@ from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, phot
 from starvelab.measure.undisturbed import comparison_row, disturbance, run_undisturbed
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## What one core decodes
@@ -360,6 +360,9 @@ check(stall(Q_("20 ms"), told.throughput, 32), told.stall, what="the stall of a 
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

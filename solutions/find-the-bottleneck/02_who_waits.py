@@ -22,7 +22,7 @@ from starvelab.measure import InputPipeline, VirtualAccelerator, photos, usable_
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## Predict
@@ -241,6 +241,9 @@ credit.total()
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

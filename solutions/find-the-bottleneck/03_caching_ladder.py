@@ -18,7 +18,7 @@ from starvelab.checks import check
 from starvelab.measure import InputPipeline, SimulatedClock, Transform, VirtualAccelerator, VirtualStorage
 from starvelab.measure import diagnose, photo_transforms, photos, run
 from starvelab.show import loader_timeline, say, svg, table
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## Predict
@@ -416,6 +416,9 @@ print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.sta
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

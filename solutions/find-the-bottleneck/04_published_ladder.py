@@ -15,7 +15,7 @@ from starvelab import Pipeline, Q_
 from starvelab.checks import Credit, check
 from starvelab.measure import diagnose
 from starvelab.show import say, table
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 # %% [markdown]
 # ## The measured rates
@@ -244,6 +244,9 @@ explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

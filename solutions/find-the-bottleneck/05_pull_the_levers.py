@@ -27,7 +27,7 @@ from starvelab.show import loader_timeline, svg, table
 # %% role="setup" id="setup-levers-tools"
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent, to_html
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## Predict
@@ -333,6 +333,9 @@ table(["chain", "parallel calls", "busy", "throughput"],
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

@@ -29,7 +29,7 @@ from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 # %% [markdown]
 # ## Less work for a sample
@@ -330,6 +330,9 @@ table(case.headers, case.rows)
 # - 1 point: turns down the drive and mixed precision for now, because neither touches what binds.
 # - 1 point: says what comes next (the step of 60 ms, the copy, or the drive after storing decoded images), or measures again.
 # ### END MARK SCHEME
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

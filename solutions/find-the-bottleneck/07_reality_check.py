@@ -18,7 +18,7 @@ from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline
                        workers_needed)
 from starvelab.checks import Credit, check
 from starvelab.model.rates import measured_rates
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## The ceiling, and what was published
@@ -327,6 +327,9 @@ credit.total()
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

@@ -16,7 +16,7 @@ from statistics import median  # for your answers too
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage, show
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
-from starvelab.widgets import explore, predict, reveal, scorecard
+from starvelab.widgets import explore, predict, progress, reveal, scorecard
 
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
@@ -242,6 +242,9 @@ claim.solve()
 
 # %%
 scorecard()
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

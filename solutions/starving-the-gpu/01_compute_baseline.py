@@ -13,15 +13,15 @@
 # - find out why this particular baseline is far too good to be true.
 #
 # Gray cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
-# Run > Run All Cells: the boxes appear again, and what you locked is still there. It stops at the first exercise without
-# an answer.
+# Run > Run All Cells: the boxes appear again, and what you locked is still there. It passes by what is not answered yet, and
+# the last line says with which exercise to go on.
 
 # %% role="setup" id="setup-01"
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import Credit, check
 from starvelab.show import info, roofline, say, svg, table
-from starvelab.widgets import Drawing, explore, predict, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
 # ## What you have
@@ -291,6 +291,9 @@ for name, attempt in attempts.items():
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

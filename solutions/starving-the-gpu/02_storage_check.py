@@ -17,7 +17,7 @@ from starvelab import DataModel, Datasets, Hardware, MissingValueError, Models, 
 from starvelab import SingleNodeModel, Storage, TransferModel
 from starvelab.checks import check
 from starvelab.show import info, say, stage_bars, table
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -256,6 +256,9 @@ info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size, dem
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

@@ -16,7 +16,7 @@ from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, Transform
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
 from starvelab.show import info, table, timeline
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -243,6 +243,9 @@ table(["one worker", "rate", "images per second"], [
 # - 2 points: throughput does not change, and utilization falls.
 # - 2 points: proposes something that shortens CPU time per batch, and why it works. One point if without a reason.
 # ### END MARK SCHEME
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

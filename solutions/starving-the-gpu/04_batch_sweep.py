@@ -17,7 +17,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, crossover, sweep
 from starvelab.checks import check
 from starvelab.show import over_batch, table
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
@@ -171,6 +171,9 @@ check(utilization_limit(Q_("300 us"), Q_("0.3 ms")), 1.0, what="the limit of a t
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

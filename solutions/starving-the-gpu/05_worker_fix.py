@@ -18,7 +18,7 @@ from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab import explain, sensitivity, sweep, workers_needed
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, say, table
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -270,6 +270,9 @@ reveal("worker-fix", then=lambda: table(["assumptions", "GPU step", "workers at 
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

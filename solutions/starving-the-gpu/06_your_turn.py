@@ -21,7 +21,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import Datasets, Hardware, Models, Pipeline, Q_, crossover, sweep, workers_needed
 from starvelab.checks import check
 from starvelab.show import say, table
-from starvelab.widgets import explore, predict, reveal
+from starvelab.widgets import explore, predict, progress, reveal
 
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 pipe = forward.replace(phase="training")
@@ -280,6 +280,9 @@ check(narrowest({"b": 5, "a": 7}), "b", what="the narrowest of two")
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

@@ -19,7 +19,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage, explain
 from starvelab.checks import check, hint
 from starvelab.show import say, stage_bars, table
-from starvelab.widgets import explore, predict, predictions, reveal, scorecard
+from starvelab.widgets import explore, predict, predictions, progress, reveal, scorecard
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8, phase="training")
 
@@ -243,6 +243,9 @@ float(3 - 3 * len(missing) / len(asked))
 
 # %%
 scorecard()
+
+# %%
+progress()
 
 # %% [markdown]
 # ## Take away

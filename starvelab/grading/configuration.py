@@ -16,6 +16,7 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
+from ..lesson.exercises import ESSAY_STUB, NOT_ANSWERED
 from .autograde.execution import IsolatedExecute
 from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
 from .autograde.nbgrader_private import path_with_alembic
@@ -38,9 +39,9 @@ def configure(c: Config) -> None:
 
     # --- releasing --------------------------------------------------------------------------------
     c.ClearSolutions.code_stub = {
-        "python": '# YOUR CODE HERE\nraise NotImplementedError("not answered yet: replace these two lines")'
+        "python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'
     }
-    c.ClearSolutions.text_stub = "Your answer here."
+    c.ClearSolutions.text_stub = ESSAY_STUB
 
     # --- grading ----------------------------------------------------------------------------------
     # Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True

@@ -39,6 +39,10 @@ class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wro
         return [f"Not yet: {self}"]
 
 
+class NotAnsweredError(WrongAnswer):
+    """Nothing was answered yet, which is no mistake."""
+
+
 def check(
     answer: Answer,
     expected: Expected,
@@ -121,7 +125,7 @@ def hint(
     WrongAnswer
     """
     if answer is None or answer is Ellipsis:
-        raise WrongAnswer(f"{what} is not filled in yet.")
+        raise NotAnsweredError(f"{what} is not filled in yet.")
     answer = _same_kind(answer, like, what)
     _name_mistake(answer, mistakes, what, within)
     if between is not None and not between[0] <= answer <= between[1]:

@@ -10,10 +10,11 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from ...lesson.exercises import HEADING
 from ..autograde.definition import Definition
 from ..report.pages import cells_as_html
 from ..submissions.reference import name_of
-from ..submissions.titles import HEADING, REGION, titles_of
+from ..submissions.titles import REGION, titles_of
 
 SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
 

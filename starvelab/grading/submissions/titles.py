@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping
 
 import nbformat
 
+from ...lesson.exercises import HEADING, POINTS
 from .reference_cell import ReferenceCell
 
-HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 # What nbgrader takes out of a cell stands between such lines, which look like headings.
 REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
-POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 
 
 def title_of(content: bytes, name: str) -> str:

@@ -6,7 +6,6 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
@@ -78,18 +77,18 @@ class ScoreCard:
             ]
         elif not self.revealed:
             sentences = [
-                f"{_count(len(self.predictions), 'prediction')} locked, none revealed yet. "
+                f"{count_of(len(self.predictions), 'prediction')} locked, none revealed yet. "
                 "Run the cells that show the answers."
             ]
         else:
-            sentences = [f"{self.hits} of {_count(len(self.revealed), 'revealed prediction')} came true."]
+            sentences = [f"{self.hits} of {count_of(len(self.revealed), 'revealed prediction')} came true."]
         confidence, hit_rate, brier = self.mean_confidence, self.hit_rate, self.brier
         if confidence is not None and hit_rate is not None and brier is not None:
             sentences += [self._calibration(confidence, hit_rate), _brier_in_words(brier)]
         unrated = len(self.revealed) - len(self._rated)
         if unrated:
             sentences.append(
-                f"{_count(unrated, 'prediction')} without a statement of how sure you were: the slider was "
+                f"{count_of(unrated, 'prediction')} without a statement of how sure you were: the slider was "
                 "not moved. Calibration leaves such predictions out."
             )
         if self.problem is not None:
@@ -106,7 +105,7 @@ class ScoreCard:
         hint = (
             ""
             if len(self._rated) >= MIN_PREDICTIONS
-            else f" From {_count(len(self._rated), 'prediction')} this is only a hint."
+            else f" From {count_of(len(self._rated), 'prediction')} this is only a hint."
         )
         where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
         return (
@@ -128,9 +127,7 @@ class ScoreCard:
         ]
 
     def _repr_html_(self) -> str:
-        body = words.table(_HEADERS, self.rows()) if self.predictions else ""
-        # JupyterLab sets cells to the right, which is for numbers; these are texts.
-        body = re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', body)
+        body = words.left_aligned(words.table(_HEADERS, self.rows())) if self.predictions else ""
         return body + "".join(f"<p>{words.escape(sentence)}</p>" for sentence in self.sentences())
 
     def __repr__(self) -> str:
@@ -180,5 +177,6 @@ def _mean(values: Iterable[float]) -> float | None:
     return fmean(collected) if collected else None
 
 
-def _count(number: int, thing: str) -> str:
+def count_of(number: int, thing: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
     return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -22,6 +22,7 @@ _PARAGRAPH = "margin: 0 0 0.4em 0; line-height: 1.45; max-width: 52em"
 _NOTICES = {
     "": "#0072B2",
     "Please note": "#0072B2",
+    "Not answered yet": "#0072B2",
     "Problem": "#D55E00",
     "Hit": "#009E73",
     "Credit": "#009E73",
@@ -61,6 +62,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return (
         f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{tables.to_html(headers, rows)}</div>'
     )
+
+
+def left_aligned(table: str) -> str:
+    """A table of texts: JupyterLab sets cells to the right, which is for numbers."""
+    return re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', table)
 
 
 def value(answer: str | float, unit: str | None) -> str:

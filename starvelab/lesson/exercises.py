@@ -1,0 +1,100 @@
+"""The exercises of the notebook that runs, read from its file: titles, points, and what is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# What stands where nothing was answered yet; the class has it from `starvelab.grading.configure`.
+NOT_ANSWERED = "not answered yet: replace these two lines"
+ESSAY_STUB = "Your answer here."
+
+HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
+_PARTS = re.compile(r"\bcredit\.part\(\s*(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a notebook.
+
+    Attributes
+    ----------
+    title : str
+        Its heading, without the points.
+    points : float
+        The most that it can earn.
+    source : str
+        The cell that is graded, as the file has it: the check, or the explanation.
+    is_essay : bool
+        Whether a person reads it.
+    is_written : bool
+        Of an explanation: whether it was written before the notebook was last saved.
+    """
+
+    title: str
+    points: float
+    source: str
+    is_essay: bool = False
+    is_written: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its title as the end of a sentence."""
+        return self.title if self.title.endswith((".", "?", "!")) else f"{self.title}."
+
+    @property
+    def visible_points(self) -> float:
+        """The most that the check earns without its hidden part: all points where it has no parts."""
+        parts = [float(points) for points in _PARTS.findall(self.source)]
+        return min(sum(parts), self.points) if parts else self.points
+
+
+def read_exercises(path: Path) -> tuple[Exercise, ...]:
+    """The exercises of a notebook, in its order; none if the file cannot be read."""
+    found, heading = [], ""
+    for cell in _cells(path):
+        source, told = _source(cell), cell.get("metadata", {}).get("nbgrader", {})
+        is_essay = bool(told.get("solution"))
+        if cell.get("cell_type") == "markdown" and not is_essay:
+            headings = HEADING.findall(source)
+            heading = POINTS.sub("", headings[-1]) if headings else heading
+        if told.get("grade"):
+            written = is_essay and source.strip() not in ("", ESSAY_STUB)
+            found.append(Exercise(heading, float(told.get("points", 0)), source, is_essay, written))
+    return tuple(found)
+
+
+def find_notebook(folder: Path, ran: Collection[str]) -> Path | None:
+    """The notebook of a folder that has most of the cells that were run, and of copies the newest.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the kernel runs.
+    ran : collection of str
+        The sources of the cells that it ran.
+    """
+    shared = {
+        path: len({_source(cell) for cell in _cells(path)} & set(ran)) for path in folder.glob("*.ipynb")
+    }
+    known = [path for path, count in shared.items() if count]
+    return max(known, key=lambda path: (shared[path], path.stat().st_mtime), default=None)
+
+
+# Any: JSON of a file that anybody may have written.
+def _cells(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        cells = list(json.loads(path.read_text(encoding="utf-8"))["cells"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    yield from (cell for cell in cells if isinstance(cell, dict))
+
+
+def _source(cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)

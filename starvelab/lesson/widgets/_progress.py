@@ -1,0 +1,136 @@
+"""How far a learner is in the notebook that runs: by title, from the checks that they can see."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ... import runtime
+from ...tables import to_text
+from ..exercises import Exercise
+from . import words
+from ._scorecard import count_of
+from .cells import LOG, CellLog
+from .memory import KERNEL, Memory
+from .store import PredictionStore
+
+NO_NOTEBOOK = (
+    "Progress is read from the notebook's file, and no notebook in this folder has the cells that were run. "
+    "Save this notebook, run its first cell, and then this one."
+)
+GRADED = "Progress is for whoever works on the notebook. It is being graded."
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The exercises and predictions of one notebook; shows itself as a table, and as text outside of one.
+
+    Attributes
+    ----------
+    exercises : tuple of Exercise
+        In the order of the notebook.
+    points : tuple of float
+        What the visible check of each found in its last run.
+    locked, open : tuple of str
+        The questions that were asked so far: with a locked prediction, and without.
+    problem : str
+        Why there is nothing to show; empty if there is something.
+    """
+
+    exercises: tuple[Exercise, ...] = ()
+    points: tuple[float, ...] = ()
+    locked: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    problem: str = ""
+
+    def is_done(self, exercise: Exercise, points: float) -> bool:
+        """Whether nothing is left to do that the learner could see."""
+        return exercise.is_written if exercise.is_essay else points >= exercise.visible_points > 0
+
+    def rows(self) -> list[list[str]]:
+        """The table's rows: the exercise, its points so far, and how it stands."""
+        return [
+            [one.title, "" if one.is_essay else f"{got:g} of {one.points:g}", self._state(one, got)]
+            for one, got in zip(self.exercises, self.points, strict=True)
+        ]
+
+    def _state(self, exercise: Exercise, points: float) -> str:
+        if exercise.is_essay:
+            return "written, for a person to read" if exercise.is_written else "open"
+        if not self.is_done(exercise, points):
+            return "begun" if points else "open"
+        hidden = exercise.points - exercise.visible_points
+        return f"done; hidden checks decide {hidden:g} more" if hidden else "done"
+
+    def sentences(self) -> list[str]:
+        """What stands beneath the table; the last sentence says how to go on."""
+        if self.problem:
+            return [self.problem]
+        pairs = list(zip(self.exercises, self.points, strict=True))
+        checked = [(one, got) for one, got in pairs if not one.is_essay]
+        essays = [one for one, _ in pairs if one.is_essay]
+        done = sum(self.is_done(one, got) for one, got in checked)
+        earned, most = sum(got for _, got in checked), sum(one.points for one, _ in checked)
+        found = [
+            f"{done} of {count_of(len(checked), 'exercise')} done, with {earned:g} of {most:g} points by the "
+            "checks that you can see. Hidden checks look at each answer once more when it is graded."
+        ]
+        unwritten = sum(not one.is_written for one in essays)
+        if unwritten:
+            found.append(
+                f"{count_of(unwritten, 'explanation')} to be written, as the notebook was last saved."
+            )
+        if self.locked or self.open:
+            still = f" Still open: {' '.join(self.open)}" if self.open else ""
+            asked = len(self.locked) + len(self.open)
+            found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
+        left = [one for one, got in pairs if not self.is_done(one, got)]
+        begin = "Begin with" if len(left) == len(pairs) else "Go on with"
+        found.append(f"{begin} {left[0].name}" if left else "Nothing is left to do in this notebook.")
+        return found
+
+    def _repr_html_(self) -> str:
+        body = words.left_aligned(words.table(_HEADERS, self.rows())) if self.exercises else ""
+        *before, last = (words.escape(sentence) for sentence in self.sentences())
+        return body + "".join(f"<p>{sentence}</p>" for sentence in before) + f"<p><strong>{last}</strong></p>"
+
+    def __repr__(self) -> str:
+        table = [to_text(_HEADERS, self.rows()), ""] if self.exercises else []
+        return "\n".join([*table, *self.sentences()])
+
+
+_HEADERS = ["exercise", "points so far", "how it stands"]
+
+
+def progress(
+    folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG, memory: Memory = KERNEL
+) -> Progress:
+    """How far the notebook that runs is: exercises, points by visible checks, explanations, predictions.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where the notebook and its ``predictions.json`` stand; the folder it runs in unless given.
+    log : CellLog
+        What ran in this kernel. What was done before its last start counts again once its cells have run.
+    memory : Memory
+        What this kernel keeps beside the file.
+
+    Returns
+    -------
+    Progress
+        Shows itself when it ends a cell.
+    """
+    if runtime.current().is_grading:
+        return Progress(problem=GRADED)
+    exercises = log.exercises(folder)
+    if not exercises:
+        return Progress(problem=NO_NOTEBOOK)
+    locked = PredictionStore(folder, memory).read().predictions
+    asked = {key: words.one_line(text.partition("\n\n")[0]) for key, text in memory.questions.items()}
+    return Progress(
+        exercises,
+        tuple(log.points(one) for one in exercises),
+        tuple(text for key, text in asked.items() if key in locked),
+        tuple(text for key, text in asked.items() if key not in locked),
+    )

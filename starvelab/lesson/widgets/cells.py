@@ -1,0 +1,155 @@
+"""What the kernel of a learner did: which cells ran, what each earned, and errors in one line.
+
+IPython calls it after each cell, and instead of drawing a traceback. It is not installed where a notebook is
+graded or validated: nbgrader has to see the errors.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from traceback import walk_tb
+from types import TracebackType
+
+import pint
+from IPython import get_ipython
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+from ... import runtime
+from ...errors import StarvelabError
+from ..checks import NotAnsweredError
+from ..exercises import NOT_ANSWERED, Exercise, find_notebook, read_exercises
+from . import words
+
+_HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
+
+
+@dataclass
+class CellLog:
+    """The cells that one kernel ran.
+
+    Attributes
+    ----------
+    earned : dict of str to float or None
+        For the source of each cell: what its last run returned if that is a number, infinity if it ended well
+        with anything else, and None if it failed or needs an answer that is still open.
+    """
+
+    earned: dict[str, float | None] = field(default_factory=dict)
+
+    def exercises(self, folder: str | os.PathLike[str] | None = None) -> tuple[Exercise, ...]:
+        """The exercises of the notebook that runs, as it was last saved; none if its file is not found."""
+        path = find_notebook(Path.cwd() if folder is None else Path(folder), self.earned)
+        return () if path is None else read_exercises(path)
+
+    def points(self, exercise: Exercise) -> float:
+        """What its check found in the last run, without the hidden part; 0 where it did not run."""
+        return min(self.earned.get(exercise.source) or 0.0, exercise.visible_points)
+
+    def remember(self, result: ExecutionResult | None) -> None:
+        """Keep what a cell earned; an answer that is still open does not stop Run All."""
+        if result is None or result.info is None:  # it was interrupted before it ran
+            return
+        error = result.error_before_exec or result.error_in_exec
+        value = result.result
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        self.earned[result.info.raw_cell] = (
+            None if error is not None else float(value) if is_number else float("inf")
+        )
+        if _is_open(error):
+            result.error_in_exec = None
+
+    def show_error(
+        self,
+        shell: InteractiveShell,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+        tb_offset: int | None = None,
+    ) -> None:
+        """Show what is in `EXPLAINED` in one line, and another `NotImplementedError` as IPython does."""
+        if _is_open(error):
+            self._show_open(shell)
+            return
+        if isinstance(error, StarvelabError | pint.DimensionalityError):
+            # IPython draws no traceback of an error that renders itself.
+            line = f"{_in_words(error)}{_where(shell, trace)}"
+            error._render_traceback_ = lambda: [line]  # type: ignore[union-attr]
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+    def _show_open(self, shell: InteractiveShell) -> None:
+        # The last cell of the history is the one that runs.
+        source = shell.history_manager.input_hist_raw[-1] if shell.history_manager else ""
+        self.earned[source] = None
+        title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
+        text = f"{title}{_HOW}"
+        formats = {
+            "text/html": words.notice(words.escape(text), "Not answered yet"),
+            "text/plain": f"Not answered yet. {text}",
+        }
+        shell.display_pub.publish(formats)
+
+
+# Of the notebook that runs in this process.
+LOG = CellLog()
+EXPLAINED = (NotImplementedError, NotAnsweredError, StarvelabError, pint.DimensionalityError)
+
+
+def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
+    """Let IPython tell `log` of each cell, where a learner works in a notebook.
+
+    Parameters
+    ----------
+    log : CellLog
+    shell : InteractiveShell, optional
+        The one that runs the cells; the one of this process unless given.
+    """
+    shell = shell or get_ipython()
+    current = runtime.current()
+    if shell is None or current.is_grading or current.is_validating:
+        return
+
+    def show_error(
+        shell: InteractiveShell,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+        tb_offset: int | None = None,
+    ) -> None:
+        log.show_error(shell, kind, error, trace, tb_offset)
+
+    shell.events.register("post_run_cell", log.remember)
+    shell.set_custom_exc(EXPLAINED, show_error)
+
+
+def _is_open(error: BaseException | None) -> bool:
+    """Whether an error only says that a learner has not answered yet."""
+    if isinstance(error, NotImplementedError):
+        return str(error) == NOT_ANSWERED
+    return isinstance(error, NotAnsweredError)
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, pint.DimensionalityError):
+        left, right = (str(unit) for unit in (error.units1, error.units2))
+        is_bare = "dimensionless" in (left, right)
+        plain = 'A bare number needs a unit, such as Q_(15, "ms"). ' if is_bare else ""
+        return (
+            "Values that are added, subtracted, compared or converted need units of one kind, "
+            f"got {left} and {right}. {plain}Follow the units through your formula."
+        )
+    return f"{type(error).__name__}: {error}"
+
+
+def _where(shell: InteractiveShell, trace: TracebackType | None) -> str:
+    """The last line of the notebook that an error came through."""
+    own = [(frame, line) for frame, line in walk_tb(trace) if frame.f_globals is shell.user_ns]
+    if not own:
+        return ""
+    frame, line = own[-1]
+    code, name = linecache.getline(frame.f_code.co_filename, line).strip(), frame.f_code.co_name
+    within = "" if name.startswith("<") else f" of {name}"
+    return f" It happened in line {line}{within}: {code}"

@@ -1,0 +1,141 @@
+"""In a learner's kernel: what each cell earned, and errors that are shown in one line."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+
+from starvelab import runtime
+from starvelab.grading.configuration import NOT_ANSWERED
+from starvelab.grading.sandbox.shell import Shell
+from starvelab.lesson.exercises import Exercise
+from starvelab.lesson.widgets.cells import CellLog, install
+from tests.lesson.test_exercises import cell, write
+
+OPEN = f'def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError("{NOT_ANSWERED}")'
+CHECK = "check(double(1), 2)"
+HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
+
+
+KINDS = (
+    "Values that are added, subtracted, compared or converted need units of one kind, got millisecond and "
+)
+
+
+@pytest.fixture(scope="module")
+def shell():
+    return Shell()
+
+
+@pytest.fixture
+def log(shell, folder):
+    """Of a learner who has run the first cells of a notebook."""
+    heading = cell("## Exercise 1.1: double it (2 points)", "markdown")
+    write(
+        folder / "01.ipynb",
+        heading,
+        cell("from starvelab.checks import *"),
+        cell(CHECK, grade=True, points=2),
+    )
+    shell.reset()
+    shell.events.callbacks["post_run_cell"].clear()
+    log = CellLog()
+    install(log, shell)
+    shell.run("from starvelab import Q_\nfrom starvelab.checks import check, hint")
+    return log
+
+
+def shown(shell, source):
+    """What a cell shows, each output in one text, and the error that the front end hears of."""
+    outputs, error = shell.run(source)
+    texts = [
+        "\n".join(one["traceback"])
+        if one["output_type"] == "error"
+        else one.get("text") or one["data"]["text/plain"]
+        for one in outputs.entries
+    ]
+    return texts, error
+
+
+def test_an_open_answer_is_said_in_one_line_by_title_and_run_all_goes_on(shell, log):
+    shell.run(OPEN)
+    assert shown(shell, CHECK) == ([f"Not answered yet. Exercise 1.1: double it. {HOW}"], None)
+    assert log.earned[CHECK] is None
+    # Elsewhere nobody knows which exercise it is.
+    assert shown(shell, "double(3)") == ([f"Not answered yet. {HOW}"], None)
+    empty = 'hint(None, like=1.0, what="busy", mistakes={})'
+    assert shown(shell, empty) == ([f"Not answered yet. {HOW}"], None)
+
+
+def test_another_error_keeps_its_traceback_and_stops(shell, log):
+    texts, error = shown(shell, "def f():\n    raise NotImplementedError('on macOS')\nf()")
+    assert isinstance(error, NotImplementedError)
+    assert len(texts[0].splitlines()) > 5
+    texts, error = shown(shell, "1 / 0")
+    assert isinstance(error, ZeroDivisionError)
+    assert log.earned["1 / 0"] is None
+
+
+def test_units_that_do_not_fit_are_said_in_one_line_with_the_line_of_the_learner(shell, log):
+    shell.run("def whole(part):\n    more = 0.015\n    return part + more")
+    texts, error = shown(shell, 'whole(Q_("5 ms"))')
+    assert type(error).__name__ == "DimensionalityError"
+    assert texts == [
+        f'{KINDS}dimensionless. A bare number needs a unit, such as Q_(15, "ms"). '
+        "Follow the units through your formula. It happened in line 3 of whole: return part + more"
+    ]
+    texts, _ = shown(shell, 'Q_("5 ms") - Q_("3 MB")')
+    assert texts == [
+        f"{KINDS}megabyte. Follow the units through your formula. "
+        'It happened in line 1: Q_("5 ms") - Q_("3 MB")'
+    ]
+
+
+def test_an_error_of_starvelab_is_said_in_one_line(shell, log):
+    texts, error = shown(shell, 'Q_("5")')
+    assert type(error).__name__ == "InputError"
+    assert texts == [
+        "InputError: A quantity needs a unit, got '5'. Write for example Q_(\"500 KB\"). "
+        'It happened in line 1: Q_("5")'
+    ]
+
+
+@pytest.mark.parametrize(("value", "points"), [(2.5, 2.5), (7.0, 6), (0.0, 0), (None, 6), (True, 6)], ids=str)
+def test_what_a_check_returned_counts_up_to_its_visible_points(value, points):
+    log = CellLog()
+    result = ExecutionResult(ExecutionInfo("the check", True, False, True, None))
+    result.result = value
+    log.remember(result)
+    assert log.points(Exercise("", 6, "the check")) == points
+    assert log.points(Exercise("", 6, "another one")) == 0
+
+
+def test_the_last_run_of_a_check_counts(shell, log):
+    exercise = Exercise("", 2, CHECK)
+    shell.run("def double(x):\n    return 2 * x")
+    shell.run(CHECK)
+    assert log.points(exercise) == 2
+    shell.run("def double(x):\n    return x")
+    shell.run(CHECK)
+    assert log.points(exercise) == 0
+
+
+def test_a_cell_that_was_interrupted_before_it_ran_is_passed_by():
+    log = CellLog()
+    log.remember(None)
+    assert log.earned == {}
+
+
+@pytest.mark.parametrize(
+    "graded", [runtime.GRADING, runtime.Runtime(is_validating=True)], ids=["graded", "validated"]
+)
+def test_nbgrader_sees_the_error_of_an_open_answer(shell, log, graded):
+    shell.events.callbacks["post_run_cell"].clear()
+    shell.set_custom_exc((), None)
+    with runtime.use(graded):
+        install(log, shell)
+    shell.run(OPEN)
+    texts, error = shown(shell, CHECK)
+    assert isinstance(error, NotImplementedError)
+    assert NOT_ANSWERED in texts[0]
+    assert len(texts[0].splitlines()) > 5

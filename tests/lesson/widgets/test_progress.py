@@ -1,0 +1,101 @@
+"""Progress: by title, from visible checks, what is written, and what is locked; and how to go on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from starvelab import runtime
+from starvelab.lesson.widgets import predict, progress
+from starvelab.lesson.widgets._progress import GRADED, NO_NOTEBOOK
+from starvelab.lesson.widgets.cells import CellLog
+from tests.lesson.test_exercises import CREDIT, cell, write
+
+HIDDEN = "Hidden checks look at each answer once more when it is graded."
+
+
+@pytest.fixture
+def notebook(folder):
+    def save(essay="Your answer here."):
+        return write(
+            folder / "01.ipynb",
+            cell("import starvelab"),
+            cell("## Exercise 1.1: double it (2 points)", "markdown"),
+            cell("check(1)", grade=True, points=2),
+            cell("## Exercise 1.2: in parts (6 points)", "markdown"),
+            cell(CREDIT, grade=True, points=6),
+            cell("## Exercise 1.3: why (4 points, read by a person)", "markdown"),
+            cell(essay, "markdown", grade=True, solution=True, points=4),
+        )
+
+    save()
+    return save
+
+
+def ran(**earned):
+    return CellLog({"import starvelab": math.inf, "check(1)": earned.get("one"), CREDIT: earned.get("two")})
+
+
+def test_at_the_start_everything_is_open_and_it_says_with_what_to_begin(notebook):
+    found = progress(log=CellLog({"import starvelab": math.inf}))
+    assert found.rows() == [
+        ["Exercise 1.1: double it", "0 of 2", "open"],
+        ["Exercise 1.2: in parts", "0 of 6", "open"],
+        ["Exercise 1.3: why", "", "open"],
+    ]
+    assert found.sentences() == [
+        f"0 of 2 exercises done, with 0 of 8 points by the checks that you can see. {HIDDEN}",
+        "1 explanation to be written, as the notebook was last saved.",
+        "Begin with Exercise 1.1: double it.",
+    ]
+    assert repr(found).startswith("exercise")
+    assert repr(found).endswith("\nBegin with Exercise 1.1: double it.")
+    assert found._repr_html_().endswith("<p><strong>Begin with Exercise 1.1: double it.</strong></p>")
+    assert found._repr_html_().count("<tr>") == 4
+
+
+def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(notebook):
+    predict("one", question="Is it **one**?", choices=["yes", "no"])
+    predict("two", question="How many?\n\nCount them.")
+    predict("one", "yes", choices=["yes", "no"])
+    found = progress(log=ran(one=math.inf, two=1.5))
+    assert [row[1:] for row in found.rows()] == [["2 of 2", "done"], ["1.5 of 6", "begun"], ["", "open"]]
+    assert found.sentences() == [
+        f"1 of 2 exercises done, with 3.5 of 8 points by the checks that you can see. {HIDDEN}",
+        "1 explanation to be written, as the notebook was last saved.",
+        "1 of 2 predictions locked. Still open: How many?",
+        "Go on with Exercise 1.2: in parts.",
+    ]
+
+
+def test_with_everything_done_nothing_is_left(notebook):
+    notebook(essay="Since it is so.")
+    found = progress(log=ran(one=math.inf, two=3.5))
+    assert [row[1:] for row in found.rows()] == [
+        ["2 of 2", "done"],
+        ["3.5 of 6", "done; hidden checks decide 2.5 more"],
+        ["", "written, for a person to read"],
+    ]
+    assert found.sentences() == [
+        f"2 of 2 exercises done, with 5.5 of 8 points by the checks that you can see. {HIDDEN}",
+        "Nothing is left to do in this notebook.",
+    ]
+
+
+def test_a_check_that_fails_again_is_open_again(notebook):
+    assert progress(log=ran(one=None)).rows()[0] == ["Exercise 1.1: double it", "0 of 2", "open"]
+
+
+def test_without_its_file_it_says_what_to_do(folder):
+    assert progress(log=ran()).sentences() == [NO_NOTEBOOK]
+    assert repr(progress(log=ran())) == NO_NOTEBOOK
+    assert (
+        progress(log=ran())._repr_html_()
+        == f"<p><strong>{NO_NOTEBOOK.replace(chr(39), '&#x27;')}</strong></p>"
+    )
+
+
+def test_a_grader_is_shown_nothing(notebook):
+    with runtime.use(runtime.GRADING):
+        assert repr(progress(log=ran())) == GRADED
