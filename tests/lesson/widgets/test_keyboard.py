@@ -30,6 +30,7 @@ def test_the_public_names_are_these_and_no_more():
         "explore",
         "predict",
         "predictions",
+        "progress",
         "reveal",
         "scorecard",
     ]
