@@ -28,6 +28,7 @@ from .model.analysis import (
     explain,
     sensitivity,
     sweep,
+    throughput_range,
     workers_needed,
 )
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
@@ -68,6 +69,7 @@ __all__ = [
     "explain",
     "sensitivity",
     "sweep",
+    "throughput_range",
     "workers_needed",
 ]
 

@@ -23,6 +23,8 @@ from .facts import Fact, facts_html, facts_text
 from .scaling import WorkerScaling
 
 PHASES = ("forward", "training")
+# What of a fact has the unit of its assumption.
+_VALUES = ("value", "low", "high")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,11 +187,15 @@ def _read(name: str, value: Unchecked) -> Unchecked:
     return Q_(value) if with_unit and isinstance(value, str) else value
 
 
+def _fact(name: str, row: Mapping[str, Unchecked]) -> Fact:
+    return Fact(**{key: _read(name, value) if key in _VALUES else value for key, value in row.items()})
+
+
 def _load() -> dict[str, Assumptions]:
     table = tomllib.loads((files(__package__) / "data" / "assumptions.toml").read_text(encoding="utf-8"))
     loaded = {}
     for name, rows in table.items():
-        facts = {key: Fact(**{**row, "value": _read(key, row["value"])}) for key, row in rows.items()}
+        facts = {key: _fact(key, row) for key, row in rows.items()}
         loaded[name] = Assumptions(name=name, facts=facts, **{key: fact.value for key, fact in facts.items()})
     return loaded
 

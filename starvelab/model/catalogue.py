@@ -245,11 +245,12 @@ def read_group(kind: str, table: Mapping[str, Unchecked], path: str = "") -> dic
 
 def _fact(kind: str, where: str, field: str, fact: Mapping[str, Unchecked]) -> Fact:
     try:
-        if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note"}:
+        if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note", "low", "high"}:
             raise InputError(
                 f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling."
             )
-        return Fact(**{**fact, "value": _read(kind, field, fact["value"])})
+        read = {name: _read(kind, field, fact[name]) for name in ("value", "low", "high") if name in fact}
+        return Fact(**{**fact, **read})
     except (InputError, UnknownNameError) as error:
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 

@@ -25,12 +25,16 @@ class Fact:
         Document, date, table or page; empty for an assumption.
     note : str
         Why an assumption has this value, or what to know about a sourced one.
+    low, high : quantity or None
+        Between which values the sources lie, where they disagree; the note says which these are.
     """
 
     value: Unchecked
     kind: str
     source: str = ""
     note: str = ""
+    low: Unchecked = None
+    high: Unchecked = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -44,6 +48,14 @@ class Fact:
         if self.kind != "assumption" and not self.source:
             raise InputError(
                 f"A fact needs its source, got none for {self.value}. Name the document, and the table in it."
+            )
+
+        if (self.low is None) != (self.high is None):
+            raise InputError(f"A spread has low and high, got one of them for {self.value}. Give both.")
+        if self.low is not None and not (self.note and self.low <= self.value <= self.high):
+            raise InputError(
+                f"A spread holds the value between low and high and has a note, got {self.value} beside "
+                f"{self.low} and {self.high}. Say in the note who gives which."
             )
 
     @property

@@ -396,3 +396,40 @@ def test_every_data_file_is_one_that_the_lab_reads():
 def test_a_fact_shows_its_source_and_its_note_as_one_line():
     assert Fact(1, "paper", "The paper.", "twice.").origin == "The paper. twice"
     assert Fact(1, "assumption", note="because").origin == "because"
+
+
+# ---- Where sources disagree --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ({"low": 1}, "A spread has low and high, got one of them for 2. Give both."),
+        (
+            {"low": 3, "high": 4, "note": "two papers"},
+            "A spread holds the value between low and high and has a note, got 2 beside 3 and 4. "
+            "Say in the note who gives which.",
+        ),
+        (
+            {"low": 1, "high": 3},
+            "A spread holds the value between low and high and has a note, got 2 beside 1 and 3. "
+            "Say in the note who gives which.",
+        ),
+    ],
+)
+def test_a_spread_without_both_ends_around_its_value_or_without_a_note_is_rejected(ends, expected):
+    assert message(InputError, lambda: Fact(2, "paper", "A paper.", **ends)) == expected
+
+
+def test_the_ends_of_a_spread_have_the_unit_of_their_field():
+    fact = Storage.S3_connection.facts["request_latency"]
+    assert (fact.low, fact.high) == (Q_("100 ms"), Q_("200 ms"))
+    assert message(
+        InputError,
+        lambda: hardware(
+            'memory_capacity = { value = "80 GB", low = "1 s", high = "90 GB", kind = "paper", source = "x" }'
+        ),
+    ) == (
+        "Hardware.Cloud.X.memory_capacity: memory_capacity must be convertible to GB, got 1 s. "
+        "Check what it counts."
+    )

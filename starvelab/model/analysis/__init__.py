@@ -9,6 +9,7 @@ from ._crossover import Crossover, crossover
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
+from ._range import Disagreement, ThroughputRange, throughput_range
 from ._schedule import Job, schedule
 from ._sensitivity import Sensitivities, Sensitivity, sensitivity
 from ._sweep import Sweep, sweep
@@ -18,11 +19,13 @@ __all__ = [
     "Amounts",
     "Bill",
     "Crossover",
+    "Disagreement",
     "Epochs",
     "Job",
     "Sensitivities",
     "Sensitivity",
     "Sweep",
+    "ThroughputRange",
     "WorkersNeeded",
     "accelerators_fed",
     "bill",
@@ -33,5 +36,6 @@ __all__ = [
     "schedule",
     "sensitivity",
     "sweep",
+    "throughput_range",
     "workers_needed",
 ]

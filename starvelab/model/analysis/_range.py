@@ -1,0 +1,189 @@
+"""Between which throughputs a prediction lies, if each of its values is what one of its sources says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from ...tables import TableRepr, cell
+from ...units import Q_, Quantity, Unchecked, format_number
+from ..catalogue import Entry
+from ..facts import Fact
+from ..pipeline import Pipeline
+from ..rates import measured_rates
+from ..resources import LABELS
+from ..step import Step
+from ._point import one_point
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A value of which sources disagree, and how a pipeline becomes one with each of its ends."""
+
+    name: str
+    origin: str
+    changes: Mapping[str, Callable[[Pipeline], Pipeline]]
+
+    def matters(self, pipeline: Pipeline) -> bool:
+        """Whether the pipeline reads this value at all."""
+        return any(change(pipeline).inputs != pipeline.inputs for change in self.changes.values())
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A value of which sources disagree, and what that alone does to the prediction.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple of str
+        What the sources say.
+    lowest, highest : quantity [sample/time]
+        The throughput, if this value alone changes.
+    origin : str
+        The sources.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    lowest: Quantity
+    highest: Quantity
+    origin: str
+
+
+@dataclass(frozen=True, repr=False)
+class ThroughputRange(TableRepr):
+    """The answer of `throughput_range`.
+
+    Attributes
+    ----------
+    step : Step
+        The prediction itself.
+    lowest, highest : Step
+        With the values that are least and most favorable together.
+    disagreements : tuple of Disagreement
+        Those that change the throughput alone, the largest change first.
+    """
+
+    step: Step
+    lowest: Step
+    highest: Step
+    disagreements: tuple[Disagreement, ...]
+
+    @property
+    def summary(self) -> str:
+        """The range in one line."""
+        if self.lowest.throughput == self.highest.throughput:
+            return f"{cell(self.step.throughput)}: no source of its values disagrees with another"
+        low, high = (format_number(s.throughput.m_as("img/s")) for s in (self.lowest, self.highest))
+        return (
+            f"{low} to {high} img/s, and {cell(self.step.throughput)} as assumed: "
+            f"{LABELS[self.lowest.bottleneck]} binds at the low end, and "
+            f"{LABELS[self.highest.bottleneck]} at the high end"
+        )
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("value", "its sources say", "throughput from", "to")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One for each disagreement."""
+        return [
+            [one.name, " or ".join(one.values), cell(one.lowest), cell(one.highest)]
+            for one in self.disagreements
+        ]
+
+
+def throughput_range(pipeline: Pipeline) -> ThroughputRange:
+    """The lowest and the highest throughput that the sources of a prediction's values allow.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        At one point: no swept arguments. What it gives itself is taken as given.
+
+    Raises
+    ------
+    InputError
+
+    Notes
+    -----
+    Each assumption and each fact of the drive, the link and the data set lies between its `low` and `high`,
+    where the catalogue has these. The accelerator's rate is that of any framework that was measured, unless
+    the pipeline names one. The throughput never falls as one of these becomes more favorable, so it is
+    highest and lowest where each is at an end: all combinations of ends are solved. A value of which only
+    one source is known adds nothing, and the error of the model itself is not in it.
+
+    Examples
+    --------
+    >>> from starvelab import PUBLISHED, Hardware, Models, Pipeline
+    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
+    >>> found = throughput_range(pipeline)
+    >>> [round(one.throughput.m_as("img/s")) for one in (found.lowest, found.step, found.highest)]
+    [767, 1090, 1548]
+    """
+    one_point(pipeline, "throughput_range")
+    choices = [choice for choice in _choices(pipeline) if choice.matters(pipeline)]
+    corners = [pipeline]
+    for choice in choices:
+        corners = [change(corner) for corner, change in product(corners, choice.changes.values())]
+    steps = sorted((corner.solve() for corner in corners), key=_throughput)
+    disagreements = (_alone(choice, pipeline) for choice in choices)
+    found = [one for one in disagreements if one.lowest != one.highest]
+    return ThroughputRange(
+        step=pipeline.solve(),
+        lowest=steps[0],
+        highest=steps[-1],
+        disagreements=tuple(sorted(found, key=lambda one: (one.lowest / one.highest).m_as(""))),
+    )
+
+
+def _alone(choice: _Choice, pipeline: Pipeline) -> Disagreement:
+    reached = sorted(_throughput(change(pipeline).solve()) for change in choice.changes.values())
+    lowest, highest = Q_(reached[0], "img/s"), Q_(reached[-1], "img/s")
+    return Disagreement(choice.name, tuple(choice.changes), lowest, highest, choice.origin)
+
+
+def _choices(pipeline: Pipeline) -> Iterator[_Choice]:
+    for field in ("assumptions", "storage", "link", "dataset"):
+        owner = getattr(pipeline, field)
+        facts = owner.facts if field == "assumptions" or isinstance(owner, Entry) else {}
+        for name, fact in facts.items():
+            if fact.low is not None:
+                yield _between(field, name, fact)
+    phase = pipeline.phase or pipeline.assumptions.phase
+    given = pipeline.accelerator_rate is not None or pipeline.framework is not None
+    if (
+        given
+        or not pipeline.assumptions.measured_rates
+        or pipeline.model is None
+        or pipeline.hardware is None
+    ):
+        return
+    key = (pipeline.hardware.path, pipeline.model.path, pipeline.precision, phase)
+    rates = {rate.framework: rate for rate in measured_rates() if rate.key == key}
+    if len(rates) > 1:
+        yield _Choice(
+            "rate of the accelerator",
+            "; ".join(f"{name}: {rate.fact.source}" for name, rate in rates.items()),
+            {f"{cell(rate.fact.value)} ({name})": _in_framework(name) for name, rate in rates.items()},
+        )
+
+
+def _in_framework(name: str) -> Callable[[Pipeline], Pipeline]:
+    return lambda p: p.replace(framework=name)
+
+
+def _between(field: str, name: str, fact: Fact) -> _Choice:
+    def with_value(value: Unchecked) -> Callable[[Pipeline], Pipeline]:
+        return lambda p: p.replace(**{field: getattr(p, field).replace(**{name: value})})
+
+    ends = {cell(end): with_value(end) for end in (fact.low, fact.high)}
+    return _Choice(f"{name} of the {field}", fact.origin, ends)
+
+
+def _throughput(step: Step) -> float:
+    return float(step.throughput.m_as("img/s"))
