@@ -20,7 +20,17 @@ sys.path.insert(0, str(DOCS.parent))  # for benchmarks, which is no part of the 
 
 import starvelab  # noqa: E402
 from benchmarks import results  # noqa: E402
-from benchmarks.validation import Published, rows_of, summary  # noqa: E402
+from benchmarks.picture import draw  # noqa: E402
+from benchmarks.validation import (  # noqa: E402
+    GUESS_HEADERS,
+    HEADERS,
+    Published,
+    guesses,
+    lost_to_each_other,
+    reasons,
+    rows_of,
+    summary,
+)
 
 
 def layers() -> str:
@@ -31,10 +41,27 @@ def layers() -> str:
 
 def how_right() -> str:
     """Published measurements, what the model predicts for them, and the error."""
-    published = Published()
-    tests = [published.test(name) for name in published.tested]
-    rows = [row[:4] for row in rows_of(tests)]
-    return f"{_table(('what', 'measured', 'predicted', 'error'), rows)}\n\n{summary(tests)}."
+    tests = Published().tests()
+    rows = [row[: len(HEADERS) - 1] for row in rows_of(tests)]
+    return f"{_table(HEADERS[:-1], rows)}\n\n{summary(tests)}."
+
+
+def starved() -> str:
+    """What a step of eight accelerators takes longer than a step of one."""
+    return _table(("what", "a step of one", "eight take longer by"), lost_to_each_other(Published()))
+
+
+def guessed() -> str:
+    """Predictions in which something is assumed that was not published."""
+    return _table(GUESS_HEADERS, guesses(Published()))
+
+
+def left_out() -> str:
+    """The published measurements that are not predicted, and why."""
+    rows = [
+        (", ".join(f"`{name}`" for name in names.split(", ")), why) for names, why in reasons(Published())
+    ]
+    return _table(("left out", "because"), rows)
 
 
 def how_fast() -> str:
@@ -46,8 +73,16 @@ def how_fast() -> str:
     return _table(("what", "starvelab", "the other side", "ratio", "measured"), rows)
 
 
-PARTS: dict[str, Callable[[], str]] = {"layers": layers, "how-right": how_right, "how-fast": how_fast}
-PAGES = {"layers": "architecture.md", "how-right": "how-right.md", "how-fast": "how-fast.md"}
+# Each part: its page, and the function that makes it.
+PARTS: dict[str, tuple[str, Callable[[], str]]] = {
+    "layers": ("architecture.md", layers),
+    "how-right": ("how-right.md", how_right),
+    "starved": ("how-right.md", starved),
+    "guessed": ("how-right.md", guessed),
+    "left-out": ("how-right.md", left_out),
+    "how-fast": ("how-fast.md", how_fast),
+}
+PICTURES: dict[str, Callable[[], str]] = {"pictures/how-right.svg": lambda: draw(Published())}
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -68,20 +103,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the generated parts of the pages of docs/.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a part is stale")
     options = parser.parse_args(arguments)
-    stale = False
-    for name, made in PARTS.items():
-        path = DOCS / PAGES[name]
-        before = path.read_text(encoding="utf-8")
-        after = with_part(before, name, made())
-        if before == after:
-            continue
-        stale = True
-        print(f"docs/{path.name}: the part {name!r} is {'stale' if options.check else 'written'}")
-        if not options.check:
-            path.write_text(after, encoding="utf-8", newline="\n")
-    if options.check and stale:
+    stale = [
+        *(_update(page, name, made, options.check) for name, (page, made) in PARTS.items()),
+        *(_update(picture, None, made, options.check) for picture, made in PICTURES.items()),
+    ]
+    if options.check and any(stale):
         print("Restore it with: python docs/build.py (or: make build)")
-    return int(options.check and stale)
+    return int(options.check and any(stale))
+
+
+def _update(file: str, part: str | None, made: Callable[[], str], check: bool) -> bool:
+    """Whether a file, or that part of it, was stale; unless only checked, it is written anew."""
+    path = DOCS / file
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    after = made() if part is None else with_part(before, part, made())
+    if before == after:
+        return False
+    where = f"docs/{file}" if part is None else f"docs/{file}: the part {part!r}"
+    print(f"{where} is {'stale' if check else 'written'}")
+    if not check:
+        path.write_text(after, encoding="utf-8", newline="\n")
+    return True
 
 
 if __name__ == "__main__":

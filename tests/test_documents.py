@@ -51,7 +51,8 @@ def test_the_generated_parts_are_what_their_sources_give(build, capsys):
 
 
 def test_a_stale_part_is_named_and_written_anew(build, tmp_path, monkeypatch, capsys):
-    for page in build.PAGES.values():
+    (tmp_path / "pictures").mkdir()
+    for page in (*(page for page, _ in build.PARTS.values()), *build.PICTURES):
         (tmp_path / page).write_text((DOCS / page).read_text(encoding="utf-8"), encoding="utf-8")
     page = tmp_path / "how-right.md"
     page.write_text(page.read_text(encoding="utf-8").replace("16620 img/s", "16621 img/s"), encoding="utf-8")
@@ -61,7 +62,10 @@ def test_a_stale_part_is_named_and_written_anew(build, tmp_path, monkeypatch, ca
         "docs/how-right.md: the part 'how-right' is stale\n"
         "Restore it with: python docs/build.py (or: make build)\n"
     )
+    drawn = "pictures/how-right.svg"
+    (tmp_path / drawn).unlink()
     assert build.main([]) == 0
+    assert (tmp_path / drawn).read_text(encoding="utf-8") == (DOCS / drawn).read_text(encoding="utf-8")
     assert page.read_text(encoding="utf-8") == (DOCS / "how-right.md").read_text(encoding="utf-8")
 
 
