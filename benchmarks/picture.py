@@ -110,7 +110,7 @@ def _legend() -> list[str]:
 
 def draw(published: Published) -> str:
     """The picture as the text of an SVG file, the same on every run."""
-    points = [(test, True) for test in published.tests()] + [(test, False) for test in published.guessed()]
+    points = [(test, True) for test in published.tests] + [(test, False) for test in published.guessed]
     # What is on top counts: guesses are drawn first.
     shown = sorted((one for one in points if None not in one[0].samples), key=lambda one: one[1])
     inside = sum(abs(test.error) <= BAND for test, counts in shown if counts)

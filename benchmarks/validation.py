@@ -10,6 +10,7 @@ import statistics
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tabulate import tabulate
@@ -145,10 +146,12 @@ class Published:
         """The rows with a prediction."""
         return tuple(name for name, row in self.rows.items() if "pipeline" in row)
 
+    @cached_property
     def tests(self) -> list[Tested]:
         """Every prediction that counts."""
         return [self.test(name) for name in self.tested]
 
+    @cached_property
     def guessed(self) -> list[Tested]:
         """Every prediction that does not."""
         return [self.test(name) for name in self.guesses]
@@ -238,6 +241,12 @@ def summary(tests: list[Tested]) -> str:
     )
 
 
+def guess_summary(guessed: list[Tested]) -> str:
+    """Median and worst error of the guesses."""
+    errors = [100 * abs(test.error) for test in guessed]
+    return f"{len(errors)} guesses: median error {statistics.median(errors):.1f} %, worst {max(errors):.1f} %"
+
+
 HEADERS = ("what", "at work", "rate", "measured", "predicted", "error", "rests on")
 
 
@@ -274,7 +283,7 @@ def guesses(published: Published) -> list[tuple[str, ...]]:
             f"{100 * t.error:+.1f} %",
             published.guesses[t.name]["assumed"],
         )
-        for t in published.guessed()
+        for t in published.guessed
     ]
 
 
@@ -292,7 +301,7 @@ def main() -> None:
         print(tabulate(rows, headers=headers, tablefmt=options.format, disable_numparse=True))
 
     published = Published()
-    tests = published.tests()
+    tests = published.tests
     shown = len(HEADERS) if options.uses else len(HEADERS) - 1
     show(HEADERS[:shown], [row[:shown] for row in rows_of(tests)])
     print(f"\n{summary(tests)}\n")
@@ -300,6 +309,7 @@ def main() -> None:
         show(("left out", "because"), reasons(published))
         print("\nSome of these with what is not known assumed; they count nowhere:\n")
         show(GUESS_HEADERS, guesses(published))
+        print(f"\n{guess_summary(published.guessed)}")
         print("\nWhat a step of eight takes longer than a step of one:\n")
         show(("what", "a step of one", "eight take longer by"), lost_to_each_other(published))
 

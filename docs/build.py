@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from tabulate import tabulate
@@ -25,6 +26,7 @@ from benchmarks.validation import (  # noqa: E402
     GUESS_HEADERS,
     HEADERS,
     Published,
+    guess_summary,
     guesses,
     lost_to_each_other,
     reasons,
@@ -39,27 +41,35 @@ def layers() -> str:
     return "```text\n" + "\n".join(line[4:] for line in block[1].splitlines()) + "\n```"
 
 
+@cache
+def _published() -> Published:
+    """The published measurements, read and predicted once for all parts."""
+    return Published()
+
+
 def how_right() -> str:
     """Published measurements, what the model predicts for them, and the error."""
-    tests = Published().tests()
+    tests = _published().tests
     rows = [row[: len(HEADERS) - 1] for row in rows_of(tests)]
     return f"{_table(HEADERS[:-1], rows)}\n\n{summary(tests)}."
 
 
 def starved() -> str:
     """What a step of eight accelerators takes longer than a step of one."""
-    return _table(("what", "a step of one", "eight take longer by"), lost_to_each_other(Published()))
+    return _table(("what", "a step of one", "eight take longer by"), lost_to_each_other(_published()))
 
 
 def guessed() -> str:
     """Predictions in which something is assumed that was not published."""
-    return _table(GUESS_HEADERS, guesses(Published()))
+    published = _published()
+    table = _table(GUESS_HEADERS, guesses(published))
+    return f"{table}\n\n{guess_summary(published.guessed)}."
 
 
 def left_out() -> str:
     """The published measurements that are not predicted, and why."""
     rows = [
-        (", ".join(f"`{name}`" for name in names.split(", ")), why) for names, why in reasons(Published())
+        (", ".join(f"`{name}`" for name in names.split(", ")), why) for names, why in reasons(_published())
     ]
     return _table(("left out", "because"), rows)
 
@@ -82,7 +92,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "left-out": ("how-right.md", left_out),
     "how-fast": ("how-fast.md", how_fast),
 }
-PICTURES: dict[str, Callable[[], str]] = {"pictures/how-right.svg": lambda: draw(Published())}
+PICTURES: dict[str, Callable[[], str]] = {"pictures/how-right.svg": lambda: draw(_published())}
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -7,7 +7,16 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 
-from starvelab import PUBLISHED, Hardware, MissingValueError, Models, Pipeline, SingleNodeModel
+from starvelab import (
+    PUBLISHED,
+    Hardware,
+    Links,
+    MissingValueError,
+    Models,
+    Pipeline,
+    SingleNodeModel,
+    Storage,
+)
 
 CLOUD = Hardware.Cloud
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
@@ -112,10 +121,39 @@ def test_a_tpu_which_has_no_fp16_is_extrapolated_in_bf16():
     assert rate(CLOUD.TPU_v5e, "bf16") < rate(CLOUD.TPU_v5p, "bf16")
 
 
-@pytest.mark.parametrize("hardware", [CLOUD.A100, CLOUD.L4, CLOUD.T4], ids=lambda one: one.path)
+@pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
 def test_a_larger_batch_never_lowers_the_throughput(hardware):
-    rates = rate(hardware, batch_size=np.arange(1, 513))
+    rates = rate(hardware, listed(hardware)[-1], batch_size=np.arange(1, 513))
     assert (np.diff(rates) >= -1e-9 * rates[:-1]).all()
+
+
+@pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
+def test_more_cores_and_drives_and_faster_links_never_lower_the_throughput(hardware):
+    pipe = Pipeline(
+        model=Models.ResNet50,
+        hardware=hardware,
+        precision=listed(hardware)[-1],
+        workers=32,
+        cores=16,
+        storage=Storage.SATA_SSD,
+        link=Links.PCIe3_x16,
+        accelerators=2,
+        assumptions=PUBLISHED,
+    )
+    counts = np.arange(1, 65)
+    for field in ("cores", "workers", "drives"):
+        rates = pipe.solve(**{field: counts}).throughput.m_as("img/s")
+        assert (np.diff(rates) >= -1e-9 * rates[:-1]).all(), field
+    fixed = ("bandwidth_sustained", "request_latency")
+    for slow, fast in permutations([one for one in Storage if one.get("request_rate") is None], 2):
+        better = (
+            fast.number(fixed[0]) >= slow.number(fixed[0]),
+            fast.number(fixed[1]) <= slow.number(fixed[1]),
+        )
+        if all(better) and fast.get("parallel_requests") == slow.get("parallel_requests"):
+            assert pipe.solve(storage=fast).throughput >= pipe.solve(storage=slow).throughput * NEVER
+    links = [pipe.solve(link=one).throughput for one in (Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16)]
+    assert links == sorted(links)
 
 
 # ---- The law ----------------------------------------------------------------------------------------------
