@@ -231,7 +231,7 @@ def _questions(groups: Sequence[Predicted]) -> Section:
 def _look_at(
     submissions: Sequence[GradedSubmission], failed: Mapping[str, str], names: Mapping[str, str]
 ) -> Section:
-    about = "The grader cannot decide alone about these submissions. Decide whether the grade is just."
+    about = "Submissions about which the grader cannot decide alone: decide whether the grade is just."
     headers = ["student", "notebook", "what"]
     to_check = [*for_a_person(submissions), *((student, "", reason) for student, reason in failed.items())]
     rows = [[names[student], notebook, what] for student, notebook, what in to_check]
