@@ -7,7 +7,7 @@ from math import log10
 
 from .validation import Published, Tested
 
-SIZE, LEFT, TOP, DECADE = 680, 90, 20, 95  # pixels; DECADE is one factor of ten
+WIDTH, HEIGHT, LEFT, TOP, DECADE = 710, 640, 90, 20, 95  # pixels; DECADE is one factor of ten
 FIRST, LAST = 0, 6  # the axes, as powers of ten
 BAND = 0.10
 BLUE, ORANGE, GRAY = "#0072B2", "#D55E00", "#767676"
@@ -121,8 +121,8 @@ def draw(published: Published) -> str:
     body = [*_axes(), *_band(), *(_point(*one) for one in shown), *_legend()]
     lines = "\n".join(body)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE - 40}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'font-family="sans-serif" font-size="14" fill="#333333">\n'
         f"<title>{title}</title>\n<desc>{described}</desc>\n"
-        f'<rect width="{SIZE}" height="{SIZE - 40}" fill="#ffffff"/>\n{lines}\n</svg>\n'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n{lines}\n</svg>\n'
     )
