@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from starvelab.simulate import Loader, simulate
-from starvelab.simulate.preparation import draw
+from starvelab.simulate.preparation import draw, draw_reads
 
 from .report import machine, options, ratios, spread, turns
 from .results import number, save
@@ -45,8 +45,9 @@ def theirs(loader: Loader, runs: int) -> int:
     """Follow the same batches in simpy, run by run; drawing their times is left out of account."""
     from tests.simulate.in_simpy import Run
 
-    for times in draw(loader, batches=BATCHES, replicas=runs, seed=0).T:
-        Run(loader, times)
+    drawn = {"batches": BATCHES, "replicas": runs, "seed": 0}
+    for times, reads in zip(draw(loader, **drawn).T, draw_reads(loader, **drawn).T, strict=True):
+        Run(loader, times, reads)
     return BATCHES * runs
 
 

@@ -146,7 +146,7 @@ class SimulatedClock:
         simulated = simulate(loader, batches=count + skipped, seed=self.seed)
         trace = simulated.trace().after(skipped)
         costs = {part: float(time.m_as("s")) for part, time in self.costs.items()}
-        times = follow(loader, simulated.times)
+        times = follow(loader, simulated.times, simulated.reads)
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(pipe, trace, (times.received[:, 0] - asked)[skipped:], costs)
 

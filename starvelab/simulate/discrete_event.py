@@ -13,7 +13,7 @@ from .loader import Loader
 from .timeline import Accelerator, Timeline
 
 
-def follow_events(loader: Loader, times: np.ndarray) -> Timeline:
+def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
     """Follow the batches through a loader with workers, in any order of delivery.
 
     Parameters
@@ -22,6 +22,8 @@ def follow_events(loader: Loader, times: np.ndarray) -> Timeline:
         With one worker or more.
     times : array of float, (batches, replicas)
         What a worker takes for each batch besides the shared read [ms].
+    reads : array of float, (batches, replicas)
+        What each batch occupies the storage [ms].
 
     Notes
     -----
@@ -31,20 +33,18 @@ def follow_events(loader: Loader, times: np.ndarray) -> Timeline:
     the cycle, otherwise because PyTorch's DataLoader passes over workers with a full queue, and only this one
     has room. The batch that was asked for first comes first in a tie.
     """
-    return _Replicas(loader, times).follow()
+    return _Replicas(loader, times, reads).follow()
 
 
 class _Replicas:
     """All replicas, as arrays with one column for each; `at` names the columns that an event is for."""
 
-    def __init__(self, loader: Loader, times: np.ndarray) -> None:
-        self.loader, self.times = loader, times
+    def __init__(self, loader: Loader, times: np.ndarray, reads: np.ndarray) -> None:
+        self.loader, self.times, self.reads = loader, times, reads
         self.accelerator = Accelerator(loader)
         self.batches, self.replicas = times.shape
         workers, self.prefetch = loader.workers, loader.prefetch
-        self.read, self.handover, self.fetch = (
-            loader.ms(name) for name in ("read_time", "handover_time", "fetch_time")
-        )
+        self.handover, self.fetch = loader.ms("handover_time"), loader.ms("fetch_time")
         # Of each batch, by its number, that is in the order of asking.
         # Times of batches that nobody has prepared yet are added to as well, and dropped.
         self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
@@ -127,7 +127,7 @@ class _Replicas:
     def serve(self, at: np.ndarray, worker: np.ndarray) -> None:
         """Let a worker read and prepare the batch that it asks for."""
         begins, batch = self.asks[worker, at], self.asks_for[worker, at]
-        was_read = np.maximum(begins, self.storage_free[at]) + self.read
+        was_read = np.maximum(begins, self.storage_free[at]) + self.reads[batch, at]
         self.storage_free[at] = was_read
         self.begins[batch, at] = begins
         self.prepared[batch, at] = self.worker_free[worker, at] = was_read + self.times[batch, at]

@@ -53,6 +53,8 @@ class Loader:
         What a batch occupies the storage that all workers share; reads are served one after the other.
     read_wait : quantity [time]
         Latency of storage: the worker sleeps through it and occupies nothing.
+    cached_fraction : float
+        Share of the samples that the host's memory serves, which takes neither of these two.
     cores : float, optional
         Physical cores. With more workers than that, the CPU time of each is stretched.
     jitter : float
@@ -89,6 +91,7 @@ class Loader:
     start_up: Given = quantity("s", "0 ms", zero=True)
     read_time: Given = quantity("s", "0 ms", zero=True)
     read_wait: Given = quantity("s", "0 ms", zero=True)
+    cached_fraction: float = number(0.0, zero=True, maximum=1)
     cores: float | None = number(None)
     jitter: float = number(0.0, zero=True)
     straggler_share: float = number(0.0, zero=True, maximum=1)
@@ -158,8 +161,9 @@ class Loader:
         be under way, and the loop's own round over the steps in flight.
         """
         step, copy, fetch = (self.ms(name) for name in ("step_time", "copy_time", "fetch_time"))
-        read = self.ms("read_time")
-        work = read + self.ms("read_wait") + self.stretch * self.ms("prepare_time")
+        missed = 1 - self.cached_fraction
+        read = missed * self.ms("read_time")
+        work = read + missed * self.ms("read_wait") + self.stretch * self.ms("prepare_time")
         work += float(self.mean_delay.m_as("ms"))
         way = work + self.ms("handover_time") + fetch
         device = step if self.copy_overlaps else step + copy

@@ -16,7 +16,7 @@ from ..units import Q_, Quantity, Unchecked, positive_int
 from .discrete_event import follow_events
 from .loader import Loader
 from .out_of_order import follow_out_of_order
-from .preparation import draw, given
+from .preparation import draw, draw_reads, given
 from .recurrence import follow_in_order
 from .timeline import Timeline
 from .trace import Trace, counted
@@ -35,6 +35,8 @@ class Simulation(TableRepr):
     batches, replicas, warm_up : int
     times : array of float, (batches, replicas)
         What a worker took for each batch, without shared reads [ms].
+    reads : array of float, (batches, replicas)
+        What each batch occupied the shared storage [ms].
     utilizations, host_waits : array of float, (replicas,)
         Busy share of the accelerator, and share of the time that the loop spends in ``next()``.
     throughputs : quantity [sample/time], (replicas,)
@@ -42,6 +44,7 @@ class Simulation(TableRepr):
 
     loader: Loader
     times: np.ndarray = field(repr=False)
+    reads: np.ndarray = field(repr=False)
     warm_up: int
     utilizations: np.ndarray
     host_waits: np.ndarray
@@ -96,7 +99,8 @@ class Simulation(TableRepr):
             raise InputError(
                 f"There are replicas 0 to {self.replicas - 1}, got {replica!r:.80}. Pass one of these."
             )
-        timeline = follow(self.loader, self.times[:, replica : replica + 1])
+        one = slice(replica, replica + 1)
+        timeline = follow(self.loader, self.times[:, one], self.reads[:, one])
         columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
         return Trace(**columns, batch_size=self.loader.batch_size, source="simulated")
 
@@ -186,15 +190,15 @@ def simulate(
         times = draw(loader, batches=batches, replicas=replicas, seed=_seed(seed))
     else:
         times = given(prepare_times)
+    reads = draw_reads(loader, batches=len(times), replicas=times.shape[1], seed=_seed(seed))
     skipped = _below(warm_up, len(times))
-    found = [
-        _figures(follow(loader, times[:, first : first + _TOGETHER]), skipped)
-        for first in range(0, times.shape[1], _TOGETHER)
-    ]
+    groups = (slice(first, first + _TOGETHER) for first in range(0, times.shape[1], _TOGETHER))
+    found = [_figures(follow(loader, times[:, some], reads[:, some]), skipped) for some in groups]
     periods, waits = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Simulation(
         loader=loader,
         times=times,
+        reads=reads,
         warm_up=skipped,
         utilizations=loader.ms("step_time") / periods,
         host_waits=waits,
@@ -202,14 +206,14 @@ def simulate(
     )
 
 
-def follow(loader: Loader, times: np.ndarray) -> Timeline:
-    """Every batch of every replica, by the rule that the loader needs; `times` as in `Simulation`."""
+def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
+    """Every batch of every replica, by the rule that the loader needs; with the arrays of a `Simulation`."""
     if loader.workers > 1 and loader.ms("read_time") > 0:
-        return follow_events(loader, times)
+        return follow_events(loader, times, reads)
     if loader.workers > 1 and not loader.in_order:
         return follow_out_of_order(loader, times)
     # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
-    return follow_in_order(loader, times + loader.ms("read_time"))
+    return follow_in_order(loader, times + reads)
 
 
 def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:

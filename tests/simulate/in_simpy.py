@@ -14,11 +14,11 @@ import simpy
 class Run:
     """One run; afterwards `rows` has a dict of times for each batch in the order of delivery."""
 
-    def __init__(self, loader, times):
-        self.loader, self.times = loader, list(times)
+    def __init__(self, loader, times, reads):
+        self.loader, self.times, self.reads = loader, list(times), list(reads)
         self.ms = {
             name: getattr(loader, name).m_as("ms")
-            for name in ("step_time", "copy_time", "handover_time", "fetch_time", "start_up", "read_time")
+            for name in ("step_time", "copy_time", "handover_time", "fetch_time", "start_up")
         }
         self.env = simpy.Environment()
         self.storage, self.copier, self.device = (simpy.Resource(self.env) for _ in range(3))
@@ -42,7 +42,7 @@ class Run:
             row["batch"], row["worker"], row["prepare_start"] = batch, number, self.env.now
             with self.storage.request() as turn:
                 yield turn
-                yield self.env.timeout(self.ms["read_time"])
+                yield self.env.timeout(self.reads[batch])
             yield self.env.timeout(self.times[batch])
             row["prepared"] = self.env.now
             self.env.process(self.hand_over(batch, number))
@@ -71,7 +71,7 @@ class Run:
                 batch = wanted
                 row = self.row[batch]
                 row["batch"], row["worker"], row["prepare_start"] = batch, -1, self.env.now
-                yield self.env.timeout(self.ms["read_time"] + self.times[batch])
+                yield self.env.timeout(self.reads[batch] + self.times[batch])
                 row["prepared"] = self.env.now
                 yield self.env.timeout(self.ms["handover_time"])
             else:

@@ -129,6 +129,8 @@ def test_it_shows_what_was_given():
         ({"straggler_share": 0.01, "straggler_time": "100 ms"}, 41),  # 32 samples: 32 ms more
         ({"workers": 8, "cores": 2}, 25),  # the cores
         ({"workers": 8, "read_time": "35 ms"}, 35),  # the storage
+        ({"workers": 8, "read_time": "70 ms", "cached_fraction": 0.5}, 35),  # what memory does not serve
+        ({"read_wait": "60 ms", "cached_fraction": 0.5}, 40),
         ({"handover_time": "150 ms"}, 50),  # the way of a batch, four under way
         (
             {"workers": 8, "in_flight": 1, "copy_time": "3 ms", "fetch_time": "2 ms"},

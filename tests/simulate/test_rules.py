@@ -160,7 +160,7 @@ def test_each_replica_goes_as_it_would_alone(loader, replicas):
 @given(orderly.filter(lambda loader: loader.workers > 0), seeds)
 def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
     times = np.array([own_times(seed + i, 30) for i in range(3)]).T
-    one, other = follow_in_order(loader, times), follow_events(loader, times)
+    one, other = follow_in_order(loader, times), follow_events(loader, times, np.zeros(times.shape))
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 
@@ -169,7 +169,7 @@ def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
 def test_what_is_ready_first_is_the_same_batch_event_by_event(loader, seed, batches):
     loader = loader.replace(in_order=False, read_time="0 ms")
     times = np.array([own_times(seed + i, batches) for i in range(3)]).T
-    one, other = follow_out_of_order(loader, times), follow_events(loader, times)
+    one, other = follow_out_of_order(loader, times), follow_events(loader, times, np.zeros(times.shape))
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 

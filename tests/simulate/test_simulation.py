@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.simulate import Loader, simulate
-from starvelab.simulate.preparation import draw
+from starvelab.simulate.preparation import draw, draw_reads
 
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
 UNEVEN = SLOW.replace(jitter=0.4, straggler_share=0.01, straggler_time="200 ms")
@@ -64,6 +64,30 @@ def test_stragglers_leave_the_jitter_as_it_was():
     late = (with_ - without) / 200
     assert np.allclose(late, late.round())
     assert late.max() >= 1
+
+
+def test_memory_serves_whole_samples_as_often_as_it_should():
+    half = SLOW.replace(read_time="64 ms", read_wait="32 ms", cached_fraction=0.75)
+    reads = draw_reads(half, batches=400, replicas=400, seed=0)
+    # A batch of 32 occupies the storage for 2 ms a sample, and 8 of them are read on average.
+    assert set(np.unique(reads)) <= {2.0 * misses for misses in range(33)}
+    assert reads.mean() == pytest.approx(16, rel=0.01)
+    # Its worker waits for the same samples.
+    times = draw(half, batches=400, replicas=400, seed=0)
+    assert np.allclose(times, 50 + reads / 2)
+
+
+def test_what_memory_serves_altogether_is_never_read():
+    cold = SLOW.replace(workers=4, read_time="100 ms")
+    assert simulate(cold).utilization < 0.25
+    warm, without = simulate(cold.replace(cached_fraction=1)), simulate(SLOW.replace(workers=4))
+    assert warm.utilization == pytest.approx(without.utilization)
+
+
+def test_a_cache_leaves_jitter_and_stragglers_as_they_were():
+    loader = UNEVEN.replace(read_wait="3 ms")
+    with_ = draw(loader.replace(cached_fraction=1), batches=50, replicas=2, seed=4)
+    assert np.allclose(with_ + 3, draw(loader, batches=50, replicas=2, seed=4))
 
 
 # --- what is returned -------------------------------------------------------------------------------
