@@ -140,10 +140,8 @@ class Explorer(Box):
             return
         for widget in self.controls.values():
             widget.disabled = True
-        self.message.value = words.notice(
-            f"This explorer opens when you have locked your prediction {words.escape(repr(key))} above.",
-            "Please note",
-        )
+        text = f"This explorer opens when you have locked your prediction above. {store.memory.which(key)}"
+        self.message.value = words.notice(words.escape(text.rstrip()), "Please note")
         store.when_locked(key, self._open)
 
     def _open(self) -> None:

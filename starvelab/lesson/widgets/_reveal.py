@@ -73,7 +73,7 @@ def reveal(
     prediction = contents.predictions.get(key)
     if prediction is None:
         _show(
-            " ".join(filter(None, (LOCK_FIRST, _which(memory.questions.get(key, "")), contents.problem))),
+            " ".join(filter(None, (LOCK_FIRST, memory.which(key), contents.problem))),
             "Please note",
         )
         return
@@ -87,12 +87,6 @@ def reveal(
         returned = then()
         if returned is not None:
             display(returned)  # type: ignore[no-untyped-call]
-
-
-def _which(question: str) -> str:
-    """The question as the learner has read it: nobody sees its key."""
-    text = words.one_line(question.partition("\n\n")[0])
-    return f'It is the one that asks: "{text}"' if text else ""
 
 
 def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:

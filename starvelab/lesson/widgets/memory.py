@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...prediction_file import Prediction
+from . import words
 
 
 @dataclass
@@ -26,6 +27,11 @@ class Memory:
     questions: dict[str, str] = field(default_factory=dict)
     unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
     waiting: dict[tuple[Path, str], list[Callable[[], None]]] = field(default_factory=dict)
+
+    def which(self, key: str) -> str:
+        """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""
+        text = words.one_line(self.questions.get(key, "").partition("\n\n")[0])
+        return f'It is the one that asks: "{text}"' if text else ""
 
 
 # Of the notebook that runs in this process. Functions that a notebook calls take another one as `memory`.
