@@ -15,6 +15,7 @@ from math import inf
 import numpy as np
 
 from ..errors import InputError
+from ..fields import meanings, number
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .preparation import memory_size
 from .protocols import Batch, Link, Passage, Pipeline, Storage
@@ -39,14 +40,19 @@ class VirtualStorage:
     bandwidth : quantity [data/time]
     latency : quantity [time]
         Of each request; requests wait side by side.
+    cached_fraction : float
+        Share of the reads that the host's memory serves, at this machine's own speed.
     """
 
     bandwidth: Quantity
     latency: Quantity = NO_TIME
+    cached_fraction: float = number(0.0, zero=True, maximum=1)
 
     def __post_init__(self) -> None:
         _check_fields(self, "B/s", "bandwidth")
         _check_fields(self, "s", "latency", zero=True)
+        _, share = meanings(VirtualStorage)["cached_fraction"].read(self.cached_fraction, "cached_fraction")
+        object.__setattr__(self, "cached_fraction", share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +186,7 @@ class StorageClock:
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self.storage, self.free_at, self.lock = storage, free_at, lock
+        self.misses_due = 0.0
 
     def __call__(self, size: int) -> None:
         """Wait until that many bytes would have come."""
@@ -189,6 +196,11 @@ class StorageClock:
         assert self.lock is not None
         taken = size / self.storage.bandwidth.m_as("B/s")
         with self.lock:
+            # Every other read at one half, not half of them by chance: a simulated device adds no noise.
+            self.misses_due += 1 - self.storage.cached_fraction
+            if self.misses_due < 1 - 1e-9:
+                return
+            self.misses_due -= 1
             ready = max(time.monotonic(), float(self.free_at[0])) + taken
             self.free_at[0] = ready
         sleep_until(ready + self.storage.latency.m_as("s"))

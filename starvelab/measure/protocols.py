@@ -87,6 +87,10 @@ class Storage(Protocol):
     def latency(self) -> Quantity:
         """What each request waits besides [time]."""
 
+    @property
+    def cached_fraction(self) -> float:
+        """Share of the reads that the host's memory serves."""
+
 
 class Link(Protocol):
     """The host-to-device link."""

@@ -72,7 +72,13 @@ def to_rate_model(pipe: Pipeline, costs: WorkerCosts) -> RateModel:
         assumptions=replace(TUTORIAL, name="this machine", contention=costs.contention),
     )
     if pipe.storage is not None and costs.reads:
-        model = replace(model, storage=pipe.storage.bandwidth, read_wait=pipe.storage.latency)
+        missed = 1 - pipe.storage.cached_fraction
+        model = replace(
+            model,
+            storage=pipe.storage.bandwidth,
+            cached_fraction=pipe.storage.cached_fraction,
+            read_wait=missed * pipe.storage.latency,
+        )
     if pipe.link is not None and costs.copies:
         bytes_sent = batch * costs.transfer_size
         model = replace(
@@ -94,10 +100,11 @@ def to_loader_model(pipe: Pipeline, costs: WorkerCosts) -> LoaderModel:
     """
     accelerator, batch, link = _simulated_accelerator(pipe), pipe.batch_size, pipe.link
     storage = pipe.storage if costs.reads else None
-    read_time = read_wait = copy_time = 0.0
+    read_time = read_wait = copy_time = cached_fraction = 0.0
     if storage is not None:
         read_time = 1e3 * batch * costs.sample_size / storage.bandwidth.m_as("B/s")
         read_wait = batch * storage.latency.m_as("ms")
+        cached_fraction = storage.cached_fraction
     if link is not None and costs.copies:
         copy_time = 1e3 * link.copy_time(batch * costs.transfer_size)
     # The simulation stretches work when there are more workers than cores; contention is what happens below.
@@ -115,6 +122,7 @@ def to_loader_model(pipe: Pipeline, costs: WorkerCosts) -> LoaderModel:
         copy_overlaps=link is None or link.overlapped,
         read_time=Q_(read_time, "ms"),
         read_wait=Q_(read_wait, "ms"),
+        cached_fraction=cached_fraction,
         cores=costs.cores,
         jitter=costs.jitter,
         straggler_share=costs.straggler_share if costs.reads else 0.0,

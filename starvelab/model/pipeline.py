@@ -58,7 +58,8 @@ class Pipeline:
         process, or a pool of C++ threads such as DALI's. As the assumptions say unless given.
     read_wait : quantity [time], optional
         For each sample: how long its worker waits for storage before it can prepare it, as with small files
-        read one by one. It takes the worker's time and no core's.
+        read one by one. The mean over all samples, also those that memory serves. It takes the worker's time
+        and no core's.
     handover_time : quantity [time], optional
         For each batch: what its worker spends on joining and handing it over.
     cpu_throughput : quantity [data/time] or [sample/time], optional

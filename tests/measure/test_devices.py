@@ -164,6 +164,20 @@ def test_latencies_run_side_by_side(clock):
     assert clock.now == pytest.approx(100.052)
 
 
+@pytest.mark.parametrize(("cached", "read_in_ten"), [(0, 10), (0.5, 5), (0.9, 1), (1, 0)])
+def test_memory_spares_the_storage_exactly_its_share_of_the_reads(clock, cached, read_in_ten):
+    read = storage(clock, bandwidth="1 MB/s", latency="50 ms", cached_fraction=cached)
+    for _ in range(10):
+        read(1000)
+    assert clock.now == pytest.approx(100 + read_in_ten * 0.051)
+
+
+def test_what_is_no_share_of_the_reads_is_rejected():
+    with pytest.raises(InputError) as caught:
+        VirtualStorage(bandwidth="1 MB/s", cached_fraction=35)
+    assert str(caught.value) == "cached_fraction must be a share up to 1, got 35. Write 0.5 for 50 %."
+
+
 def test_no_storage_costs_no_time(clock):
     StorageClock(None)(10**12)
     assert clock.now == 100

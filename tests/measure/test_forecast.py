@@ -71,6 +71,15 @@ def test_a_storage_that_binds_sets_the_forecast(tmp_path):
     assert ms(predict(CALIBRATION, pipe)) == pytest.approx((40, 40), rel=1e-3)
 
 
+def test_memory_that_serves_three_of_four_reads_takes_a_quarter_of_the_storages_time(tmp_path):
+    # As above, 10 ms instead of 40; which reads they are is left to chance in the simulation.
+    slow = VirtualStorage(bandwidth="100 KB/s", cached_fraction=0.75)
+    pipe = pipeline(tmp_path, storage=slow, workers=8, accelerator=VirtualAccelerator(step_time="0.1 ms"))
+    rates, simulated = ms(predict(CALIBRATION, pipe))
+    assert rates == pytest.approx(10, rel=1e-3)
+    assert simulated == pytest.approx(10, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("overlapped", "in_flight", "period"), [(True, 2, 40), (False, 2, 45), (True, 1, 45), (True, inf, 40)]
 )
