@@ -295,13 +295,19 @@ def test_the_lab_shows_the_assignments_and_not_their_solutions(lab, repository):
     assert shown == {path.name for path in (repository / "labs").iterdir() if not path.name.startswith(".")}
 
 
-def test_the_lab_asks_nothing_about_news_and_keeps_every_cell_in_the_page(lab):
-    def default(plugin: str, setting: str) -> object:
-        return json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]["properties"][setting]["default"]
+def default_of(lab, plugin: str, setting: str) -> object:
+    return json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]["properties"][setting]["default"]
 
-    assert default("@jupyterlab/apputils-extension:notification", "fetchNews") == "false"
-    assert default("@jupyterlab/apputils-extension:notification", "checkForUpdates") is False
-    assert default("@jupyterlab/notebook-extension:tracker", "windowingMode") == "none"
+
+def test_the_lab_asks_nothing_about_news_and_keeps_every_cell_in_the_page(lab):
+    assert default_of(lab, "@jupyterlab/apputils-extension:notification", "fetchNews") == "false"
+    assert default_of(lab, "@jupyterlab/apputils-extension:notification", "checkForUpdates") is False
+    assert default_of(lab, "@jupyterlab/notebook-extension:tracker", "windowingMode") == "none"
+
+
+def test_the_lab_saves_notebooks_every_ten_seconds_and_their_widgets_with_them(lab):
+    assert default_of(lab, "@jupyterlab/docmanager-extension:plugin", "autosaveInterval") == 10
+    assert default_of(lab, "@jupyter-widgets/jupyterlab-manager:plugin", "saveState") is True
 
 
 def test_the_lab_shows_a_learner_none_of_the_instructors_tools(lab):
