@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from ...errors import InputError, MissingValueError
-from ...units import Q_, Number, Quantity, format_number, format_quantity, positive_int
+from ...units import Q_, Number, Quantity, format_number, positive_int
 from ..cost import Cost, exceeds
 from ..inputs import Inputs
 from ..pipeline import Pipeline
@@ -24,6 +24,7 @@ from ..stages.stage import field_names
 from ..stages.transformation import TransformationInputs
 from ._crossover import starves_from
 from ._point import one_point, overlapping
+from ._spoken import spoken_bandwidths
 
 _InputsT = TypeVar("_InputsT", bound=Inputs)
 
@@ -177,9 +178,10 @@ def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
     inputs = pipeline.inputs[TransformationModel.NAME]
     cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
     if pipeline.cores is not None:
-        who = f"More workers than the {cores} cores prepare no more: together they"
-    elif cores is not None:
-        who = f"A typical host has {cores} cores: together its workers"
+        who = f"However many workers share the {cores} cores, together they"
+    elif cores is not None and pipeline.hardware is not None:
+        each = pipeline.hardware.number("host_cores")
+        who = f"A typical host has {each} cores for each {pipeline.hardware.name}: together its workers"
     return (
         f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
         f"{format_number(wanted, 3)} times."
@@ -202,7 +204,7 @@ def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str
     data = _resolved(lambda: DataModel(a).resolve(**reads))
     reading = 0.0 if data is None else DataModel.cost(data).limit
     if exceeds(reading * count * rate, 1):
-        demand, supply = (_bandwidth(sizes["stored"] * x) for x in (count * rate, 1 / reading))
+        demand, supply = _bandwidths(sizes["stored"] * count * rate, sizes["stored"] / reading)
         source = "the drive gives" if pipeline.cached_fraction is None else "the drive and the cache give"
         obstacles.append(f"Reading would take {demand}, and {source} {supply}.")
     link = hardware if pipeline.link is None else pipeline.numbers["link"]
@@ -213,7 +215,7 @@ def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str
     )
     copying = 0.0 if sent is None else TransferModel.cost(sent).limit
     if exceeds(copying * rate, 1):
-        demand, supply = (_bandwidth(sizes["transferred"] * x) for x in (rate, 1 / copying))
+        demand, supply = _bandwidths(sizes["transferred"] * rate, sizes["transferred"] / copying)
         obstacles.append(f"Copying would take {demand}, and the link gives {supply}.")
     return obstacles
 
@@ -226,5 +228,5 @@ def _resolved(read: Callable[[], _InputsT | None]) -> _InputsT | None:
         return None
 
 
-def _bandwidth(bytes_per_second: Number) -> str:
-    return format_quantity(Q_(float(bytes_per_second) / 1e9, "GB/s"))
+def _bandwidths(*bytes_per_second: Number) -> list[str]:
+    return spoken_bandwidths(*(Q_(float(rate) / 1e9, "GB/s") for rate in bytes_per_second))

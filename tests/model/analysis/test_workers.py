@@ -137,7 +137,7 @@ def test_the_pipelines_own_drive_and_link_go_before_those_of_the_host():
 
 def test_latency_counts_against_a_drive_that_serves_one_request_at_a_time():
     one = WALL.replace(batch_size=22, storage=Storage.HDD, assumptions=TUTORIAL.replace(requests_in_flight=1))
-    assert "and the drive gives 0.0323 GB/s." in workers_needed(one).obstacles[0]
+    assert "and the drive gives 32.3 MB/s." in workers_needed(one).obstacles[0]
 
 
 def test_what_the_catalogue_does_not_know_is_no_obstacle():
@@ -156,8 +156,8 @@ def test_where_no_number_of_workers_is_enough_the_reason_is_given():
     needed = workers_needed(slow)
     assert (needed.workers, needed.feasible) == (None, False)
     assert needed.obstacles[0] == (
-        "A typical host has 16 cores: together its workers reach at most 18.1 times what one does, and it "
-        "would take 24.7 times."
+        "A typical host has 16 cores for each NVIDIA A100 80GB SXM: together its workers reach at most "
+        "18.1 times what one does, and it would take 24.7 times."
     )
     assert str(needed).startswith("No number of workers is enough at batch 256. A typical host has 16 cores")
     contending = WALL.replace(assumptions=TUTORIAL.replace(contention=0.1))
@@ -192,7 +192,7 @@ def test_past_the_cores_no_number_of_workers_is_enough():
     needed = workers_needed(LOADER.replace(cores=8))
     assert (needed.workers, needed.exact) == (None, 10)
     assert str(needed) == (
-        "No number of workers is enough at batch 100. More workers than the 8 cores prepare no more: "
+        "No number of workers is enough at batch 100. However many workers share the 8 cores, "
         "together they reach at most 8 times what one does, and it would take 10 times."
     )
     assert workers_needed(LOADER.replace(cores=10)).workers == 10

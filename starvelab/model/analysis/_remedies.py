@@ -1,0 +1,166 @@
+"""What would help a starved pipeline, by the resource that binds; each remedy is tried on the model first."""
+
+from __future__ import annotations
+
+from ...tables import percent
+from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
+from ..catalogue import Storage
+from ..cost import exceeds
+from ..pipeline import Pipeline
+from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
+from ..stages import TransformationModel
+from ..stages.transformation import TransformationInputs
+from ..step import Step
+from ._spoken import spoken_bandwidths, spoken_time
+from ._workers import MAX_WORKERS, counted_workers, cpu_cost, workers_needed
+
+_LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
+_FEWER_WAITS = "Read several samples with each request or keep them in memory, so that the workers wait less."
+
+
+def remedy(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+    """What would help where a resource starves the accelerator."""
+    return {STORAGE.name: _for_storage, CPU.name: _for_cpu, LINK.name: _for_link}[step.bottleneck](
+        pipeline, step
+    )
+
+
+def time_without_waits(pipeline: Pipeline, step: Step) -> Quantity | None:
+    """What the CPU would take if its workers never waited for storage; None if it takes that already."""
+    if pipeline.read_wait is None:
+        return None
+    at_once = pipeline.solve(read_wait=None).resource_times[CPU.name]
+    return at_once if exceeds(step.resource_times[CPU.name].m_as("ms"), at_once.m_as("ms")) else None
+
+
+def _them(pipeline: Pipeline) -> str:
+    return "them" if pipeline.accelerators > 1 else "it"
+
+
+def _speedup(step: Step) -> float:
+    """How many times as fast steps would be if only the accelerator, and what it waits for, set them."""
+    return float((step.step_time / step.resource_times[ACCELERATOR.name]).m_as(""))
+
+
+def _helps(pipeline: Pipeline, step: Step, **changes: Unchecked) -> bool:
+    """Whether a change makes the resource that binds noticeably faster."""
+    name = step.bottleneck
+    changed = pipeline.solve(**changes).resource_times[name]
+    return bool(exceeds(step.resource_times[name].m_as("ms"), 1.05 * changed.m_as("ms")))
+
+
+def _then(step: Step) -> str:
+    """What would bind next, where another resource starves the accelerator as well."""
+    others = {n: t for n, t in step.resource_times.items() if n not in (step.bottleneck, ACCELERATOR.name)}
+    slowest = max(others, key=lambda name: others[name].m_as("ms"), default=None)
+    own = step.resource_times[ACCELERATOR.name].m_as("ms")
+    if slowest is None or not exceeds(others[slowest].m_as("ms"), own):
+        return ""
+    return (
+        f"Even then {LABELS[slowest]} would bind: {RESOURCES[slowest].verb} takes "
+        f"{spoken_time(others[slowest])}."
+    )
+
+
+def _either(remedies: list[str]) -> str:
+    """Alternatives in one list: a, b, or c."""
+    return ", or ".join(part for part in (", ".join(remedies[:-1]), remedies[-1]) if part)
+
+
+def _for_storage(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+    cached = float(pipeline.cached_fraction or 0)
+    fewer_bytes = _helps(pipeline, step, sample_size=pipeline.size / 2)
+    fewer_requests = _helps(pipeline, step, samples_per_request=2 * pipeline.samples_per_request)
+    served = f"Memory serves {percent(cached)} of the reads." if cached else ""
+    what, it, delivered = "storage", "it delivers", step.actual_demand
+    if cached and pipeline.cache_bandwidth is not None:
+        what, it = "storage and memory together", "they deliver"
+        delivered = Q_((step.throughput * pipeline.size).m_as("GB * sample / s"), "GB/s")
+    wanted, given = spoken_bandwidths(delivered * _speedup(step), delivered)
+    remedies = ["store fewer bytes for each sample"] * fewer_bytes
+    remedies += ["read several samples with each request"] * fewer_requests
+    if _helps(pipeline, step, cached_fraction=(1 + cached) / 2):
+        remedies.append(f"keep {'more of ' if served else ''}them in memory")
+    if cached < 1:
+        more = _helps(pipeline, step, drives=2 * pipeline.drives)
+        drives = f"use a faster drive{' or more of them' if more else ''}"
+        remedies.append("open more connections" if pipeline.storage == Storage.S3_connection else drives)
+    limit = ""
+    if fewer_requests and not fewer_bytes:
+        limit = "It is the number of requests that limits storage, not their bytes."
+    return (
+        served,
+        limit,
+        f"To keep {_them(pipeline)} fed, {what} would have to deliver {wanted}, and {it} {given}: "
+        f"{_either(remedies)}.",
+        _then(step),
+    )
+
+
+def _for_link(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+    sent = (step.throughput / pipeline.accelerators * pipeline.transferred).m_as("GB * sample / s")
+    wanted, carried = spoken_bandwidths(Q_(sent * _speedup(step), "GB/s"), Q_(sent, "GB/s"))
+    known = pipeline.transfer_size is None and (pipeline.dtype or pipeline.assumptions.transfer_dtype)
+    remedies = [f"send fewer bytes for each sample{'' if known == 'uint8' else ', for example as uint8'}"]
+    if not pipeline.pinned and _helps(pipeline, step, pinned=True):
+        remedies.insert(0, "copy from pinned memory")
+    link = "the link" if pipeline.accelerators == 1 else "each link"
+    return (
+        f"To keep {_them(pipeline)} fed, {wanted} would have to cross {link}, and {carried} do: "
+        f"{_either(remedies)}.",
+        _then(step),
+    )
+
+
+def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+    if pipeline.cpu_throughput is not None:
+        wanted = step.throughput * _speedup(step)
+        if not has_dimension(pipeline.cpu_throughput, "img/s"):
+            wanted = Q_((wanted * pipeline.size).m_as("GB * sample / s"), "GB/s")
+        return (
+            f"To keep {_them(pipeline)} fed, the CPU would have to supply {format_quantity(wanted)}, and it "
+            f"supplies {format_quantity(pipeline.cpu_throughput)}.",
+            _LESS,
+            _then(step),
+        )
+    waits, less = _waits(pipeline, step)
+    needed = workers_needed(pipeline)
+    if needed.workers is None:
+        now, best = (cpu_cost(pipeline, n).limit for n in (pipeline.workers, MAX_WORKERS))
+        more = ""
+        if exceeds(now, 1.05 * best):
+            gain = format_number(now / best, 3)
+            more = f"More workers still help: up to {gain} times what they prepare now."
+        if _more_cores_help(pipeline):
+            less = f"Use a host with more cores. {less}"
+        return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less)
+    enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers} would keep up"
+    if not needed.obstacles:
+        return (waits, f"{enough}.")
+    limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
+    return (waits, f"{enough}, but that meets other limits: {limits}.", less)
+
+
+def _more_cores_help(pipeline: Pipeline) -> bool:
+    """Whether it is the cores that limit what any number of workers prepares."""
+    inputs = pipeline.inputs[TransformationModel.NAME]
+    assert isinstance(inputs, TransformationInputs)
+    if inputs.cores is None:
+        return False
+    now, doubled = (
+        cpu_cost(pipeline.replace(cores=times * inputs.cores), MAX_WORKERS).limit for times in (1, 2)
+    )
+    return bool(exceeds(now, 1.05 * doubled))
+
+
+def _waits(pipeline: Pipeline, step: Step) -> tuple[str, str]:
+    """What is to be said of workers that wait for storage, and what would shorten the work."""
+    at_once = time_without_waits(pipeline, step)
+    if at_once is None:
+        return "", _LESS
+    mostly = 2 * at_once < step.resource_times[CPU.name]
+    return (
+        f"{'Most' if mostly else 'Part'} of that is waiting, in which cores idle: without it, preparing "
+        f"would take {spoken_time(at_once)}.",
+        _FEWER_WAITS if mostly else _LESS,
+    )
