@@ -392,7 +392,5 @@ def test_samples_that_the_model_does_not_take_are_pointed_out():
         "The samples of 500 KB are those of the assumptions: pass dataset=Datasets.KiTS19 for those of "
         f"{Models.UNet3D.name}."
     )
-    named = Pipeline(
-        model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2, dataset=Datasets.KiTS19
-    )
+    named = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2, dataset=Datasets.KiTS19)
     assert "those of the assumptions" not in explain(named)
