@@ -8,8 +8,6 @@ from ..catalogue import Storage
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
-from ..stages import TransformationModel
-from ..stages.transformation import TransformationInputs
 from ..step import Step
 from ._spoken import spoken_bandwidths, spoken_time
 from ._workers import MAX_WORKERS, counted_workers, cpu_cost, workers_needed
@@ -26,11 +24,10 @@ def remedy(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
 
 
 def time_without_waits(pipeline: Pipeline, step: Step) -> Quantity | None:
-    """What the CPU would take if its workers never waited for storage; None if it takes that already."""
-    if pipeline.read_wait is None:
+    """What the CPU would take if its workers never waited for storage; None if that matters little."""
+    if pipeline.read_wait is None or not _helps(pipeline, step, read_wait=None):
         return None
-    at_once = pipeline.solve(read_wait=None).resource_times[CPU.name]
-    return at_once if exceeds(step.resource_times[CPU.name].m_as("ms"), at_once.m_as("ms")) else None
+    return pipeline.solve(read_wait=None).resource_times[CPU.name]
 
 
 def _them(pipeline: Pipeline) -> str:
@@ -56,10 +53,9 @@ def _then(step: Step) -> str:
     own = step.resource_times[ACCELERATOR.name].m_as("ms")
     if slowest is None or not exceeds(others[slowest].m_as("ms"), own):
         return ""
-    return (
-        f"Even then {LABELS[slowest]} would bind: {RESOURCES[slowest].verb} takes "
-        f"{spoken_time(others[slowest])}."
-    )
+    # Smaller stored samples may spare the CPU work as well; a faster drive does not.
+    then = "With faster storage alone" if step.bottleneck == STORAGE.name else "Even then"
+    return f"{then} {LABELS[slowest]} would bind: {RESOURCES[slowest].verb} takes {spoken_time(others[slowest])}."
 
 
 def _either(remedies: list[str]) -> str:
@@ -133,6 +129,8 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
             more = f"More workers still help: up to {gain} times what they prepare now."
         if _more_cores_help(pipeline):
             less = f"Use a host with more cores. {less}"
+        elif pipeline.loader == "threads":
+            less = f"Use worker processes, which share no lock as threads do. {less}"
         return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less)
     enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers} would keep up"
     if not needed.obstacles:
@@ -142,15 +140,8 @@ def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
 
 
 def _more_cores_help(pipeline: Pipeline) -> bool:
-    """Whether it is the cores that limit what any number of workers prepares."""
-    inputs = pipeline.inputs[TransformationModel.NAME]
-    assert isinstance(inputs, TransformationInputs)
-    if inputs.cores is None:
-        return False
-    now, doubled = (
-        cpu_cost(pipeline.replace(cores=times * inputs.cores), MAX_WORKERS).limit for times in (1, 2)
-    )
-    return bool(exceeds(now, 1.05 * doubled))
+    """Whether some number of workers would keep up if each had a core."""
+    return workers_needed(pipeline.replace(cores=MAX_WORKERS)).workers is not None
 
 
 def _waits(pipeline: Pipeline, step: Step) -> tuple[str, str]:

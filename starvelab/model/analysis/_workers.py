@@ -177,7 +177,12 @@ def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
     who = "Workers get in each other's way: together they"
     inputs = pipeline.inputs[TransformationModel.NAME]
     cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
-    if pipeline.cores is not None:
+    if cores is not None:
+        unlimited = pipeline.replace(cores=MAX_WORKERS)
+        anywhere = Fraction(cpu_cost(unlimited, 1).limit) / Fraction(cpu_cost(unlimited, MAX_WORKERS).limit)
+        if anywhere < wanted:  # as threads of one process, which share a lock
+            cores, most, who = None, anywhere, "Workers get in each other's way: on any number of cores they"
+    if cores is not None and pipeline.cores is not None:
         who = f"However many workers share the {cores} cores, together they"
     elif cores is not None and pipeline.hardware is not None:
         each = pipeline.hardware.number("host_cores")

@@ -303,7 +303,7 @@ def test_where_memory_serves_all_reads_no_drive_is_bought():
 
 def test_what_would_starve_the_accelerator_even_then_is_named():
     text = explain(DISK.replace(storage="0.1 GB/s", cpu_throughput="200 img/s"))
-    assert text.endswith("or more of them. Even then the CPU would bind: preparing takes 500 ms.")
+    assert text.endswith("With faster storage alone the CPU would bind: preparing takes 500 ms.")
     tied = explain(DISK.replace(storage="0.5 GB/s", cpu_throughput="500 img/s"))
     assert tied.startswith("The CPU binds")
     assert tied.endswith("Even then storage would bind: reading takes 200 ms.")
@@ -394,3 +394,19 @@ def test_samples_that_the_model_does_not_take_are_pointed_out():
     )
     named = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2, dataset=Datasets.KiTS19)
     assert "those of the assumptions" not in explain(named)
+
+
+def test_threads_that_share_a_lock_are_not_told_to_find_cores():
+    text = explain(KNOWN.replace(loader="threads", cores=16))
+    assert (
+        "Workers get in each other's way: on any number of cores they reach at most 4.26 times what "
+        "one does, and it would take 10 times."
+    ) in text
+    assert text.endswith(f"Use worker processes, which share no lock as threads do. {LESS}")
+    assert "more cores" not in text
+
+
+def test_a_wait_that_makes_no_difference_is_not_mentioned():
+    text = explain(KNOWN.replace(workers=8, read_wait="0.01 ms"))
+    assert text.startswith("The CPU binds: preparing a batch")
+    assert "waiting" not in text
