@@ -55,7 +55,8 @@ def _then(step: Step) -> str:
         return ""
     # Smaller stored samples may spare the CPU work as well; a faster drive does not.
     then = "With faster storage alone" if step.bottleneck == STORAGE.name else "Even then"
-    return f"{then} {LABELS[slowest]} would bind: {RESOURCES[slowest].verb} takes {spoken_time(others[slowest])}."
+    verb, time = RESOURCES[slowest].verb, spoken_time(others[slowest])
+    return f"{then} {LABELS[slowest]} would bind: {verb} takes {time}."
 
 
 def _either(remedies: list[str]) -> str:
