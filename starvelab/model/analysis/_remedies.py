@@ -111,12 +111,15 @@ def _for_link(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
 
 def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     if pipeline.cpu_throughput is not None:
-        wanted = step.throughput * _speedup(step)
-        if not has_dimension(pipeline.cpu_throughput, "img/s"):
-            wanted = Q_((wanted * pipeline.size).m_as("GB * sample / s"), "GB/s")
+        needed_rate, given = step.throughput * _speedup(step), pipeline.cpu_throughput
+        if has_dimension(given, "img/s"):
+            wanted, supplied = format_quantity(needed_rate), format_quantity(given)
+        else:
+            in_bytes = Q_((needed_rate * pipeline.size).m_as("GB * sample / s"), "GB/s")
+            wanted, supplied = spoken_bandwidths(in_bytes, given)
         return (
-            f"To keep {_them(pipeline)} fed, the CPU would have to supply {format_quantity(wanted)}, and it "
-            f"supplies {format_quantity(pipeline.cpu_throughput)}.",
+            f"To keep {_them(pipeline)} fed, the CPU would have to supply {wanted}, and it supplies "
+            f"{supplied}.",
             _LESS,
             _then(step),
         )

@@ -293,6 +293,11 @@ def test_of_a_store_more_connections_are_opened():
     assert text.endswith("keep them in memory, or open more connections.")
 
 
+def test_what_is_compared_has_one_unit():
+    text = explain(WALL.replace(cpu_throughput="500 MB/s"))
+    assert "the CPU would have to supply 10.9 GB/s, and it supplies 0.5 GB/s." in text
+
+
 def test_where_memory_serves_all_reads_no_drive_is_bought():
     text = explain(DISK.replace(storage="1 GB/s", cached_fraction=1.0, cache_bandwidth="0.5 GB/s"))
     assert text.endswith(
