@@ -1,4 +1,4 @@
-"""What would help a starved pipeline, by the resource that binds; each remedy is tried on the model first."""
+"""What would help a starved pipeline, by the resource that binds; what the model can try is tried first."""
 
 from __future__ import annotations
 
