@@ -112,17 +112,9 @@ def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
     if shell is None or current.is_grading or current.is_validating:
         return
 
-    def show_error(
-        shell: InteractiveShell,
-        kind: type[BaseException],
-        error: BaseException,
-        trace: TracebackType | None,
-        tb_offset: int | None = None,
-    ) -> None:
-        log.show_error(shell, kind, error, trace, tb_offset)
-
     shell.events.register("post_run_cell", log.remember)
-    shell.set_custom_exc(EXPLAINED, show_error)
+    # IPython makes a method of the shell of what it gets, and a bound method cannot be made one.
+    shell.set_custom_exc(EXPLAINED, lambda *error, **more: log.show_error(*error, **more))
 
 
 def _is_open(error: BaseException | None) -> bool:
