@@ -131,7 +131,7 @@ info("Where the time of one image goes", **alone.stage_times)
 #
 # The last column is worth a look each time. Where other programs took part of your cores, or the run was uneven, a figure
 # says more about that than about the loader: close what you can, and run that cell again. (`run_undisturbed` repeats a disturbed
-# run once by itself.)
+# run once by itself. Where it is disturbed again, you may choose a recorded quiet run for the answer.)
 #
 # ## Workers against cores
 #

@@ -1,0 +1,115 @@
+"""Records a quiet run of the notebook that measures, for learners whose own measurement was disturbed.
+
+It runs the notebook's own cells. Each measurement waits until nothing else runs on this machine, and is
+repeated while something disturbed it; what they reveal is written only if nothing disturbed any of them:
+
+    python -m benchmarks.quiet_runs --minutes 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jupytext
+import psutil
+
+from starvelab.host import usable_cores
+from starvelab.measure import Measurement, run
+from starvelab.measure.protocols import Pipeline
+from starvelab.units import Quantity, unit_name
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NOTEBOOK = REPOSITORY / "solutions/find-the-bottleneck/01_measure_your_machine.py"
+RECORD = REPOSITORY / "starvelab/lesson/widgets/quiet_runs.toml"
+# Of all cores: above this somebody else is at work.
+IDLE_PERCENT = 10
+HEAD = """# What a quiet machine measured in the notebooks, for learners whose own measurement was disturbed.
+# Written by `python -m benchmarks.quiet_runs`; never edited by hand.
+"""
+
+
+class Patience:
+    """Measures when nothing else runs, until nothing disturbed it or the time is over."""
+
+    def __init__(self, minutes: float) -> None:
+        self.end = time.monotonic() + 60 * minutes
+
+    def run_undisturbed(self, pipe: Pipeline, seconds: str = "1 s") -> Measurement:
+        """Stands in the notebook for the function of this name, which repeats a run once."""
+        while True:
+            while psutil.cpu_percent(interval=0.5) > IDLE_PERCENT and time.monotonic() < self.end:
+                pass
+            seen = run(pipe, seconds=seconds, progress=False)
+            if seen.quality.trustworthy or time.monotonic() > self.end:
+                return seen
+
+
+def measure(folder: Path, patience: Patience) -> tuple[dict[str, tuple[float, str]], list[str]]:
+    """What the notebook reveals of what may be disturbed: number and unit by key, and what disturbed it."""
+    found: dict[str, tuple[float, str]] = {}
+    disturbed: list[str] = []
+
+    def collect(key, truth=None, **options):
+        if "disturbed" in options:
+            is_quantity = isinstance(truth, Quantity)
+            found[key] = (truth.magnitude, unit_name(truth.units)) if is_quantity else (truth, "")
+            disturbed.extend(filter(None, [options["disturbed"]]))
+
+    def skip(*_arguments, **_options):
+        """Ask nothing, draw nothing."""
+
+    names: dict[str, object] = {}
+    os.chdir(folder)
+    script = NOTEBOOK.read_text(encoding="utf-8")
+    wanted = script.count("disturbed=")
+    for cell in jupytext.reads(script, fmt="py:percent").cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
+            names |= {
+                "run_undisturbed": patience.run_undisturbed,
+                "reveal": collect,
+                "predict": skip,
+                "explore": skip,
+            }
+        if len(found) == wanted:
+            break
+    return found, disturbed
+
+
+def write(found: dict[str, tuple[float, str]]) -> None:
+    """Write the record."""
+    cores = usable_cores(physical=True)
+    machine = f"{cores} physical core{'s' if cores > 1 else ''}, {platform.machine()}, {platform.system()}"
+    date = datetime.now(UTC).date().isoformat()
+    tables = [
+        f'\n[{key}]\nvalue = {value:.4g}\nunit = "{unit}"\nmachine = "{machine}"\ndate = {date}\n'
+        for key, (value, unit) in found.items()
+    ]
+    RECORD.write_text(HEAD + "".join(tables), encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure until nothing is disturbed, and record that. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10, help="how long to wait for a quiet machine")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder:
+        found, disturbed = measure(Path(folder), Patience(options.minutes))
+        os.chdir(REPOSITORY)
+    if disturbed:
+        print(f"Nothing is recorded: {'; '.join(disturbed)}. Close what else runs here, and try again.")
+        return 1
+    write(found)
+    print(f"Recorded {found} in {RECORD.relative_to(REPOSITORY)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
