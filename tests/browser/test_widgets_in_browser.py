@@ -64,7 +64,7 @@ def test_a_choice_can_be_predicted_by_keyboard_alone(opened):
     assert focused(notebook) == "submit: Lock my prediction"
     press(notebook, "Enter")
 
-    expect(box).to_contain_text("You predicted CPU, 40 % sure")
+    expect(box).to_contain_text('You predicted "CPU", 40 % sure')
     # The button is disabled now; the box has the focus, and whoever locked goes on from there.
     notebook.page.wait_for_function("() => document.activeElement.matches('.starvelab-box')")
     press(notebook, "Tab", "Tab")
@@ -146,11 +146,11 @@ def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     expect(box).to_contain_text("Choose one of the answers first")
     box.get_by_label("accelerator").click()
     box.get_by_role("button").click()
-    expect(box).to_contain_text("You predicted accelerator")
+    expect(box).to_contain_text('You predicted "accelerator"')
     expect(box.get_by_role("button")).to_be_disabled()
 
     notebook.run_all()
-    expect(revealed).to_contain_text("Miss. You predicted accelerator")
+    expect(revealed).to_contain_text("Miss. The answer is")
     expect(revealed).to_contain_text("the story goes on")
     expect(notebook.cell(3)).to_contain_text("0 of 1 revealed prediction came true")
     assert stored(notebook)["cpu-wall"]["hit"] is False
@@ -172,13 +172,13 @@ def test_a_prediction_is_still_locked_after_the_kernel_restarts(opened):
     box = notebook.cell(1).locator(".starvelab-box")
     box.get_by_label("CPU").click()
     box.get_by_role("button").click()
-    expect(box).to_contain_text("You predicted CPU")
+    expect(box).to_contain_text('You predicted "CPU"')
     written = stored(notebook)
 
     notebook.restart_kernel()
     notebook.clear_outputs()
     notebook.run_all()
-    expect(box).to_contain_text("You predicted CPU")
+    expect(box).to_contain_text('You predicted "CPU"')
     expect(box.get_by_label("CPU")).to_be_checked()
     for control in box.locator("input, button").all():
         expect(control).to_be_disabled()
@@ -252,7 +252,7 @@ def test_widgets_work_by_mouse_when_the_keyboard_script_is_missing(server, brows
         expect(box.get_by_role("radiogroup")).to_have_count(0)  # the script is missing indeed
         box.locator("label", has_text="CPU").click()
         box.get_by_role("button").click()
-        expect(box).to_contain_text("You predicted CPU")
+        expect(box).to_contain_text('You predicted "CPU"')
         expect(notebook.page.get_by_text("Error displaying widget")).to_be_hidden()
 
 

@@ -58,7 +58,8 @@ def result_in_words(
     """
     if prediction.truth is None:
         return f"{words.prediction(prediction)} {NEVER_SHOWN}", "Please note"
-    lines = [words.prediction(prediction), f"The answer: {words.truth(prediction)}."]
+    answer = words.quoted(words.truth(prediction), prediction.truth)
+    lines = [f"The answer is {answer}.", words.prediction(prediction)]
     # With a credit for what was measured it counts as a hit, and still misses what the model says.
     hit = prediction.hit
     if prediction.measured is not None:

@@ -76,6 +76,11 @@ def value(answer: str | float, unit: str | None) -> str:
     return f"{answer:.10g} {unit or ''}".strip()
 
 
+def quoted(text: str, answer: str | float) -> str:
+    """An answer within a sentence: a choice stands in quotation marks, a number does not."""
+    return f'"{text}"' if isinstance(answer, str) else text
+
+
 def truth(locked: Prediction) -> str:
     """The answer as it was revealed; nothing before that."""
     if locked.truth is None or isinstance(locked.truth, str):
@@ -114,9 +119,5 @@ def timestamp(stored: str) -> str:
 
 def prediction(locked: Prediction) -> str:
     """A locked prediction as one sentence of plain text."""
-    parts = [
-        f"You predicted {value(locked.answer, locked.unit)}",
-        confidence(locked),
-        f"on {timestamp(locked.locked_at)}",
-    ]
-    return ", ".join(part for part in parts if part) + "."
+    parts = [f"You predicted {quoted(value(locked.answer, locked.unit), locked.answer)}", confidence(locked)]
+    return ", ".join(filter(None, parts)) + "."

@@ -30,7 +30,7 @@ def test_a_choice_is_locked_by_the_button(folder):
     box.confidence.value = 0.7
     box.button.click()
     assert box.locked
-    assert "You predicted CPU, 70 % sure, on " in box.message.value
+    assert "You predicted &quot;CPU&quot;, 70 % sure. It is locked" in box.message.value
     record = predictions()["cpu-wall"]
     assert (record["answer"], record["confidence"], record["choices"], record["question"]) == (
         "CPU",
@@ -45,7 +45,7 @@ def test_a_number_is_locked_by_the_button():
     box.answer.value = "18.3"
     box.confidence.value = 0.5
     box.button.click()
-    assert "You predicted 18.3 %, 50 % sure to be within 25 %, on " in box.message.value
+    assert "You predicted 18.3 %, 50 % sure to be within 25 %. It is locked" in box.message.value
     assert predictions()["busy"]["answer"] == 18.3
 
 
@@ -100,7 +100,7 @@ def test_a_second_widget_does_not_replace_what_another_locked():
     first.answer.value, second.answer.value = CHOICES
     first.button.click()
     second.button.click()
-    assert "You predicted CPU" in second.message.value
+    assert "You predicted &quot;CPU&quot;" in second.message.value
     assert "It was locked before, in another cell or window." in second.message.value
     assert "A prediction is locked once; storage does not replace it." in second.message.value
     assert predictions()["cpu-wall"]["answer"] == "CPU"

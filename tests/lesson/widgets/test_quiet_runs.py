@@ -29,7 +29,7 @@ def test_one_click_makes_the_recorded_run_the_answer(answer, hit, word):
     stored = predictions()["past-cores"]
     assert (stored["truth"], stored["hit"]) == (104.0, hit)
     assert word in box.message.value
-    assert "The answer: 104.0 %." in box.message.value
+    assert "The answer is 104.0 %." in box.message.value
     assert ORIGIN in box.message.value
     assert box.button.disabled
 

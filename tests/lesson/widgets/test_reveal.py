@@ -43,7 +43,7 @@ def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown):
         reveal("cpu-wall", "storage")
         reveal("fan", "CPU")
     assert shown[1] == shown[0]
-    assert shown[2].startswith("Please note. You predicted CPU, on ")
+    assert shown[2].startswith('Please note. You predicted "CPU". ')
     assert shown[2].endswith(". Its answer was not shown before this was submitted.")
     assert (predictions()["cpu-wall"], predictions()["fan"]) == before
 
@@ -59,8 +59,7 @@ def test_without_a_prediction_a_corrupt_file_is_explained(shown, folder):
 def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
     predict("cpu-wall", answer, choices=["CPU", "storage"], confidence=0.7)
     reveal("cpu-wall", "cpu")
-    assert shown[0].startswith(f"{word}. You predicted {answer}, 70 % sure, on ")
-    assert shown[0].endswith("The answer: cpu.")
+    assert shown[0] == f'{word}. The answer is "cpu". You predicted "{answer}", 70 % sure.'
     stored = predictions()["cpu-wall"]
     assert (stored["truth"], stored["hit"]) == ("cpu", word == "Hit")
     assert stored["revealed_at"].endswith("+00:00")
@@ -82,8 +81,7 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
     predict("busy", answer, unit="%")
     reveal("busy", 20)
-    assert shown[0].startswith(f"{word}. You predicted {answer} %, on ")
-    assert shown[0].endswith(f"The answer: 20.0 %.{off}")
+    assert shown[0] == f"{word}. The answer is 20.0 %. You predicted {answer} %.{off}"
     assert predictions()["busy"]["hit"] is (word == "Hit")
 
 
@@ -91,8 +89,7 @@ def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, of
 def test_nothing_but_zero_is_near_zero(shown, answer, word):
     predict("busy", answer, unit="%")
     reveal("busy", 0)
-    assert shown[0].startswith(f"{word}. You predicted {answer} %")
-    assert shown[0].endswith("The answer: 0.0 %.")
+    assert shown[0] == f"{word}. The answer is 0.0 %. You predicted {answer} %."
 
 
 def test_how_near_is_near_may_be_said(shown):
@@ -121,7 +118,7 @@ def test_a_quantity_is_converted_to_the_unit_of_the_prediction(shown, unit, trut
 def test_the_answer_is_shown_to_four_digits(shown):
     predict("rate", 20000, unit="img/s")
     reveal("rate", Q_(21799.84, "img/s"))
-    assert shown[0].endswith("The answer: 21800 img/s.")
+    assert shown[0].startswith("Hit. The answer is 21800 img/s.")
 
 
 def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
@@ -138,13 +135,14 @@ def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
 def test_a_percentage_is_rounded_as_tables_round_it(shown):
     predict("busy", 40, unit="%")
     reveal("busy", Q_(18.348, "%"))
-    assert shown[0].endswith("The answer: 18.3 %. Your number is 2.2 times the answer.")
+    assert shown[0].startswith("Miss. The answer is 18.3 %.")
+    assert shown[0].endswith("Your number is 2.2 times the answer.")
 
 
 def test_without_a_percentage_the_distance_is_one_in_percent(shown):
     predict("rate", 130, unit="img/s")
     reveal("rate", 100)
-    assert shown[0].endswith("The answer: 100 img/s. Your number is 30 % above the answer.")
+    assert shown[0].endswith("You predicted 130 img/s. Your number is 30 % above the answer.")
 
 
 def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
@@ -152,7 +150,7 @@ def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
     reveal("baseline", 21800)
     reveal("baseline", measured=Q_("2470 img/s"))
     assert shown[0].startswith("Miss. ")
-    assert shown[1].startswith("Credit. You predicted 2500 img/s, on ")
+    assert shown[1].startswith("Credit. You predicted 2500 img/s. ")
     assert " 2470 img/s were measured: your number is closer to that than the model's." in shown[1]
     stored = predictions()["baseline"]
     assert (stored["truth"], stored["measured"], stored["hit"]) == (21800, 2470, True)
@@ -187,7 +185,7 @@ def test_a_disturbed_measurement_is_shown_and_does_not_become_the_answer(shown, 
     monkeypatch.setattr(_reveal, "recorded_run", {}.get)
     predict("past-cores", 150, unit="%")
     reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
-    assert shown[0].startswith("Please note. You predicted 150 %, on ")
+    assert shown[0].startswith("Please note. You predicted 150 %. ")
     assert "was disturbed (other programs took 40 %), so it does not become the answer." in shown[0]
     assert shown[1] == "the table"
     assert predictions()["past-cores"]["truth"] is None
@@ -288,7 +286,7 @@ def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
     monkeypatch.setattr(_reveal, "display", lambda data, **_: sent.append(data))
     predict("k", "<b>")
     reveal("k", "<b>")
-    assert "<strong>Hit.</strong> You predicted &lt;b&gt;" in sent[0]["text/html"]
+    assert "<strong>Hit.</strong> The answer is &quot;&lt;b&gt;&quot;" in sent[0]["text/html"]
 
 
 @given(

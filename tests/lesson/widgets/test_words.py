@@ -18,8 +18,13 @@ def test_a_prediction_is_one_sentence():
         key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00"
     )
     assert words.prediction(record) == (
-        "You predicted 18.25 %, 70 % sure to be within 25 %, on 21 Nov 2026 at 10:05 UTC."
+        "You predicted 18.25 %, 70 % sure to be within 25 %."
     )
+
+
+def test_a_choice_stands_in_quotation_marks():
+    record = Prediction(key="k", answer="The CPU", locked_at="2026-11-21T10:05:09+00:00")
+    assert words.prediction(record) == 'You predicted "The CPU".'
 
 
 def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
