@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
@@ -24,7 +26,10 @@ KINDS = (
 
 @pytest.fixture(scope="module")
 def shell():
-    return Shell()
+    # IPython makes its own module the main one, and processes that other tests start look for theirs there.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+        yield Shell()
 
 
 @pytest.fixture
