@@ -7,11 +7,9 @@ both are read from ``data/assumptions.toml``, where each line has its origin.
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
 from math import inf
 
 from .._aliases import deprecated
@@ -19,6 +17,7 @@ from ..errors import InputError, UnknownNameError
 from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
+from .data_files import read_data
 from .facts import Fact, facts_html, facts_text
 from .scaling import WorkerScaling
 
@@ -192,9 +191,8 @@ def _fact(name: str, row: Mapping[str, Unchecked]) -> Fact:
 
 
 def _load() -> dict[str, Assumptions]:
-    table = tomllib.loads((files(__package__) / "data" / "assumptions.toml").read_text(encoding="utf-8"))
     loaded = {}
-    for name, rows in table.items():
+    for name, rows in read_data("assumptions").items():
         facts = {key: _fact(key, row) for key, row in rows.items()}
         loaded[name] = Assumptions(name=name, facts=facts, **{key: fact.value for key, fact in facts.items()})
     return loaded

@@ -6,15 +6,14 @@ The facts stand in ``data/*.toml``, one line each.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import InputError, MissingValueError, UnknownNameError
 from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
+from .data_files import read_data
 from .facts import Fact, facts_html, facts_text
 
 # What an entry of each file may state, and in which unit; "count" is a whole number, "word" a text.
@@ -196,8 +195,7 @@ class Group:
 
     def _load(self) -> Members:
         if self._members is None:
-            text = (files(__package__) / "data" / f"{self._kind.lower()}.toml").read_text(encoding="utf-8")
-            self._members = read_group(self._kind, tomllib.loads(text))
+            self._members = read_group(self._kind, read_data(self._kind.lower()))
         return self._members
 
     def __getattr__(self, name: str) -> Any:  # Any: an entry, or a group with more of them

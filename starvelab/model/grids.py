@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 from ..errors import UnknownNameError
 from ..units import Quantity, Unchecked, as_quantity, nonnegative
+from .data_files import read_data
 from .facts import Fact
 
 
 @cache
 def grids() -> Mapping[str, Fact]:
     """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""
-    text = (files(__package__) / "data" / "grids.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)["carbon_intensity"]
+    rows = read_data("grids")["carbon_intensity"]
     return {
         name: Fact(**{**row, "value": as_quantity(row["value"], "g/kWh", name)}) for name, row in rows.items()
     }

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
+
+from .data_files import read_data
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Advice:
 
 
 def _load() -> tuple[Advice, ...]:
-    text = (files(__package__) / "data" / "levers.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)["lever"]
+    rows = read_data("levers")["lever"]
     return tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in rows)
 
 

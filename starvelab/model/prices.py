@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 from ..units import Quantity, as_quantity, positive
 from .catalogue import Entry
+from .data_files import read_data
+
+_AMOUNTS = ("low", "high")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class Price:
 @cache
 def listed_prices() -> tuple[Price, ...]:
     """Every price of ``data/prices.toml``."""
-    text = (files(__package__) / "data" / "prices.toml").read_text(encoding="utf-8")
     prices = []
-    for row in tomllib.loads(text)["price"]:
+    for row in read_data("prices")["price"]:
         read = {name: as_quantity(row[name], "USD/h", f"a price of {row['hardware']}") for name in _AMOUNTS}
         for name, value in read.items():
             positive(value, "USD/h", name)
@@ -53,6 +53,3 @@ def listed_prices() -> tuple[Price, ...]:
 def prices_of(hardware: Entry) -> tuple[Price, ...]:
     """The prices of one accelerator, none where the file lists none."""
     return tuple(price for price in listed_prices() if price.hardware == hardware.path)
-
-
-_AMOUNTS = ("low", "high")

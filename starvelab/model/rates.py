@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 from ..units import as_quantity, positive
 from .catalogue import Entry
+from .data_files import read_data
 from .facts import Fact
 
 
@@ -34,9 +33,8 @@ class Rate:
 @cache
 def measured_rates() -> tuple[Rate, ...]:
     """Every measured rate of ``data/rates.toml``."""
-    table = tomllib.loads((files(__package__) / "data" / "rates.toml").read_text(encoding="utf-8"))
     rates = []
-    for row in table["rate"]:
+    for row in read_data("rates")["rate"]:
         what = f"the rate of {row['model']} on {row['hardware']}"
         value = as_quantity(row["value"], "img/s", what)
         positive(value, "img/s", what)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import ceil, inf, sqrt
 
 from ..units import Number
 from .cost import minimum
+from .data_files import read_data
 from .facts import Fact
 from .inputs import Inputs
 
@@ -88,9 +87,8 @@ LOADERS = ("processes", "threads", "pool")
 @cache
 def loader_kinds() -> dict[str, LoaderKind]:
     """Every kind of loader in ``data/loaders.toml``, by name."""
-    text = (files(__package__) / "data" / "loaders.toml").read_text(encoding="utf-8")
     kinds = {}
-    for name, table in tomllib.loads(text).items():
+    for name, table in read_data("loaders").items():
         facts = {key: Fact(**row) for key, row in table.items()}
         values = {key: fact.value for key, fact in facts.items()}
         rate = values.pop("worker_rate", None)

@@ -141,7 +141,7 @@ class Explorer(Box):
         for widget in self.controls.values():
             widget.disabled = True
         text = f"This explorer opens when you have locked your prediction above. {store.memory.which(key)}"
-        self.message.value = words.notice(words.escape(text.rstrip()), "Please note")
+        self.message.value = words.notice(text.rstrip(), "Please note")
         store.when_locked(key, self._open)
 
     def _open(self) -> None:
@@ -164,9 +164,9 @@ class Explorer(Box):
             with contextlib.redirect_stdout(printed):
                 drawing = Drawing.of(self._draw(**values))
         except StarvelabError as error:
-            message = words.notice(words.escape(error), "Problem")
+            message = words.notice(error, "Problem")
         except Exception as error:
-            message = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+            message = words.notice(f"{type(error).__name__}: {error}", "Problem")
         if printed.getvalue():
             message += f"<pre>{words.escape(printed.getvalue())}</pre>"
         # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the

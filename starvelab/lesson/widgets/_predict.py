@@ -150,7 +150,7 @@ class PredictionBox(Box):
         if question.key in contents.predictions:
             self._show_locked(contents.predictions[question.key])
         if contents.problem is not None:
-            self.message.value += words.notice(words.escape(contents.problem), "Please note")
+            self.message.value += words.notice(contents.problem, "Please note")
 
     @property
     def locked(self) -> bool:
@@ -162,9 +162,9 @@ class PredictionBox(Box):
         try:
             self._lock()
         except InputError as error:
-            self.message.value = words.notice(words.escape(error), "Please note")
+            self.message.value = words.notice(error, "Please note")
         except Exception as error:
-            self.message.value = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+            self.message.value = words.notice(f"{type(error).__name__}: {error}", "Problem")
 
     def _lock(self) -> None:
         stated = self.confidence.value
@@ -174,9 +174,9 @@ class PredictionBox(Box):
         self._show_locked(result.prediction)
         if not result.is_new and result.prediction.answer != mine.answer:
             message = f"It was locked before, in another cell or window. {_only_once(mine)}"
-            self.message.value += words.notice(words.escape(message), "Please note")
+            self.message.value += words.notice(message, "Please note")
         if result.problem is not None:
-            self.message.value += words.notice(words.escape(result.problem), "Please note")
+            self.message.value += words.notice(result.problem, "Please note")
 
     def _read_answer(self) -> str | float:
         if self._question.choices is None:
@@ -201,7 +201,7 @@ class PredictionBox(Box):
             control.disabled = True
         self.button.description = "Locked"
         self.message.value = words.notice(
-            f"{words.escape(words.prediction(locked))} It is locked, and kept in {FILE_NAME}."
+            f"{words.prediction(locked)} It is locked, and kept in {FILE_NAME}."
         )
 
 

@@ -125,5 +125,4 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
 
 
 def _show(text: str, word: str) -> None:
-    formats = {"text/html": words.notice(words.escape(text), word), "text/plain": f"{word}. {text}"}
-    display(formats, raw=True)  # type: ignore[no-untyped-call]
+    display(words.formats(text, word), raw=True)  # type: ignore[no-untyped-call]

@@ -85,12 +85,7 @@ class CellLog:
         source = shell.history_manager.input_hist_raw[-1] if shell.history_manager else ""
         self.earned[source] = None
         title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
-        text = f"{title}{_HOW}"
-        formats = {
-            "text/html": words.notice(words.escape(text), "Not answered yet"),
-            "text/plain": f"Not answered yet. {text}",
-        }
-        shell.display_pub.publish(formats)
+        shell.display_pub.publish(words.formats(f"{title}{_HOW}", "Not answered yet"))
 
 
 # Of the notebook that runs in this process.

@@ -86,7 +86,7 @@ class QuietRunOffer(Box):
         try:
             self._choose()
         except Exception as error:
-            self.message.value = words.notice(words.escape(f"{type(error).__name__}: {error}"), "Problem")
+            self.message.value = words.notice(f"{type(error).__name__}: {error}", "Problem")
 
     def _choose(self) -> None:
         truth = comparable(self._quiet.truth, self._prediction)
@@ -94,5 +94,5 @@ class QuietRunOffer(Box):
         result = self._store.reveal(self._prediction.key, truth=truth, hit=hit)
         text, word = result_in_words(result.prediction, now=truth, within=self._within)
         problem = f" {result.problem}" if result.problem else ""
-        self.message.value = words.notice(words.escape(f"{text} {self._quiet.origin}{problem}"), word)
+        self.message.value = words.notice(f"{text} {self._quiet.origin}{problem}", word)
         self.button.disabled = True

@@ -35,10 +35,15 @@ def escape(text: object) -> str:
     return html.escape(str(text))
 
 
-def notice(text: str, word: str = "") -> str:
-    """A framed box that says `text` (HTML), opened by a `word` such as "Problem"."""
+def notice(text: object, word: str = "") -> str:
+    """A framed box in HTML that says a plain text, opened by a `word` such as "Problem"."""
     opening = f"<strong>{escape(word)}.</strong> " if word else ""
-    return f'<div style="{_NOTICE.format(color=_NOTICES[word])}">{opening}{text}</div>'
+    return f'<div style="{_NOTICE.format(color=_NOTICES[word])}">{opening}{escape(text)}</div>'
+
+
+def formats(text: object, word: str) -> dict[str, str]:
+    """A notice as a cell's output has it: in HTML, and as plain text."""
+    return {"text/html": notice(text, word), "text/plain": f"{word}. {text}"}
 
 
 def paragraphs(text: str) -> str:
