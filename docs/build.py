@@ -17,7 +17,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent))  # for benchmarks, which is no part of the package
+REPOSITORY = DOCS.parent
+sys.path.insert(0, str(REPOSITORY))  # for benchmarks, which is no part of the package
 
 import starvelab  # noqa: E402
 from benchmarks import results  # noqa: E402
@@ -33,6 +34,8 @@ from benchmarks.validation import (  # noqa: E402
     rows_of,
     summary,
 )
+from starvelab.grading.submissions.model_answers import ModelAnswer  # noqa: E402
+from starvelab.lesson.exercises import read_exercises  # noqa: E402
 
 
 def layers() -> str:
@@ -74,6 +77,24 @@ def left_out() -> str:
     return _table(("left out", "because"), rows)
 
 
+def model_answers() -> str:
+    """The instructor's own answers to the essays, and what earns points."""
+    parts = []
+    for path in sorted(REPOSITORY.glob("solutions/*/*.ipynb"), key=_assignment_order):
+        for essay in (one for one in read_exercises(path) if one.is_essay):
+            answer = ModelAnswer.of(essay.source)
+            quoted = "\n".join(f"> {line}".rstrip() for line in answer.markdown.splitlines())
+            where = f"In `{path.parent.name}/{path.stem}`, {essay.points:g} points."
+            parts += [f"## {essay.title}", where, quoted, "What earns points:", answer.scheme]
+    return "\n\n".join(parts)
+
+
+def _assignment_order(path: Path) -> tuple[int, str]:
+    """The place of a notebook in the page for learners, which lists the assignments in their order."""
+    learners = (REPOSITORY / "docs/learners.md").read_text(encoding="utf-8")
+    return learners.find(f"learners/{path.parent.name}/"), path.stem
+
+
 def how_fast() -> str:
     """The committed results of `make bench`."""
     rows = [
@@ -91,6 +112,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "guessed": ("how-right.md", guessed),
     "left-out": ("how-right.md", left_out),
     "how-fast": ("how-fast.md", how_fast),
+    "model-answers": ("model-answers.md", model_answers),
 }
 PICTURES: dict[str, Callable[[], str]] = {"pictures/how-right.svg": lambda: draw(_published())}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +12,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from ...lesson.exercises import HEADING
 from ..autograde.definition import Definition
 from ..report.pages import cells_as_html
+from ..submissions.model_answers import ModelAnswer
 from ..submissions.reference import name_of
-from ..submissions.titles import REGION, titles_of
-
-SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
+from ..submissions.titles import titles_of
 
 
 @dataclass(frozen=True)
@@ -55,17 +53,16 @@ def essays_of(definition: Definition) -> Iterator[Essay]:
         for cell in cells:
             if ((cell.grade and cell.solution) or cell.task) and cell.points > 0:
                 source = written[position[cell.name]].source if cell.name in position else cell.source
-                scheme = "\n".join(SCHEME.findall(source))
-                rest = REGION.sub("", SCHEME.sub("", source))
+                model = ModelAnswer.of(source, cell.cell_type)
                 question = _question(written[: position.get(cell.name, 0)])
                 yield Essay(
                     notebook=notebook,
                     cell=cell.name,
                     title=titles[cell.name],
                     points=cell.points,
-                    question=_html(f"{question}\n\n{rest}" if cell.task else question),
-                    scheme=_html(scheme),
-                    solution="" if cell.task else _html(rest, cell.cell_type),
+                    question=_html(f"{question}\n\n{model.text}" if cell.task else question),
+                    scheme=_html(model.scheme),
+                    solution="" if cell.task else _html(model.text, cell.cell_type),
                     in_code=cell.cell_type == "code",
                 )
 

@@ -20,6 +20,7 @@ from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 from ...errors import StarvelabError
 from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
+from ..submissions.model_answers import model_answers
 from ..submissions.titles import title_of, titles_of
 from .marks import Marks, marks_of, names_of
 from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
@@ -61,6 +62,10 @@ class FeedbackPages:
         source = {name: definition.source[f"{name}.ipynb"] for name in definition.cells}
         self._titles = {name: titles_of(source[name], each) for name, each in definition.cells.items()}
         self._title = {name: title_of(content, name) for name, content in source.items()}
+        self._model_answers = {
+            name: {cell: answer.markdown for cell, answer in model_answers(content).items()}
+            for name, content in source.items()
+        }
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """The pages to make. The other students are in `unchanged` afterwards, or in `failed`.
@@ -119,13 +124,20 @@ class FeedbackPages:
         files = {notebook: (folder / f"{notebook}.ipynb").read_bytes() for notebook in cells}
         called = f"{name} ({student})" if name else student
         definition = self.classroom.definition.fingerprint
-        inputs = (called, self._titles, self._title, definition, version("starvelab"))
+        inputs = (called, self._titles, self._title, self._model_answers, definition, version("starvelab"))
         return PageJob(
             student=student,
             called=called,
             assignment=self.classroom.assignment,
             notebooks=[
-                GradedNotebook(one, self._title[one], folder / f"{one}.ipynb", cells[one], self._titles[one])
+                GradedNotebook(
+                    one,
+                    self._title[one],
+                    folder / f"{one}.ipynb",
+                    cells[one],
+                    self._titles[one],
+                    self._model_answers[one],
+                )
                 for one in cells
             ],
             marks=marks,

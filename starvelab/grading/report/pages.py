@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -46,7 +46,8 @@ body > table :is(th, td):last-child { text-align: right; white-space: nowrap; pa
 h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); }
 .exercise { border-left: 0.3rem solid var(--mark); background: var(--soft); padding: 0.4rem 0.6rem;
   margin: 1.5rem 0 0.5rem; display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; }
-.comment { border: 1px solid var(--line); border-radius: 4px; padding: 0.2rem 0.8rem; margin: 0.5rem 0; }
+.comment, .model { border: 1px solid var(--line); border-radius: 4px; padding: 0.2rem 0.8rem;
+  margin: 0.5rem 0; }
 pre { font: 14px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
   margin: 0.3rem 0; }
 .input pre { background: var(--soft); padding: 0.5rem; }
@@ -74,6 +75,8 @@ class GradedNotebook:
     reference : list of ReferenceCell
     titles : dict of str to str
         By graded cell.
+    model_answers : dict of str to str
+        By essay, as Markdown.
     """
 
     name: str
@@ -81,6 +84,7 @@ class GradedNotebook:
     path: Path
     reference: list[ReferenceCell]
     titles: Mapping[str, str]
+    model_answers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,8 +184,12 @@ def _part(one: GradedNotebook, marks: Marks) -> _Part:
         if cell.name in given and cell.name in one.titles
     }
     nb = nbformat.read(one.path, as_version=4)
-    comments = marks.comments.get(one.name, {})
-    cells = _in_time(nb, lambda: _cells(nb, one, exercises, comments))
+    below = {name: {"comment": text} for name, text in marks.comments.get(one.name, {}).items()}
+    for name, text in one.model_answers.items():
+        # Whose essay nobody has marked may still be asked for another one.
+        if name in given and given[name].points is not None:
+            below.setdefault(name, {})["model_answer"] = text
+    cells = _in_time(nb, lambda: _cells(nb, one, exercises, below))
     return _Part(one.name, one.title, list(exercises.values()), cells)
 
 
@@ -210,16 +218,19 @@ def _points(mark: Mark, possible: float) -> str:
 
 
 def _cells(
-    nb: NotebookNode, one: GradedNotebook, exercises: Mapping[str, _Exercise], comments: Mapping[str, str]
+    nb: NotebookNode,
+    one: GradedNotebook,
+    exercises: Mapping[str, _Exercise],
+    below: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """The cells of a notebook as HTML."""
+    """The cells of a notebook as HTML, with what stands below each."""
     locked = {cell.name: cell for cell in one.reference if not cell.answered}
     for at, cell in enumerate(nb.cells):
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if name in locked:
             ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)
             cell.source = locked[name].released
-        shown = {"comment": comments.get(name, "")}
+        shown = dict(below.get(name, {}))
         if name in exercises:
             each = exercises[name]
             shown |= {"anchor": each.anchor, "title": each.title, "points": each.points}

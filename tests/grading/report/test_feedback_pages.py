@@ -34,6 +34,8 @@ MARKS = Marks(
     {"one": {"double-test": Mark(1.5, False), "why": Mark(None, True)}}, {"one": {"why": "See *me*."}}
 )
 
+MODEL = {"why": "The *slower* one. <script>alert(9)</script>"}
+
 
 def named(cell, name):
     cell.metadata["nbgrader"] = {"grade_id": name}
@@ -53,7 +55,7 @@ def make(tmp_path):
             ]
         )
         nbformat.write(nb, tmp_path / "one.ipynb")
-        one = GradedNotebook("one", "1. One", tmp_path / "one.ipynb", TRUTH, TITLES)
+        one = GradedNotebook("one", "1. One", tmp_path / "one.ipynb", TRUTH, TITLES, MODEL)
         written = make_pages(PageJob("s1", "Ada (s1)", "tiny", [one], marks, "f" * 64))
         assert sorted(written) == ["index.html", "one.html"]
         return BeautifulSoup(written["index.html"], "html.parser")
@@ -83,6 +85,17 @@ def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make
     assert "Submitted late: 1 point is taken off" in text
     assert "3.5 of 4, to be marked again" in text
     assert "not marked yet" not in text.lower()
+
+
+def test_an_essay_that_is_marked_has_the_model_answer_below_it(make):
+    marked = {"double-test": Mark(2.0, False), "why": Mark(0.0, False)}
+    (model,) = make(marks=Marks({"one": marked}, {"one": {"why": "See me."}})).find_all(class_="model")
+    assert model.summary.text == "A model answer"
+    assert model.em.text == "slower"
+    assert not model.find("script")
+    assert model.find_previous(class_="comment").get_text().endswith("See me.\n")
+    assert model.find_previous("h3").get_text().startswith("Exercise 1.2: why")
+    assert not make().find(class_="model"), "nobody has marked it yet"
 
 
 def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(make):
@@ -240,7 +253,9 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
         mark.manual_score, mark.needs_manual_grade = 3.5, False
         book.db.commit()
     assert write(graded).written == ["ada"]
-    assert "3.5 of 4" in (folder / "ada" / TINY / "index.html").read_text()
+    page = (folder / "ada" / TINY / "index.html").read_text()
+    assert "3.5 of 4" in page
+    assert page.count("A model answer") == 1
     with graded.gradebook() as book:
         book.find_comment("why", "one", TINY, "bob").manual_comment = "See me."
         book.db.commit()
