@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
+import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import cast
 
 import cloudpickle
 import numpy as np
-import psutil
 
 from ..devices import StorageClock
 from ..protocols import ArrayPipeline, BatchPreparer, Work
@@ -62,31 +64,29 @@ class ProcessLoader(SharedRung, PoolLoader[Work]):
 
     def close(self) -> None:
         """Stop the workers, also those that hang or are only starting, and give the shared memory back."""
+        pools = [one for one in self.executors if isinstance(one, ProcessPoolExecutor)]
         # Before the executors forget them; from Python 3.14 on `kill_workers` does it.
-        pids = [
-            pid
-            for executor in self.executors
-            if isinstance(executor, ProcessPoolExecutor)
-            for pid in executor._processes or ()
-        ]
-        for executor in self.executors:
-            executor.shutdown(wait=False, cancel_futures=True)
-        end_workers(pids)
+        workers = [worker for pool in pools for worker in (pool._processes or {}).values()]
+        # typeshed takes this thread for a `_ThreadWakeup`.
+        managers = [cast("threading.Thread | None", pool._executor_manager_thread) for pool in pools]
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        # Only an executor's own thread waits for its worker: of two that wait, one never learns of the end.
+        _join(managers)
+        for worker in workers:
+            worker.kill()
+        _join(managers)
         super().close()
         vars(self).pop("ring", None)
         self.shared.close()
 
 
-def end_workers(pids: Iterable[int], timeout: float = END_TIMEOUT) -> None:
-    """Let worker processes finish their batch, and kill those that take longer than `timeout` [s]."""
-    running = []
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            running.append(psutil.Process(pid))
-    _, hanging = psutil.wait_procs(running, timeout=timeout)
-    for process in hanging:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+def _join(threads: Iterable[threading.Thread | None]) -> None:
+    """Wait for threads, for all of them together no longer than a worker may take to end."""
+    deadline = time.monotonic() + END_TIMEOUT
+    for thread in threads:
+        if thread is not None:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 @dataclass(frozen=True)
