@@ -138,7 +138,8 @@ def shared_notebook(server, browser):
 def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     notebook = opened(IMPORTS, CHOICE, REVEAL, "scorecard()")
     notebook.run_all()
-    box, revealed = notebook.cell(1).locator(".starvelab-box"), notebook.cell(2).locator(".jp-OutputArea")
+    box = notebook.cell(1).locator(".starvelab-box")
+    revealed = notebook.cell(2).locator(".jp-Cell-outputWrapper")
     expect(revealed).to_contain_text("Lock your prediction above first")
     expect(revealed).not_to_contain_text("the story goes on")
 
@@ -148,10 +149,14 @@ def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     box.get_by_role("button").click()
     expect(box).to_contain_text('You predicted "accelerator"')
     expect(box.get_by_role("button")).to_be_disabled()
-
-    notebook.run_all()
     expect(revealed).to_contain_text("Miss. The answer is")
     expect(revealed).to_contain_text("the story goes on")
+    expect(revealed).not_to_contain_text("Lock your prediction above first")
+    woken = revealed.inner_text()
+
+    notebook.run_all()
+    expect(revealed.locator(".jupyter-widgets")).to_have_count(0)
+    assert revealed.inner_text() == woken
     expect(notebook.cell(3)).to_contain_text("0 of 1 revealed prediction came true")
     assert stored(notebook)["cpu-wall"]["hit"] is False
 

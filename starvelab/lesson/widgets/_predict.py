@@ -73,6 +73,7 @@ def predict(
     if answer is None:
         return PredictionBox(asked, store, confidence=checked)
     print(_lock_in_words(store, _prediction(asked, asked.check_answer(answer), checked)))
+    store.wake(key)
     return None
 
 
@@ -177,6 +178,7 @@ class PredictionBox(Box):
             self.message.value += words.notice(message, "Please note")
         if result.problem is not None:
             self.message.value += words.notice(result.problem, "Please note")
+        self._store.wake(mine.key)
 
     def _read_answer(self) -> str | float:
         if self._question.choices is None:

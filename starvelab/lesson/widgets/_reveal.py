@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from types import FrameType
 
+import ipywidgets
 from IPython.display import display
 
 from ... import runtime
@@ -17,7 +20,8 @@ from .question import WITHIN, Answer, check_key
 from .quiet_runs import QuietRunOffer, recorded_run
 from .store import PredictionStore
 
-LOCK_FIRST = "Lock your prediction above first, then run this cell again."
+LOCK_FIRST = "Lock your prediction above first. Then this cell shows the answer by itself."
+RUN_AGAIN = "Lock your prediction above first, then run this cell again."
 NOT_COUNTED = (
     "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
     "machine, run the measuring cell again, and then this one."
@@ -37,8 +41,9 @@ def reveal(
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
-    While nothing is locked it shows neither, says what to do, and raises nothing: Run All gets through.
-    Without a truth it only holds `then` back until the prediction is locked.
+    While nothing is locked it shows neither, says what to do, and raises nothing: Run All gets through. When
+    the prediction is locked in this kernel, what was held back is shown in the same place. Without a truth it
+    only holds `then` back.
 
     Parameters
     ----------
@@ -67,26 +72,57 @@ def reveal(
     if truth is None and then is None and measured is None:
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
     store = PredictionStore(folder, memory)
+
+    def show() -> None:
+        prediction = store.read().predictions[key]
+        if truth is not None and disturbed and not prediction.revealed and not runtime.current().is_grading:
+            _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
+            if (quiet := recorded_run(key)) is not None:
+                display(QuietRunOffer(prediction, quiet, store, within))  # type: ignore[no-untyped-call]
+        elif truth is not None:
+            _show_truth(truth, prediction, store, within)
+        if measured is not None:
+            _show_measured(measured, prediction, store, within)
+        if then is not None:
+            returned = then()
+            if returned is not None:
+                display(returned)  # type: ignore[no-untyped-call]
+
     contents = store.read()
-    prediction = contents.predictions.get(key)
-    if prediction is None:
-        _show(
-            " ".join(filter(None, (LOCK_FIRST, memory.which(key), contents.problem))),
-            "Please note",
-        )
+    if key in contents.predictions:
+        show()
         return
-    if truth is not None and disturbed and not prediction.revealed and not runtime.current().is_grading:
-        _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
-        if (quiet := recorded_run(key)) is not None:
-            display(QuietRunOffer(prediction, quiet, store, within))  # type: ignore[no-untyped-call]
-    elif truth is not None:
-        _show_truth(truth, prediction, store, within)
-    if measured is not None:
-        _show_measured(measured, prediction, store, within)
-    if then is not None:
-        returned = then()
-        if returned is not None:
-            display(returned)  # type: ignore[no-untyped-call]
+    current = runtime.current()
+    is_learner = not (current.is_grading or current.is_validating)
+    text = LOCK_FIRST if is_learner else RUN_AGAIN
+    text = " ".join(filter(None, (text, memory.which(key), contents.problem)))
+    if is_learner:
+        _hold_back(text, show, key, store, _place(inspect.currentframe()))
+    else:
+        _show(text, "Please note")
+
+
+def _hold_back(
+    text: str, show: Callable[[], None], key: str, store: PredictionStore, place: Hashable
+) -> None:
+    """Display a text, and in its place what `show` displays, once the prediction is locked."""
+    notice = words.formats(text, "Please note")
+    output = ipywidgets.Output(outputs=({"output_type": "display_data", "data": notice, "metadata": {}},))
+
+    def wake() -> None:
+        output.outputs = ()
+        with output:
+            show()
+
+    # The formats of the text are for whoever reads the saved notebook without widgets.
+    display(output._repr_mimebundle_() | notice, raw=True)  # type: ignore[no-untyped-call]
+    store.when_locked(key, wake, place)
+
+
+def _place(frame: FrameType | None) -> Hashable:
+    """Where `reveal` was called: a cell that runs once more is in the same place, and waits once."""
+    caller = frame and frame.f_back
+    return (caller.f_code.co_filename, caller.f_lineno) if caller else None
 
 
 def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:

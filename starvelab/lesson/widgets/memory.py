@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,13 +20,13 @@ class Memory:
         The text of each question that was asked, by its key: to say which one is still open.
     unsaved : dict of Path to dict of str to Prediction
         By file: predictions that could not be written (read-only folder, full disk). They count, too.
-    waiting : dict of (Path, str) to list of callable
-        By file and key: what to call when that prediction is locked.
+    waiting : dict of (Path, str) to dict of callable
+        By file and key: what to call when that prediction is locked, each in its place.
     """
 
     questions: dict[str, str] = field(default_factory=dict)
     unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
-    waiting: dict[tuple[Path, str], list[Callable[[], None]]] = field(default_factory=dict)
+    waiting: dict[tuple[Path, str], dict[Hashable, Callable[[], None]]] = field(default_factory=dict)
 
     def which(self, key: str) -> str:
         """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""

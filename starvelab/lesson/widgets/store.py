@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,8 +71,6 @@ class PredictionStore:
             return predictions.setdefault(prediction.key, prediction)
 
         stored, problem = self._update(add)
-        for callback in self.memory.waiting.pop((self.path, prediction.key), []):
-            callback()
         return StoreResult(stored, stored is prediction, problem)
 
     def reveal(self, key: str, *, truth: str | float, hit: bool) -> StoreResult:
@@ -111,9 +109,21 @@ class PredictionStore:
         stored, problem = self._update(add)
         return StoreResult(stored, False, problem)
 
-    def when_locked(self, key: str, callback: Callable[[], None]) -> None:
-        """Call `callback` once, when this kernel locks a prediction under `key`."""
-        self.memory.waiting.setdefault((self.path, key), []).append(callback)
+    def when_locked(self, key: str, callback: Callable[[], None], place: Hashable = None) -> None:
+        """Call `callback` once, when this kernel has locked a prediction under `key`.
+
+        It replaces what waited in the same `place` before; without one nothing is replaced.
+        """
+        waiting = self.memory.waiting.setdefault((self.path, key), {})
+        waiting[object() if place is None else place] = callback
+        # JupyterLab calls widgets in a thread of their own: the lock may have come in the meantime.
+        if self.get(key) is not None:
+            self.wake(key)
+
+    def wake(self, key: str) -> None:
+        """Call what waits for the prediction `key`, which is locked."""
+        for callback in self.memory.waiting.pop((self.path, key), {}).values():
+            callback()
 
     def _update(self, change: Callable[[dict[str, Prediction]], Prediction]) -> tuple[Prediction, str | None]:
         """Apply `change` to the newest predictions on disk; keep it in memory if it cannot be written."""

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets import _reveal, predict, predictions, reveal
+from starvelab.lesson.widgets import _reveal, predict, predictions, reveal, scorecard
+from starvelab.lesson.widgets._reveal import LOCK_FIRST
 from starvelab.lesson.widgets.judging import is_hit
 from starvelab.lesson.widgets.memory import Memory
 from starvelab.prediction_file import Prediction
-from starvelab.runtime import GRADING, use
+from starvelab.runtime import GRADING, Runtime, use
 
 
 def never():
@@ -21,17 +22,69 @@ def never():
 
 def test_without_a_prediction_nothing_of_the_truth_is_shown_and_nothing_raised(shown):
     reveal("cpu-wall", "the secret", then=never)
-    assert shown == ["Please note. Lock your prediction above first, then run this cell again."]
+    assert shown == [f"Please note. {LOCK_FIRST}"]
     assert predictions() == {}
+
+
+def lock_in_code(key, answer):
+    predict(key, answer, unit="%")
+
+
+def lock_in_widget(key, answer):
+    box = predict(key, question="How busy?", unit="%")
+    box.answer.value = str(answer)
+    box.button.click()
+
+
+@pytest.mark.parametrize("lock", [lock_in_code, lock_in_widget])
+def test_a_reveal_shows_when_the_prediction_is_locked_what_it_would_show_if_it_ran_again(shown, capsys, lock):
+    def run_cell():
+        reveal("busy", 18.3, then=lambda: print("printed") or "returned")
+
+    run_cell()
+    run_cell()
+    shown.clear()
+    lock("busy", 40)
+    assert capsys.readouterr().out.count("printed") == 1, "a cell that was run twice waits once"
+    woken = shown.copy()
+    assert woken[0].startswith("Miss. The answer is 18.3 %.")
+    shown.clear()
+    run_cell()
+    assert woken == shown
+    assert "0 of 1 revealed prediction came true." in repr(scorecard())
+
+
+def test_reveals_of_one_prediction_wake_up_in_the_order_in_which_they_ran(shown):
+    reveal("cpu-wall", "CPU", then=lambda: "the first")
+    reveal("cpu-wall", then=lambda: "the second")
+    shown.clear()
+    predict("cpu-wall", "CPU")
+    assert shown[1:] == ["the first", "the second"]
+
+
+def test_a_prediction_that_is_locked_while_a_reveal_runs_is_not_missed(shown, monkeypatch):
+    def display_and_lock(data, **options):
+        shown.append(data["text/plain"])
+        if LOCK_FIRST in data["text/plain"]:
+            predict("cpu-wall", "CPU")
+
+    monkeypatch.setattr(_reveal, "display", display_and_lock)
+    reveal("cpu-wall", "CPU")
+    assert shown[1].startswith("Hit. ")
+
+
+@pytest.mark.parametrize("runtime", [GRADING, Runtime(is_validating=True)], ids=["graded", "validated"])
+def test_nothing_wakes_up_in_a_run_that_is_graded(shown, runtime):
+    with use(runtime):
+        reveal("cpu-wall", "CPU", then=never)
+        predict("cpu-wall", "CPU")
+    assert shown == ["Please note. Lock your prediction above first, then run this cell again."]
 
 
 def test_a_question_that_was_asked_is_named(shown):
     predict("name-me", question="How **many** workers?\n\nThink of the cores.", unit="1")
     reveal("name-me", 3)
-    assert shown[-1:] == [
-        "Please note. Lock your prediction above first, then run this cell again. "
-        'It is the one that asks: "How many workers?"'
-    ]
+    assert shown[-1:] == [f'Please note. {LOCK_FIRST} It is the one that asks: "How many workers?"']
 
 
 def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown):
@@ -253,12 +306,12 @@ def test_what_cannot_be_written_is_said_and_the_truth_still_shown(shown, folder)
 
 
 def test_without_a_truth_it_only_holds_back_what_follows(shown):
-    reveal("cpu-wall", then=never)
-    assert shown == ["Please note. Lock your prediction above first, then run this cell again."]
-    predict("cpu-wall", "CPU")
     reveal("cpu-wall", then=lambda: "what follows")
-    assert len(shown) == 2
-    assert "what follows" in shown[1]
+    assert shown == [f"Please note. {LOCK_FIRST}"]
+    predict("cpu-wall", "CPU")
+    assert shown[1:] == ["what follows"]
+    reveal("cpu-wall", then=lambda: "what follows")
+    assert shown[2:] == ["what follows"]
     assert predictions()["cpu-wall"]["truth"] is None
 
 
@@ -278,7 +331,7 @@ def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown):
     reveal("wall", "CPU", memory=memory)
     reveal("wall", "CPU", memory=Memory())
     assert shown[0].endswith('It is the one that asks: "What binds?"')
-    assert shown[1].endswith("then run this cell again.")
+    assert shown[1].endswith(LOCK_FIRST)
 
 
 def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):

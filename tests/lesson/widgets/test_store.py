@@ -260,8 +260,9 @@ def test_what_is_locked_is_what_is_read(tmp_path_factory, key, answer, confidenc
 def test_whoever_waits_for_a_key_is_called_once_when_it_is_locked(folder):
     calls = []
     PredictionStore().when_locked("cpu-wall", lambda: calls.append("locked"))
-    PredictionStore().lock(a_record(key="other"))
+    PredictionStore().wake("other")
     assert calls == []
     PredictionStore().lock(a_record())
-    PredictionStore().lock(a_record())
+    PredictionStore().wake("cpu-wall")
+    PredictionStore().wake("cpu-wall")
     assert calls == ["locked"]
