@@ -83,7 +83,8 @@ def show_inline():
     try_both()
     say("Four workers transform side by side, and read one after the other from the one storage. In one process "
         "nothing runs side by side, so the profile finds transforms the larger part, and they are not what binds. "
-        "Below: each worker is busy or waits for its reads all the time, and the accelerator waits for both.")
+        "Below: the storage reads for one worker after the other without a pause, each worker waits for it, and "
+        "the accelerator waits for them.")
     return loader_timeline(run(four, clock=slow).trace, batches=10)
 
 # %%

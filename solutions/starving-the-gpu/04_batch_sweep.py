@@ -16,8 +16,8 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 
 from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, crossover, sweep
 from starvelab.checks import check
-from starvelab.show import over_batch, table
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.show import over_batch, svg, table
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
@@ -77,12 +77,17 @@ table(["batch", "step", "overhead", "share of the step", "largest part", "share 
 ])
 
 # %% [markdown]
-# Move the workers below and find the crossing for 2, 8 and 32 of them. What happens to it, and what happens to the level
-# on the far right?
+# Both times as lines over the batch size. Move the workers: where do the lines cross for 2, 8 and 32 of them? Then keep
+# eight workers and move the batch far to the right: what happens to the busy share?
 
 # %%
-explore(pipe, after="crossover", advice=False, batch_size=(1, 160),
-        workers=[1, 2, 4, 8, 16, 32, 64])
+def draw_lines(workers=8, batch_size=64):
+    """Draw the time of each resource, and where they cross."""
+    here = pipe.replace(workers=workers, batch_size=batch_size)
+    return Drawing(svg.lines_over_batch(here), str(crossover(here)))
+
+
+explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64], batch_size=(1, 160))
 
 # %% [markdown]
 # ## Exercise 4.1: the first starved batch (6 points)

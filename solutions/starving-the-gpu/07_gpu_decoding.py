@@ -123,6 +123,9 @@ table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy", "GPU i
 # In training the model's own step is three times as long, and the drive keeps up. And with its GPU time charged, the GPU
 # is *busy* all the time and *training* less than half of it; `nvidia-smi` would call it fully busy. The rate is only
 # 6 % above that of the eight workers in the last row. Decoding on the GPU may still be worth it, but it is not free.
+#
+# In the picture, decoding is the hatched part of the accelerator's bar. At which batch size is the model's part the
+# smallest?
 
 # %%
 explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali", phase=["training", "forward"], batch_size=[64, 128, 256, 512],

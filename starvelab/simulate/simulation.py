@@ -102,6 +102,11 @@ class Simulation(TableRepr):
         one = slice(replica, replica + 1)
         timeline = follow(self.loader, self.times[:, one], self.reads[:, one])
         columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
+        if self.loader.ms("read_time") > 0:
+            # A worker reads first: what it does besides ends when the batch is prepared.
+            batch = columns["batch"]
+            columns["read_done"] = columns["prepared"] - self.times[batch, replica]
+            columns["read_start"] = columns["read_done"] - self.reads[batch, replica]
         return Trace(**columns, batch_size=self.loader.batch_size, source="simulated")
 
     @property

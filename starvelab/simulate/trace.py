@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _CLOCK = (
     "step_start",
     "step_end",
 )
+# Known where the storage is simulated; a measured run sees preparing as a whole.
+_READS = ("read_start", "read_done")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +44,8 @@ class Trace:
         When the accelerator computed on it [ms].
     batch_size : int
     source : {"simulated", "measured"}
+    read_start, read_done : array of float, optional
+        When the storage began and ended to read it [ms]; None where reads are not seen apart.
 
     Raises
     ------
@@ -59,6 +63,8 @@ class Trace:
     step_end: np.ndarray
     batch_size: int
     source: str = "simulated"
+    read_start: np.ndarray | None = None
+    read_done: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         positive_int(self.batch_size, "batch_size")
@@ -66,8 +72,8 @@ class Trace:
             raise InputError(
                 f"source must be one of {', '.join(SOURCES)}, got {self.source!r}. Pass one of these."
             )
-        for name in ("batch", "worker", *_CLOCK):
-            column = np.asarray(getattr(self, name), dtype=float if name in _CLOCK else np.int64)
+        for name in ("batch", "worker", *self._times):
+            column = np.asarray(getattr(self, name), dtype=float if name in self._times else np.int64)
             if column.ndim != 1 or not len(column) or len(column) != np.size(self.batch):
                 raise InputError(
                     f"A trace has one {name} for each of its batches, got shape {column.shape} "
@@ -86,6 +92,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    @property
+    def _times(self) -> tuple[str, ...]:
+        """The columns that are times."""
+        return _CLOCK if self.read_start is None or self.read_done is None else (*_CLOCK, *_READS)
 
     @property
     def utilization(self) -> float:
@@ -134,7 +145,8 @@ class Trace:
     def first(self, batches: int) -> Trace:
         """The run up to the end of its first batches; all of it where it has no more."""
         count = positive_int(batches, "batches")
-        return replace(self, **{name: getattr(self, name)[:count] for name in ("batch", "worker", *_CLOCK)})
+        columns = ("batch", "worker", *self._times)
+        return replace(self, **{name: getattr(self, name)[:count] for name in columns})
 
     def after(self, batches: int) -> Trace:
         """The run without its first batches, its clock set to 0 when the last of them was done.
@@ -149,13 +161,13 @@ class Trace:
                 f"A trace of {len(self)} batches has none left after {first}. Skip at most {len(self) - 1}."
             )
         start = self.step_end[first - 1]
-        moved = {name: getattr(self, name)[first:] - start for name in _CLOCK}
+        moved = {name: getattr(self, name)[first:] - start for name in self._times}
         return replace(self, batch=self.batch[first:], worker=self.worker[first:], **moved)
 
     @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
-        return tuple(f.name.replace("_", " ") for f in fields(self) if f.name not in ("batch_size", "source"))
+        return tuple(name.replace("_", " ") for name in ("batch", "worker", *self._times))
 
     @property
     def summary(self) -> str:

@@ -63,6 +63,14 @@ def test_a_run_up_to_a_batch_keeps_its_clock():
     assert len(TRACE.first(99)) == 3
 
 
+def test_reads_stay_beside_their_batches():
+    trace = Trace(**FIELDS, read_start=[0, 5, 30], read_done=[5, 8, 35])
+    assert list(trace.first(2).read_done) == [5, 8]
+    assert list(trace.after(1).read_start) == [5 - 42, 30 - 42]
+    assert trace.headers[-2:] == ("read start", "read done")
+    assert "read start" not in TRACE.headers
+
+
 def test_it_says_in_one_line_how_busy_the_accelerator_was():
     assert repr(Trace(**FIELDS, source="measured")) == (
         "3 batches of 8, measured: the accelerator is busy 47.5 %, 300 img/s"

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from ...errors import InputError
-from ...model.resources import ACCELERATOR, CPU, LINK
+from ...model.resources import ACCELERATOR, CPU, LINK, STORAGE
 from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
@@ -23,6 +23,8 @@ _GAP = 1e-6  # ms: less is rounding
 # Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
 _READY: Options = {"facecolor": "#56B4E9", "linewidth": 0.0}
 _WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
+# A worker that has asked a storage which serves another one first.
+_ASKED: Options = {"facecolor": "none", "edgecolor": STORAGE.color, "hatch": "....", "linewidth": 0.0}
 _HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": CPU.color, "hatch": "xx", "linewidth": 0.0}
 
 
@@ -59,7 +61,7 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
     waits = _draw_accelerator(parts[-1], trace, below, end)
     title = f"The accelerator waits {percent(trace.stall)} of the time"
     figure.suptitle(title, fontsize=12, fontweight="bold")
-    _legend(figure, inline=inline, held=held > 0, copies=copies)
+    _legend(figure, inline=inline, held=held > 0, copies=copies, reads=trace.read_start is not None)
     for axes in parts:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="x", labelbottom=axes is parts[-1])
@@ -72,7 +74,11 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
         figure,
         alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{_and_queue(inline)}. {summary}",
         caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {summary}",
-        headers=["batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)"],
+        headers=[
+            *("batch", "prepared by", "from (ms)"),
+            *([] if trace.read_start is None else ["read (ms)"]),
+            *("to (ms)", "received (ms)", "step (ms)", "waited (ms)"),
+        ],
         rows=_rows(trace, waits),
     )
 
@@ -103,10 +109,15 @@ def _bar(axes: Axes, y: float, start: float, end: float, resource: str, number: 
 
 
 def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> None:
-    for batch, worker, start, done in zip(
-        trace.batch, trace.worker, trace.prepare_start, trace.prepared, strict=True
-    ):
-        _bar(axes, lanes.index(_named(worker)), start, done, CPU.name, batch, end)
+    y = [lanes.index(_named(worker)) for worker in trace.worker]
+    begins = trace.prepare_start
+    if trace.read_start is not None and trace.read_done is not None:
+        asks, begins = begins, trace.read_done
+        for i, batch in enumerate(trace.batch):
+            axes.barh(y[i], trace.read_start[i] - asks[i], left=asks[i], height=_HEIGHT, **_ASKED)
+            _bar(axes, y[i], trace.read_start[i], begins[i], STORAGE.name, batch, end)
+    for i, batch in enumerate(trace.batch):
+        _bar(axes, y[i], begins[i], trace.prepared[i], CPU.name, batch, end)
     _lanes(axes, lanes)
 
 
@@ -161,8 +172,10 @@ def _lanes(axes: Axes, names: list[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool) -> None:
+def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool, reads: bool) -> None:
     entries = [
+        *([Patch(**_ASKED, label="waiting for the storage")] if reads else []),
+        *([Patch(color=STORAGE.color, label="reading a batch")] if reads else []),
         Patch(color=CPU.color, label="preparing a batch"),
         *([] if inline else [Patch(**_READY, label="ready for the loop")]),
         *([Patch(**_HELD, label="ready, held back by an earlier batch")] if held else []),
@@ -208,12 +221,21 @@ def _rows(trace: Trace, waits: np.ndarray) -> list[list[object]]:
         [
             int(trace.batch[i]) + 1,
             _named(trace.worker[i]),
-            *(_ms(column[i]) for column in (trace.prepare_start, trace.prepared, trace.received)),
+            _ms(trace.prepare_start[i]),
+            *_read(trace, i),
+            _ms(trace.prepared[i]),
+            _ms(trace.received[i]),
             f"{_ms(trace.step_start[i])} to {_ms(trace.step_end[i])}",
             _ms(waits[i]),
         ]
         for i in range(len(trace))
     ]
+
+
+def _read(trace: Trace, i: int) -> list[str]:
+    if trace.read_start is None or trace.read_done is None:
+        return []
+    return [f"{_ms(trace.read_start[i])} to {_ms(trace.read_done[i])}"]
 
 
 def _ms(value: float) -> str:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from math import ceil
 
 import numpy as np
 
 from ...errors import InputError
+from ...model.analysis import crossover
 from ...model.analysis._schedule import one_step
+from ...model.pipeline import Pipeline
 from ...model.resources import ACCELERATOR, CPU, LABELS, LINK
+from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step
 from ...simulate import Trace
@@ -24,6 +28,8 @@ from .style import COLORS, PART_COLORS
 _WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
 _NUMBERS = _LEFT + _BAR + 12  # where numbers stand: in a column, so that no line crosses them
+_HEIGHT = 200  # of the plane of lines
+_SVG_DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "accelerator": "none"}
 _STYLE = (
     "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
     "font:14px var(--jp-content-font-family,sans-serif)"
@@ -50,6 +56,16 @@ def step_bars(step: Step) -> str:
     if overlap:
         notes[step.bottleneck] = "binds"
     bars, y = _bars(times, COLORS, whole=whole, bold=step.bottleneck if overlap else "", notes=notes)
+    other_work = _other_work(step)
+    if other_work:
+        row, scale = list(times).index(ACCELERATOR.name), _BAR / max(whole, *times.values())
+        bars += (
+            f"{_hatching('other-work')}"
+            f'<rect x="{_LEFT}" y="{8 + row * _ROW}" width="{scale * sum(other_work.values()):.1f}" '
+            'height="28" rx="3" fill="url(#other-work)" stroke="currentColor"/>'
+            f"{_small(y + 8, f'Accelerator: {_listed(other_work)} (hatched); the rest is the model.')}"
+        )
+        y += 20
     rule = "" if overlap else ": nothing overlaps, so it is their sum"
     body = (
         f"{bars}"
@@ -67,8 +83,15 @@ def step_bars(step: Step) -> str:
         body,
         height=y + 80,
         title=f"{binds[0].upper()}{binds[1:]}; the accelerator is busy {busy}",
-        description=f"Time for one batch: {_listed(times)}. A step takes {length}.",
+        description=f"Time for one batch: {_listed(times)}. A step takes {length}."
+        + (f" Of the accelerator's time: {_listed(other_work)}." if other_work else ""),
     )
+
+
+def _other_work(step: Step) -> dict[str, float]:
+    """What the accelerator does besides the model, in ms."""
+    names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
+    return {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}
 
 
 def step_parts(result: SingleNodeResult) -> str:
@@ -110,6 +133,73 @@ def step_parts(result: SingleNodeResult) -> str:
         height=y + 44,
         title=f"The largest part of the step is {result.cause}",
         description=f"Parts of one step: {_listed(times)}. The step takes {length}.",
+    )
+
+
+def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
+    """What each resource takes for a batch, over the batch size, and where the accelerator begins to wait.
+
+    The axes depend on the accelerator alone, so that figures of two numbers of workers compare.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its own batch size is marked, too.
+    batches : int
+        The largest batch size that is drawn.
+
+    Raises
+    ------
+    InputError
+    """
+    found = crossover(pipeline)
+    sizes = np.arange(1, batches + 1)
+    step, own = pipeline.solve(batch_size=sizes), pipeline.solve()
+    one_step(own, "lines_over_batch")
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    top = 4 * ceil(2.5 * float(times[ACCELERATOR.name][-1]) / 4)  # ms; the axis has four parts
+    x, y = _LANES / batches, _HEIGHT / top
+    lines = "".join(
+        f'<polyline fill="none" stroke="{COLORS[name]}" stroke-width="2.5" '
+        f'stroke-dasharray="{_SVG_DASHES[name]}" points="'
+        + " ".join(f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
+        + '"/>'
+        for name, time in times.items()
+    )
+    if found.batch is not None and found.batch <= batches:
+        at = float(found.batch)
+        ms = float(np.interp(at, sizes, times[ACCELERATOR.name]))
+        lines += (
+            f'<line x1="{x * at:.1f}" y1="0" x2="{x * at:.1f}" y2="{_HEIGHT}" stroke="currentColor" '
+            f'stroke-dasharray="4 3"/><circle cx="{x * at:.1f}" cy="{_HEIGHT - y * ms:.1f}" r="5"/>'
+        )
+    chosen = x * int(own.pipeline.batch_size)
+    lines += f'<line x1="{chosen:.1f}" y1="0" x2="{chosen:.1f}" y2="{_HEIGHT}" stroke="currentColor"/>'
+    ticks = "".join(
+        f'<text x="{_LEFT + _LANES * i / 4:.0f}" y="{_HEIGHT + 52}" text-anchor="middle" font-size="11">'
+        f"{format_number(batches * i / 4)}</text>"
+        f'<text x="{_LEFT - 8}" y="{34 + _HEIGHT * (1 - i / 4):.0f}" text-anchor="end" font-size="11">'
+        f"{top * i // 4}{' ms' if i == 4 else ''}</text>"
+        for i in range(5)
+    )
+    names = "".join(
+        f'<path d="M{_LEFT + 130 * i} 12h30" stroke="{COLORS[name]}" stroke-width="2.5" '
+        f'stroke-dasharray="{_SVG_DASHES[name]}"/>'
+        f'<text x="{_LEFT + 36 + 130 * i}" y="16" font-size="12">{name}</text>'
+        for i, name in enumerate(times)
+    )
+    busy = percent(own.utilization)
+    where = f"batch {own.pipeline.batch_size}, where the accelerator is busy {busy} of a step."
+    return frame(
+        f'{names}<defs><clipPath id="plane"><rect x="0" y="0" width="{_LANES}" height="{_HEIGHT}"/>'
+        "</clipPath></defs>"
+        f'<g transform="translate({_LEFT} 30)" clip-path="url(#plane)">{lines}'
+        f'<line x1="0" y1="{_HEIGHT}" x2="{_LANES}" y2="{_HEIGHT}" stroke="currentColor"/></g>{ticks}'
+        f"{_small(_HEIGHT + 74, 'Time for one batch, over the batch size. Dashed: where the lines cross.')}"
+        f"{_small(_HEIGHT + 92, f'Solid: {where}')}",
+        height=_HEIGHT + 100,
+        title=str(found),
+        description=f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where}",
     )
 
 
@@ -156,8 +246,7 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     ]
     # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
     gaps = (
-        '<defs><pattern id="waits" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
-        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
+        f"{_hatching('waits')}"
         f'<rect x="{_LEFT}" y="{8 + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
     )
     end = 14 + _LANE * len(lanes)
@@ -172,6 +261,13 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
         height=end + 16,
         title=f"{format_number(span)} ms of a loader, {len(numbers)} workers; the accelerator is busy {busy}",
         description="A box is one batch. Where the accelerator's lane is hatched it waits.",
+    )
+
+
+def _hatching(name: str) -> str:
+    return (
+        f'<defs><pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
+        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
     )
 
 

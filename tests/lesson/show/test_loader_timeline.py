@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -200,3 +201,23 @@ def test_anything_else_is_refused():
     )
     with pytest.raises(InputError, match="batches must be finite and positive, got 0"):
         loader_timeline(HELD, batches=0)
+
+
+def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn):
+    loader = SLOW.replace(workers=4, prepare_time="100 ms", read_time="40 ms")
+    picture = loader_timeline(simulate(loader, warm_up=20), batches=10)
+    (figure,) = drawn
+    reads = sorted(bars(figure.axes[0], "storage"))
+    assert len(reads) > 10
+    for (_, end), (start, _) in pairwise(reads):
+        assert start >= end - 1e-6, "the storage serves one worker after the other"
+    assert {round(end - start) for start, end in reads} == {40}
+    assert {round(end - start) for start, end in bars(figure.axes[0], "CPU")} == {100}
+    assert picture.headers[3] == "read (ms)"
+    assert "reading a batch" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_without_a_shared_storage_no_reads_are_drawn(drawn):
+    picture = loader_timeline(simulate(SLOW))
+    assert bars(drawn[0].axes[0], "storage") == []
+    assert "read (ms)" not in picture.headers

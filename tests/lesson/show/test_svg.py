@@ -18,6 +18,9 @@ from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+DALI = PIPE.replace(cpu_throughput="50 GB/s", device_input_time="0.12765 ms", phase="training").replace(
+    batch_size=512
+)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
 
 
@@ -32,6 +35,9 @@ DRAWINGS = {
     "step bars without overlap": lambda: svg.step_bars(FULL.solve(overlap=False)),
     "step parts": lambda: svg.step_parts(parts()),
     "step parts of a measured step": lambda: svg.step_parts(parts(assumptions=PUBLISHED)),
+    "lines over the batch": lambda: svg.lines_over_batch(FULL.replace(batch_size=64)),
+    "lines that do not cross": lambda: svg.lines_over_batch(PIPE.replace(batch_size=1, workers=500)),
+    "step bars with decoding on the accelerator": lambda: svg.step_bars(DALI.solve()),
     "a frame": lambda: svg.frame("", height=10, title="A <title> & more", description='It\'s "so"'),
 }
 
@@ -110,6 +116,40 @@ def test_the_title_names_what_binds_and_the_description_has_every_time():
     )
     by_storage = svg.step_bars(PIPE.solve(cpu_throughput="50 GB/s", storage=Storage.SATA_SSD))
     assert ElementTree.fromstring(by_storage)[0].text.startswith("Storage binds;")
+
+
+def test_what_the_accelerator_does_besides_the_model_is_hatched_in_its_bar():
+    _, accelerator, hatched, *_ = rects(svg.step_bars(DALI.solve()))
+    assert hatched.get("fill") == "url(#other-work)"
+    assert width(hatched) / width(accelerator) == pytest.approx(65.357 / 120.741, abs=0.01)
+    assert "Accelerator: input on device 65.36 ms (hatched); the rest is the model." in words(
+        svg.step_bars(DALI.solve())
+    )
+    assert "hatched" not in svg.step_bars(PIPE.solve())
+
+
+def points(drawing):
+    """The lines of a drawing, each as pairs of x and y."""
+    lines = ElementTree.fromstring(drawing).iter(f"{NAME}polyline")
+    return [[tuple(map(float, pair.split(","))) for pair in line.get("points").split()] for line in lines]
+
+
+def test_the_lines_cross_where_the_accelerator_begins_to_wait_and_follow_the_workers():
+    for workers, crossing in ((8, 22.4), (2, 5.1), (32, 138.5)):
+        drawing = svg.lines_over_batch(PIPE.replace(batch_size=64, workers=workers))
+        cpu, accelerator = points(drawing)
+        # A point for each batch size; y grows downward.
+        pairs = enumerate(zip(cpu, accelerator, strict=True))
+        first = next(i for i, (own, other) in pairs if own[1] < other[1])
+        (circle,) = ElementTree.fromstring(drawing).iter(f"{NAME}circle")
+        assert float(circle.get("cx")) == pytest.approx(crossing * 500 / 160, abs=0.5)
+        assert first < crossing <= first + 1
+        assert accelerator[-1][1] == pytest.approx(200 * (1 - 9.22 / 24), abs=0.1), "the axes stay"
+    assert "cross at 22.4" in svg.lines_over_batch(PIPE)
+
+
+def test_lines_that_do_not_cross_have_no_mark():
+    assert "circle" not in svg.lines_over_batch(PIPE.replace(workers=500))
 
 
 def test_what_binds_is_bold_and_says_so():
