@@ -54,6 +54,11 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: s
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
+def paragraph(text: str) -> str:
+    """A line below a table in HTML; empty for no text."""
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
 class TableRepr(ABC):
     """A result that is represented by a table, as text and in HTML."""
 
@@ -81,8 +86,7 @@ class TableRepr(ABC):
         return "\n".join(filter(None, (self.summary, to_text(self.headers, self.rows), self.note)))
 
     def _repr_html_(self) -> str:
-        below = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return to_html(self.headers, self.rows, caption=self.summary) + below
+        return to_html(self.headers, self.rows, caption=self.summary) + paragraph(self.note)
 
 
 def _alignment(headers: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

@@ -127,6 +127,11 @@ class Assumptions:
         return rate
 
     @property
+    def ranged(self) -> bool:
+        """Whether one of them lies in a range: then a result shows what its sources allow."""
+        return any(fact.low is not None for fact in self.facts.values())
+
+    @property
     def scaling(self) -> WorkerScaling:
         """How several workers compare with one."""
         names = ("contention", "coherency", "crowding", "second_thread")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from .._aliases import deprecated
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Number, Quantity, Unchecked
+from ..units import Q_, Number, Quantity, Unchecked, format_number
+from .disagreement import corners
 from .resources import LABELS
 
 
@@ -72,6 +74,31 @@ class Step(TableRepr):
         """The name of `bottleneck` in version 0.1."""
         return deprecated(self.bottleneck, "binding", "bottleneck")
 
+    @cached_property
+    def _corners(self) -> tuple[Step, Step, Step, Step]:
+        slowest, fastest, idlest, busiest = (one.solve() for one in corners(self.pipeline))
+        return slowest, fastest, idlest, busiest
+
+    @property
+    def throughput_range(self) -> tuple[Quantity, Quantity]:
+        """The lowest and the highest throughput that the sources of its values allow [sample/time]."""
+        slowest, fastest, *_ = self._corners
+        return slowest.throughput, fastest.throughput
+
+    @property
+    def utilization_range(self) -> tuple[Number, Number]:
+        """The lowest and the highest utilization that the sources of its values allow."""
+        *_, idlest, busiest = self._corners
+        return idlest.utilization, busiest.utilization
+
+    @property
+    def spoken_range(self) -> str:
+        """What the sources allow, where the assumptions have ranges and these make a difference; or empty."""
+        if not self.pipeline.assumptions.ranged:
+            return ""
+        low, high = (format_number(end.m_as("img/s")) for end in self.throughput_range)
+        return "" if low == high else f"its sources allow {low} to {high} img/s"
+
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, if it cannot."""
@@ -96,8 +123,9 @@ class Step(TableRepr):
         if shape:
             return f"{np.prod(shape)} steps, an array of shape {shape}"
         runs = "" if self.feasible else "Not feasible: "
+        allowed = f" ({self.spoken_range})" if self.spoken_range else ""
         return (
-            f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}: "
+            f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}{allowed}: "
             f"{LABELS[self.bottleneck]} binds, and the accelerator is busy {percent(self.utilization)}"
         )
 

@@ -195,3 +195,14 @@ def test_published_pipelines_have_a_crossover():
     pipe = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED)
     assert pipe.solve(batch_size=16).bottleneck == "accelerator"
     assert pipe.solve(batch_size=256).bottleneck == "CPU"
+
+
+@pytest.mark.parametrize("framework", ["MXNet", "PyTorch (Lambda)"])
+def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framework):
+    pipe = Pipeline(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s"
+    )
+    one, large = (pipe.solve(framework=framework, batch_size=batch).throughput for batch in (1, 512))
+    # A step takes at least the launches of its 50 layers, forward and twice as many backward.
+    assert one.m_as("img/s") == pytest.approx(1000 / (3 * 50 * 0.2556))
+    assert large.m_as("img/s") > 1500

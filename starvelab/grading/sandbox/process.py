@@ -32,6 +32,7 @@ IMPORTS = (
     "ipywidgets",
     "starvelab.checks",
     "starvelab.show",
+    "starvelab.lesson.show.curves",
     "starvelab.lesson.show.plots",
     "starvelab.simulate",
     "starvelab.widgets",

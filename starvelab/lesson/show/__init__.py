@@ -13,8 +13,8 @@ from .text import info, say, table
 FIGURES = {
     "labeled_bars": "bars",
     "loader_timeline": "loader_lanes",
-    "over_batch": "plots",
-    "over_workers": "plots",
+    "over_batch": "curves",
+    "over_workers": "curves",
     "roofline": "plots",
     "stage_bars": "plots",
     "timeline": "plots",

@@ -5,8 +5,7 @@ Text and lines take the page's color, so that they read in the light and the dar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
+import re
 from math import ceil
 
 import numpy as np
@@ -21,19 +20,14 @@ from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step
 from ...simulate import Trace
 from ...tables import percent
-from ...units import format_number, format_quantity
+from ...units import Number, format_number, format_quantity
+from .feasibility import caveat
 from .style import COLORS, PART_COLORS
+from .svg_parts import BAR, LEFT, NUMBERS, ROW, bars, fill, frame, hatching, lines, listed
 
-# Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
-_WIDTH, _LEFT, _BAR, _ROW = 640, 110, 330, 40
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
-_NUMBERS = _LEFT + _BAR + 12  # where numbers stand: in a column, so that no line crosses them
 _HEIGHT = 200  # of the plane of lines
 _SVG_DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "accelerator": "none"}
-_STYLE = (
-    "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
-    "font:14px var(--jp-content-font-family,sans-serif)"
-)
 
 
 def step_bars(step: Step) -> str:
@@ -55,36 +49,49 @@ def step_bars(step: Step) -> str:
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     if overlap:
         notes[step.bottleneck] = "binds"
-    bars, y = _bars(times, COLORS, whole=whole, bold=step.bottleneck if overlap else "", notes=notes)
+    drawn, y = bars(
+        times,
+        COLORS,
+        whole=whole,
+        bold=step.bottleneck if overlap else "",
+        notes=notes,
+        hollow=not step.feasible,
+    )
     other_work = _other_work(step)
     if other_work:
-        row, scale = list(times).index(ACCELERATOR.name), _BAR / max(whole, *times.values())
-        bars += (
-            f"{_hatching('other-work')}"
-            f'<rect x="{_LEFT}" y="{8 + row * _ROW}" width="{scale * sum(other_work.values()):.1f}" '
+        row, scale = list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
+        drawn += (
+            f"{hatching('other-work')}"
+            f'<rect x="{LEFT}" y="{8 + row * ROW}" width="{scale * sum(other_work.values()):.1f}" '
             'height="28" rx="3" fill="url(#other-work)" stroke="currentColor"/>'
-            f"{_small(y + 8, f'Accelerator: {_listed(other_work)} (hatched); the rest is the model.')}"
+            f"{lines(y + 8, [f'Accelerator: {listed(other_work)} (hatched); the rest is the model.'])}"
         )
         y += 20
     rule = "" if overlap else ": nothing overlaps, so it is their sum"
     body = (
-        f"{bars}"
-        f'<text x="{_LEFT - 10}" y="{y + 25}" text-anchor="end">busy</text>'
-        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR}" height="20" rx="3" fill="none" '
+        f"{drawn}"
+        f'<text x="{LEFT - 10}" y="{y + 25}" text-anchor="end">busy</text>'
+        f'<rect x="{LEFT}" y="{y + 10}" width="{BAR}" height="20" rx="3" fill="none" '
         'stroke="currentColor"/>'
-        f'<rect x="{_LEFT}" y="{y + 10}" width="{_BAR * step.utilization:.1f}" height="20" rx="3" '
-        f'fill="{ACCELERATOR.color}"/>'
-        f'<text x="{_NUMBERS}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
-        f"{_small(y + 54, f'A step takes {length} (dashed line){rule}.')}"
-        f"{_small(y + 72, 'Busy: the share of it in which the accelerator works.')}"
+        f'<rect x="{LEFT}" y="{y + 10}" width="{BAR * step.utilization:.1f}" height="20" rx="3" '
+        f"{fill(ACCELERATOR.color, hollow=not step.feasible)}/>"
+        f'<text x="{NUMBERS}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
     )
+    below = [
+        f"A step takes {length} (dashed line){rule}.",
+        "Busy: the share of it in which the accelerator works.",
+        *([f"{step.spoken_range[0].upper()}{step.spoken_range[1:]}."] if step.spoken_range else []),
+        *_why_drawn("hollow", step.infeasible_reason),
+    ]
+    besides = [f"Of the accelerator's time: {listed(other_work)}."] if other_work else []
     binds = f"{LABELS[step.bottleneck]} binds" if overlap else "nothing overlaps"
     return frame(
-        body,
-        height=y + 80,
-        title=f"{binds[0].upper()}{binds[1:]}; the accelerator is busy {busy}",
-        description=f"Time for one batch: {_listed(times)}. A step takes {length}."
-        + (f" Of the accelerator's time: {_listed(other_work)}." if other_work else ""),
+        f"{body}{lines(y + 54, below)}",
+        height=y + 44 + 18 * len(below),
+        title=f"{_cannot_run(step.feasible)}{binds[0].upper()}{binds[1:]}; the accelerator is busy {busy}",
+        description=" ".join(
+            (f"Time for one batch: {listed(times)}. A step takes {length}.", *besides, *below[2:])
+        ),
     )
 
 
@@ -121,18 +128,24 @@ def step_parts(result: SingleNodeResult) -> str:
     }
     whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
-    bars, y = _bars(times, PART_COLORS, whole=whole, bold=result.cause, notes=notes)
+    drawn, y = bars(
+        times, PART_COLORS, whole=whole, bold=result.cause, notes=notes, hollow=not result.feasible
+    )
     rule = (
         ", as measured; the parts are the formula's"
         if result.basis.startswith("measured")
         else ": max(compute, memory) + overhead"
     )
+    below = [
+        f"A step takes {length} (dashed line){rule}.",
+        f"That makes {format_quantity(result.throughput)}.",
+        *_why_drawn("hollow", result.infeasible_reason),
+    ]
     return frame(
-        f"{bars}{_small(y + 18, f'A step takes {length} (dashed line){rule}.')}"
-        f"{_small(y + 36, f'That makes {format_quantity(result.throughput)}.')}",
-        height=y + 44,
-        title=f"The largest part of the step is {result.cause}",
-        description=f"Parts of one step: {_listed(times)}. The step takes {length}.",
+        f"{drawn}{lines(y + 18, below)}",
+        height=y + 8 + 18 * len(below),
+        title=f"{_cannot_run(result.feasible)}The largest part of the step is {result.cause}",
+        description=" ".join((f"Parts of one step: {listed(times)}. The step takes {length}.", *below[2:])),
     )
 
 
@@ -159,7 +172,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     top = 4 * ceil(2.5 * float(times[ACCELERATOR.name][-1]) / 4)  # ms; the axis has four parts
     x, y = _LANES / batches, _HEIGHT / top
-    lines = "".join(
+    curves = "".join(
         f'<polyline fill="none" stroke="{COLORS[name]}" stroke-width="2.5" '
         f'stroke-dasharray="{_SVG_DASHES[name]}" points="'
         + " ".join(f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
@@ -169,37 +182,49 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     if found.batch is not None and found.batch <= batches:
         at = float(found.batch)
         ms = float(np.interp(at, sizes, times[ACCELERATOR.name]))
-        lines += (
+        curves += (
             f'<line x1="{x * at:.1f}" y1="0" x2="{x * at:.1f}" y2="{_HEIGHT}" stroke="currentColor" '
             f'stroke-dasharray="4 3"/><circle cx="{x * at:.1f}" cy="{_HEIGHT - y * ms:.1f}" r="5"/>'
         )
     chosen = x * int(own.pipeline.batch_size)
-    lines += f'<line x1="{chosen:.1f}" y1="0" x2="{chosen:.1f}" y2="{_HEIGHT}" stroke="currentColor"/>'
+    curves += f'<line x1="{chosen:.1f}" y1="0" x2="{chosen:.1f}" y2="{_HEIGHT}" stroke="currentColor"/>'
     ticks = "".join(
-        f'<text x="{_LEFT + _LANES * i / 4:.0f}" y="{_HEIGHT + 52}" text-anchor="middle" font-size="11">'
+        f'<text x="{LEFT + _LANES * i / 4:.0f}" y="{_HEIGHT + 52}" text-anchor="middle" font-size="11">'
         f"{format_number(batches * i / 4)}</text>"
-        f'<text x="{_LEFT - 8}" y="{34 + _HEIGHT * (1 - i / 4):.0f}" text-anchor="end" font-size="11">'
+        f'<text x="{LEFT - 8}" y="{34 + _HEIGHT * (1 - i / 4):.0f}" text-anchor="end" font-size="11">'
         f"{top * i // 4}{' ms' if i == 4 else ''}</text>"
         for i in range(5)
     )
     names = "".join(
-        f'<path d="M{_LEFT + 130 * i} 12h30" stroke="{COLORS[name]}" stroke-width="2.5" '
+        f'<path d="M{LEFT + 130 * i} 12h30" stroke="{COLORS[name]}" stroke-width="2.5" '
         f'stroke-dasharray="{_SVG_DASHES[name]}"/>'
-        f'<text x="{_LEFT + 36 + 130 * i}" y="16" font-size="12">{name}</text>'
+        f'<text x="{LEFT + 36 + 130 * i}" y="16" font-size="12">{name}</text>'
         for i, name in enumerate(times)
     )
     busy = percent(own.utilization)
+    cannot = sizes[~np.broadcast_to(step.feasible, sizes.shape)]
+    if len(cannot):
+        first = x * int(cannot[0])
+        curves += (
+            f'{hatching("cannot-run")}<rect x="{first:.1f}" y="0" width="{_LANES - first:.1f}" '
+            f'height="{_HEIGHT}" fill="url(#cannot-run)"/>'
+        )
     where = f"batch {own.pipeline.batch_size}, where the accelerator is busy {busy} of a step."
+    below = [
+        "Time for one batch, over the batch size. Dashed: where the lines cross.",
+        f"Solid: {where}",
+        *_why_drawn("hatched", step.infeasible_reason),
+    ]
     return frame(
         f'{names}<defs><clipPath id="plane"><rect x="0" y="0" width="{_LANES}" height="{_HEIGHT}"/>'
         "</clipPath></defs>"
-        f'<g transform="translate({_LEFT} 30)" clip-path="url(#plane)">{lines}'
+        f'<g transform="translate({LEFT} 30)" clip-path="url(#plane)">{curves}'
         f'<line x1="0" y1="{_HEIGHT}" x2="{_LANES}" y2="{_HEIGHT}" stroke="currentColor"/></g>{ticks}'
-        f"{_small(_HEIGHT + 74, 'Time for one batch, over the batch size. Dashed: where the lines cross.')}"
-        f"{_small(_HEIGHT + 92, f'Solid: {where}')}",
-        height=_HEIGHT + 100,
+        f"{lines(_HEIGHT + 74, below)}",
+        height=_HEIGHT + 64 + 18 * len(below),
         title=str(found),
-        description=f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where}",
+        description=f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where} "
+        f"{' '.join(below[2:])}".strip(),
     )
 
 
@@ -241,17 +266,17 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
         _box(last, *one, ACCELERATOR.name, span) for one in zip(trace.step_start, trace.step_end, strict=True)
     ]
     names = [
-        f'<text x="{_LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'
+        f'<text x="{LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'
         for lane, name in enumerate(lanes)
     ]
     # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
     gaps = (
-        f"{_hatching('waits')}"
-        f'<rect x="{_LEFT}" y="{8 + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
+        f"{hatching('waits')}"
+        f'<rect x="{LEFT}" y="{8 + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
     )
     end = 14 + _LANE * len(lanes)
     axis = "".join(
-        f'<text x="{_LEFT + _LANES * i / 4:.0f}" y="{end + 8}" text-anchor="middle" font-size="11">'
+        f'<text x="{LEFT + _LANES * i / 4:.0f}" y="{end + 8}" text-anchor="middle" font-size="11">'
         f"{format_number(span * i / 4)}{' ms' if i == 4 else ''}</text>"
         for i in range(5)
     )
@@ -264,60 +289,21 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     )
 
 
-def _hatching(name: str) -> str:
-    return (
-        f'<defs><pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
-        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
-    )
-
-
 def _box(lane: int, start: float, end: float, name: str, span: float) -> str:
     """One batch on its lane, if it can be seen."""
     start, end, scale = max(start, 0.0), min(end, span), _LANES / span
     if end <= start:
         return ""
     return (
-        f'<rect x="{_LEFT + scale * start:.1f}" y="{8 + _LANE * lane}" height="14" '
+        f'<rect x="{LEFT + scale * start:.1f}" y="{8 + _LANE * lane}" height="14" '
         f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{COLORS[name]}"/>'
     )
 
 
-def _bars(
-    times: Mapping[str, float],
-    colors: Mapping[str, str],
-    *,
-    whole: float,
-    bold: str,
-    notes: Mapping[str, str],
-) -> tuple[str, int]:
-    """Labeled bars with a line where the step ends; also the y below the last of them."""
-    scale = _BAR / max(whole, *times.values())
-    parts = []
-    for i, (name, ms) in enumerate(times.items()):
-        y, weight = 8 + i * _ROW, ' font-weight="bold"' if name == bold else ""
-        parts.append(
-            f'<text x="{_LEFT - 10}" y="{y + 19}" text-anchor="end"{weight}>{name}</text>'
-            f'<rect x="{_LEFT}" y="{y}" width="{max(1.0, scale * ms) if ms else 0:.1f}" height="28" rx="3" '
-            f'fill="{colors[name]}"/>'
-            f'<text x="{_NUMBERS}" y="{y + 19}"{weight}>{format_number(ms)} ms {notes[name]}</text>'
-        )
-    below, x = 8 + len(times) * _ROW, f"{_LEFT + scale * whole:.1f}"
-    line = f'<line x1="{x}" y1="2" x2="{x}" y2="{below - 6}" stroke="currentColor" stroke-dasharray="4 3"/>'
-    return "".join((*parts, line)), below
+def _cannot_run(feasible: Number) -> str:
+    return "" if feasible else "Not feasible. "
 
 
-def _small(y: int, text: str) -> str:
-    return f'<text x="{_LEFT}" y="{y}" font-size="12">{escape(text)}</text>'
-
-
-def _listed(times: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
-
-
-def frame(body: str, *, height: int, title: str, description: str) -> str:
-    """An SVG element that screen readers announce and themes color."""
-    return (
-        f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="{_STYLE}" '
-        'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
-    )
+def _why_drawn(how: str, reason: str) -> list[str]:
+    """What stands below a figure of a step that cannot run, a sentence on each line."""
+    return re.findall(r"\S.*?\.(?= |$)", caveat(how, reason))

@@ -86,16 +86,15 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     # Loaded on first use: most explorers draw with a function of their own.
     from ...model.analysis import explain
     from ..show import svg
+    from ..show.feasibility import with_feasible
 
     def draw(**values: Value) -> Drawing:
         changed = pipeline.replace(**values)
         step = changed.solve()
-        return Drawing(
-            svg.step_bars(step),
-            str(explain(changed, advice=advice)),
-            headers=["stage", "time for a step"],
-            rows=list(step.stage_times.items()),
+        headers, rows = with_feasible(
+            ["stage", "time for a step"], list(step.stage_times.items()), step.feasible
         )
+        return Drawing(svg.step_bars(step), str(explain(changed, advice=advice)), headers=headers, rows=rows)
 
     return draw
 

@@ -28,7 +28,8 @@ def accelerators_fed(pipeline: Pipeline, utilization: float = 0.9) -> int | None
     Returns
     -------
     int or None
-        0 if not even one is busy enough; None if nothing that they share limits their number.
+        0 if not even one is busy enough, or has memory enough for its step; None if nothing that they share
+        limits their number.
 
     Raises
     ------
@@ -53,6 +54,8 @@ def accelerators_fed(pipeline: Pipeline, utilization: float = 0.9) -> int | None
         raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
     one = pipeline.replace(accelerators=1)
     batch = positive_int(one.batch_size, "batch_size")
+    if not one.solve().feasible:
+        return 0
     stages = costs(one.inputs, 1, exact=True)
     times = {name: Fraction(cost.at(batch)) for name, cost in by_resource(stages).items()}
     busy = sum(Fraction(cost.at(batch)) for name, cost in stages.items() if _BUSY[name])

@@ -29,21 +29,26 @@ class Crossover:
         The first batch that starves it; a tie starves nobody.
     resource : str
         The resource that takes over, "" if none does.
+    infeasible_reason : str
+        Why the first batch that starves it cannot run; "" where it can.
     """
 
     batch: Fraction | None
     last_fed: int | None
     starves_from: int | None
     resource: str
+    infeasible_reason: str = ""
 
     def __str__(self) -> str:
         if self.starves_from is None:
             return "The accelerator binds at every batch size."
         if self.batch is None:
             return f"{capitalized(self.resource)} binds at every batch size."
+        beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
         return (
             f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on "
             f"{LABELS[self.resource]}: they cross at {format_number(float(self.batch), 6)}."
+            f"{beyond if self.infeasible_reason else ''}"
         )
 
 
@@ -87,7 +92,8 @@ def crossover(pipeline: Pipeline, *, resource: str | None = None) -> Crossover:
     # Where several starve it at the same batch size, the slowest of them is named.
     first = min(starving, key=lambda name: (starving[name], -costs[name].at(starving[name])))
     batch = starving[first]
-    return Crossover(_meeting(costs[first], own, batch), batch - 1, batch, first)
+    reason = pipeline.solve(batch_size=batch).infeasible_reason
+    return Crossover(_meeting(costs[first], own, batch), batch - 1, batch, first, reason)
 
 
 def _edges(*costs: Cost) -> list[Fraction]:

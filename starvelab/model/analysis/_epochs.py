@@ -77,13 +77,13 @@ class Epochs(TableRepr):
 
     @property
     def note(self) -> str:
-        """Below the table: what eviction takes."""
-        if self.cached_fraction >= self.held:
-            return ""
-        return (
+        """Below the table: what eviction takes, and why the step cannot run, if it cannot."""
+        evicted = (
             "The page cache evicts samples before they are read again. One that keeps what it has would "
             f"serve {percent(self.held)}: pass evicts=False."
         )
+        notes = (evicted if self.cached_fraction < self.held else "", self.later.infeasible_reason)
+        return " ".join(filter(None, notes))
 
 
 def epochs(

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from ...tables import TableRepr, cell
-from ...units import Q_, Quantity, Unchecked, format_number
-from ..catalogue import Entry
-from ..facts import Fact
+from ...units import Q_, Quantity, format_number
+from ..disagreement import Choice, choices, corners
 from ..pipeline import Pipeline
-from ..rates import measured_rates
 from ..resources import LABELS
 from ..step import Step
 from ._point import one_point
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A value of which sources disagree, and how a pipeline becomes one with each of its ends."""
-
-    name: str
-    origin: str
-    changes: Mapping[str, Callable[[Pipeline], Pipeline]]
-
-    def matters(self, pipeline: Pipeline) -> bool:
-        """Whether the pipeline reads this value at all."""
-        return any(change(pipeline).inputs != pipeline.inputs for change in self.changes.values())
 
 
 @dataclass(frozen=True)
@@ -84,6 +67,11 @@ class ThroughputRange(TableRepr):
         )
 
     @property
+    def note(self) -> str:
+        """Below the table: why the step cannot run, if it cannot."""
+        return self.step.infeasible_reason
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
         return ("value", "its sources say", "throughput from", "to")
@@ -114,8 +102,9 @@ def throughput_range(pipeline: Pipeline) -> ThroughputRange:
     Each assumption and each fact of the drive, the link and the data set lies between its `low` and `high`,
     where the catalogue has these. The accelerator's rate is that of any framework that was measured, unless
     the pipeline names one. The throughput never falls as one of these becomes more favorable, so it is
-    highest and lowest where each is at an end: all combinations of ends are solved. A value of which only
-    one source is known adds nothing, and the error of the model itself is not in it.
+    lowest where each is at its less favorable end, and highest where each is at the other. A value of which
+    only one source is known adds nothing, and the error of the model itself is not in it. A `Step` has the
+    same ends in `throughput_range`, and shows them where its assumptions have ranges.
 
     Examples
     --------
@@ -126,63 +115,21 @@ def throughput_range(pipeline: Pipeline) -> ThroughputRange:
     [767, 1090, 1548]
     """
     one_point(pipeline, "throughput_range")
-    choices = [choice for choice in _choices(pipeline) if choice.matters(pipeline)]
-    corners = [pipeline]
-    for choice in choices:
-        corners = [change(corner) for corner, change in product(corners, choice.changes.values())]
-    steps = sorted((corner.solve() for corner in corners), key=_throughput)
-    disagreements = (_alone(choice, pipeline) for choice in choices)
+    slowest, fastest, *_ = corners(pipeline)
+    disagreements = (_alone(choice, pipeline) for choice in choices(pipeline))
     found = [one for one in disagreements if one.lowest != one.highest]
     return ThroughputRange(
         step=pipeline.solve(),
-        lowest=steps[0],
-        highest=steps[-1],
+        lowest=slowest.solve(),
+        highest=fastest.solve(),
         disagreements=tuple(sorted(found, key=lambda one: (one.lowest / one.highest).m_as(""))),
     )
 
 
-def _alone(choice: _Choice, pipeline: Pipeline) -> Disagreement:
+def _alone(choice: Choice, pipeline: Pipeline) -> Disagreement:
     reached = sorted(_throughput(change(pipeline).solve()) for change in choice.changes.values())
     lowest, highest = Q_(reached[0], "img/s"), Q_(reached[-1], "img/s")
     return Disagreement(choice.name, tuple(choice.changes), lowest, highest, choice.origin)
-
-
-def _choices(pipeline: Pipeline) -> Iterator[_Choice]:
-    for field in ("assumptions", "storage", "link", "dataset"):
-        owner = getattr(pipeline, field)
-        facts = owner.facts if field == "assumptions" or isinstance(owner, Entry) else {}
-        for name, fact in facts.items():
-            if fact.low is not None:
-                yield _between(field, name, fact)
-    phase = pipeline.phase or pipeline.assumptions.phase
-    given = pipeline.accelerator_rate is not None or pipeline.framework is not None
-    if (
-        given
-        or not pipeline.assumptions.measured_rates
-        or pipeline.model is None
-        or pipeline.hardware is None
-    ):
-        return
-    key = (pipeline.hardware.path, pipeline.model.path, pipeline.precision, phase)
-    rates = {rate.framework: rate for rate in measured_rates() if rate.key == key}
-    if len(rates) > 1:
-        yield _Choice(
-            "rate of the accelerator",
-            "; ".join(f"{name}: {rate.fact.source}" for name, rate in rates.items()),
-            {f"{cell(rate.fact.value)} ({name})": _in_framework(name) for name, rate in rates.items()},
-        )
-
-
-def _in_framework(name: str) -> Callable[[Pipeline], Pipeline]:
-    return lambda p: p.replace(framework=name)
-
-
-def _between(field: str, name: str, fact: Fact) -> _Choice:
-    def with_value(value: Unchecked) -> Callable[[Pipeline], Pipeline]:
-        return lambda p: p.replace(**{field: getattr(p, field).replace(**{name: value})})
-
-    ends = {cell(end): with_value(end) for end in (fact.low, fact.high)}
-    return _Choice(f"{name} of the {field}", fact.origin, ends)
 
 
 def _throughput(step: Step) -> float:

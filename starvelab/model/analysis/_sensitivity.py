@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...errors import InputError
-from ...tables import percent, to_html, to_text
+from ...tables import paragraph, percent, to_html, to_text
 from ...units import Q_, Quantity, format_number, format_quantity
 from ..catalogue import Entry
 from ..cost import exceeds
@@ -46,6 +46,7 @@ class Sensitivities:
 
     changes: tuple[Sensitivity, ...]
     bottleneck: str
+    infeasible_reason: str = ""
 
     headers = ("change", "throughput", "gain", "pays until")
 
@@ -58,10 +59,11 @@ class Sensitivities:
         ]
 
     def __repr__(self) -> str:
-        return to_text(self.headers, self.rows)
+        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.infeasible_reason)))
 
     def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows, caption=f"What would help (now binding: {self.bottleneck})")
+        table = to_html(self.headers, self.rows, caption=f"What would help (now binding: {self.bottleneck})")
+        return table + paragraph(self.infeasible_reason)
 
 
 def sensitivity(pipeline: Pipeline) -> Sensitivities:
@@ -102,7 +104,7 @@ def sensitivity(pipeline: Pipeline) -> Sensitivities:
         elif not exceeds(time, times[step.next_bottleneck]):
             limit = f"not now: {LABELS[step.next_bottleneck]} takes as long"
         changes.append(Sensitivity(change, resource, step.throughput * (1 + gain), gain, limit))
-    return Sensitivities(tuple(changes), step.bottleneck)
+    return Sensitivities(tuple(changes), step.bottleneck, step.infeasible_reason)
 
 
 # Each of these gives the change in words, the time [ms] of its resource after it, and how far more of the

@@ -28,7 +28,7 @@ class Sweep:
     ----------
     columns : dict of str to array or quantity
         The swept fields, the time of each resource, whether a point is feasible (where some are not), step
-        time, throughput, utilization, bottleneck.
+        time, throughput, what its sources allow (`sweep` says when), utilization, bottleneck.
     """
 
     columns: dict[str, Number]
@@ -73,12 +73,15 @@ class Sweep:
         return to_html(self.headers, self.rows)
 
 
-def sweep(pipeline: Pipeline, **fields: Unchecked) -> Sweep:
+def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked) -> Sweep:
     """Solve a pipeline for every combination of the given values.
 
     Parameters
     ----------
     pipeline : Pipeline
+    ranges : bool, optional
+        Whether to add the lowest and the highest throughput that the sources of the values allow; where the
+        assumptions have ranges, unless given.
     **fields : sequence, array or quantity array
         Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
         ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest.
@@ -114,10 +117,12 @@ def sweep(pipeline: Pipeline, **fields: Unchecked) -> Sweep:
     columns = dict(grid)
     for name, time in step.resource_times.items():
         columns[f"{name}_time"] = time
-    shown = ("step_time", "throughput", "utilization", "bottleneck")
     if not np.all(step.feasible):
         columns["feasible"] = np.broadcast_to(step.feasible, step.utilization.shape)
-    return Sweep({**columns, **{name: getattr(step, name) for name in shown}})
+    columns |= {"step_time": step.step_time, "throughput": step.throughput}
+    if pipeline.assumptions.ranged if ranges is None else ranges:
+        columns["lowest_throughput"], columns["highest_throughput"] = step.throughput_range
+    return Sweep({**columns, "utilization": step.utilization, "bottleneck": step.bottleneck})
 
 
 def _values(name: str, given: Unchecked) -> Number:

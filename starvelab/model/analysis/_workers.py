@@ -49,7 +49,7 @@ class WorkersNeeded:
         Stored bytes that would then be read per second.
     feasible : bool
     obstacles : tuple of str
-        What stands in the way: contention, the host's cores, the drive, the link.
+        What stands in the way: contention, the host's cores, the drive, the link, the accelerator's memory.
     """
 
     workers: int | None
@@ -133,6 +133,8 @@ def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -
     if workers is None:
         obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(MAX_WORKERS), ratio))
     obstacles += _obstacles(pipeline, workers, rate)
+    if batch is not None and (reason := pipeline.solve().infeasible_reason):
+        obstacles.append(reason)
     return WorkersNeeded(workers, ratio, batch, demand, not obstacles, tuple(obstacles))
 
 

@@ -214,7 +214,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if framework is not None or self.assumptions.numbers["measured_rates"]:
             time = self._sample_time(model, hardware, precision, phase, framework)
             if time is not None:
-                law, basis = self._law(time, model, phase, framework), time.basis
+                law, basis = self._law(time, model, phase), time.basis
         return SingleNodeInputs(
             rate=accelerator_rate,
             law=law,
@@ -243,12 +243,13 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             "accelerator_rate."
         )
 
-    def _law(self, time: SampleTime, model: Entry, phase: str, framework: str | None) -> LawInputs:
+    def _law(self, time: SampleTime, model: Entry, phase: str) -> LawInputs:
         a = self.assumptions.numbers
         passes = a["training_factor"] if phase == "training" else 1.0
         launch = model.number("layers", 0) * a["overhead_per_layer"] * passes + a["overhead_per_step"]
-        # What launching takes was measured with PyTorch; other frameworks launch whole graphs.
-        launches = a["overhead_overlaps"] and (framework is None or framework.startswith("PyTorch"))
+        # It was measured with PyTorch alone. A framework that launches less often is faster at small
+        # batches, but no framework trains single samples at the rate of a batch of 512.
+        launches = a["overhead_overlaps"]
         return LawInputs(time.rate, time.arithmetic, time.traffic, launch if launches else 0.0)
 
     def _formula(self, model: Entry, hardware: Entry, precision: str, phase: str) -> FormulaInputs:

@@ -143,4 +143,5 @@ def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:
         else "No batch fits: use an accelerator with more memory."
     )
     need, has = (format_quantity(Q_(float(size) / 1e9, "GB")) for size in (np.max(needed), memory.capacity))
-    return feasible, (f"The step needs about {need} of memory, and {memory.hardware} has {has}. {remedy}")
+    step = "The largest step" if np.ndim(needed) else "The step"
+    return feasible, (f"{step} needs about {need} of memory, and {memory.hardware} has {has}. {remedy}")

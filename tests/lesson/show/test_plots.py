@@ -10,7 +10,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab import (
-    PUBLISHED,
     TUTORIAL,
     Hardware,
     InputError,
@@ -19,10 +18,9 @@ from starvelab import (
     Pipeline,
     SingleNodeModel,
     Storage,
-    crossover,
 )
 from starvelab.lesson import show
-from starvelab.lesson.show import over_batch, over_workers, plots, roofline, stage_bars, style, timeline
+from starvelab.lesson.show import curves, over_batch, over_workers, plots, roofline, stage_bars, timeline
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -38,7 +36,7 @@ FIGURES = {
     "stage_bars": lambda: stage_bars(FULL.solve()),
     "timeline": lambda: timeline(FULL.solve()),
     "over_batch": lambda: over_batch(FULL),
-    "over_workers": lambda: over_workers({"alone": AT_512}, workers=[8, 64]),
+    "over_workers": lambda: over_workers({"alone": FULL}, workers=[8, 64]),
     "roofline": roof,
 }
 
@@ -49,20 +47,23 @@ def drawn(drawn_by) -> list[Figure]:
     return drawn_by(plots)
 
 
-def test_each_figure_of_plots_is_among_those_tested_here():
-    listed = {name for name, module in show.FIGURES.items() if module == "plots"}
+def test_each_figure_of_plots_and_curves_is_among_those_tested_here():
+    listed = {name for name, module in show.FIGURES.items() if module in ("plots", "curves")}
     drawing = {
         name
-        for name, function in inspect.getmembers(plots, inspect.isfunction)
-        if function.__module__ == plots.__name__ and not name.startswith("_")
+        for module in (plots, curves)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
     }
     assert drawing == listed, "a figure needs its line in FIGURES of starvelab/lesson/show/__init__.py"
     assert set(FIGURES) == listed, "a figure needs its line in FIGURES of this file"
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn):
+def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn, drawn_by):
+    of_curves = drawn_by(curves)
     picture = draw()
+    drawn += of_curves
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.alt.split()) > 10
     assert len(picture.caption.split()) > 10
@@ -175,94 +176,6 @@ def test_a_bar_too_narrow_for_its_number_has_none(drawn):
     assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
 
 
-# --- over the batch size ---------------------------------------------------------------------------
-
-
-def test_the_crossover_is_marked_and_said(drawn):
-    picture = over_batch(PIPE)
-    assert picture.caption == (
-        "Time of each resource and utilization over the batch size. Up to batch 22 the accelerator binds, "
-        "from 23 on the CPU: they cross at 22.4166."
-    )
-    assert "which is 100.0 % at batch 1 and 12.5 % at 1024." in picture.alt
-    for axes in drawn[0].axes:
-        [mark] = [line for line in axes.lines if len(line.get_xdata()) == 2]
-        assert list(mark.get_xdata()) == [float(crossover(PIPE).batch)] * 2
-    assert [text.get_text() for text in drawn[0].axes[1].texts] == ["crossover\nat 22.4"]
-
-
-@pytest.mark.parametrize("batches", [[32, 1024], [1, 8]])
-def test_a_crossover_outside_the_figure_is_said_and_not_marked(batches, drawn):
-    assert "they cross at 22.4166" in over_batch(PIPE, batches=batches).caption
-    assert not any(len(line.get_xdata()) == 2 for axes in drawn[0].axes for line in axes.lines)
-
-
-def test_without_a_crossover_none_is_marked(drawn):
-    assert "The accelerator binds at every batch size." in over_batch(PIPE.replace(workers=99)).caption
-    assert not drawn[0].axes[1].texts
-
-
-def test_the_table_over_the_batch_size_is_the_tutorials():
-    picture = over_batch(PIPE, batches=[32, 64, 128, 256, 512, 1024])
-    assert picture.headers == ["batch", "CPU time", "accelerator time", "utilization", "binds"]
-    assert [row[3] for row in picture.rows] == ["73.2 %", "41.9 %", "26.2 %", "18.3 %", "14.4 %", "12.5 %"]
-    assert {row[4] for row in picture.rows} == {"CPU"}
-
-
-def test_batch_sizes_are_sorted_and_their_labels_thinned_out(drawn):
-    picture = over_batch(PIPE, batches=range(100, 0, -1))
-    assert [row[0] for row in picture.rows] == list(range(1, 101))
-    assert len(drawn[0].axes[0].get_xticks()) <= 12
-
-
-def test_a_resource_looks_the_same_however_many_there_are(drawn):
-    over_batch(PIPE)
-    over_batch(FULL)
-    for figure in drawn:
-        for line in figure.axes[0].lines:
-            if (name := line.get_label()) in style.COLORS:
-                assert line.get_color() == style.COLORS[name]
-                assert line.get_linestyle() == style.DASHES[name]
-
-
-# --- over the workers ------------------------------------------------------------------------------
-
-
-def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
-    pipelines = {"drive not modeled": AT_512, "one NVMe drive": AT_512.replace(storage=Hardware.Cloud.A100)}
-    picture = over_workers(pipelines, workers=[1, 8, 16, 28, 32, 56, 64])
-    assert picture.caption == (
-        "Utilization over workers; a marker shows where more of them stop helping. "
-        "Drive not modeled: from 56 workers on, the accelerator sets the limit: 100.0 % busy. "
-        "One NVMe drive: from 28 workers on, storage sets the limit: 50.5 % busy."
-    )
-    assert picture.alt.endswith(picture.caption.split(". ", 1)[1])
-    marks = [line.get_xydata()[0] for line in drawn[0].axes[0].lines if len(line.get_xdata()) == 1]
-    assert np.allclose(marks, [(56, 1), (28, 0.5050778)])
-
-
-def test_the_table_over_the_workers_is_the_tutorials():
-    picture = over_workers({"at 512": AT_512}, workers=[8, 16, 32])
-    assert picture.headers == ["workers", "at 512"]
-    assert picture.rows == [[8, "14.4 %"], [16, "28.9 %"], [32, "57.7 %"]]
-
-
-def test_a_line_that_meets_no_wall_says_so(drawn):
-    assert over_workers({"few": AT_512}, workers=[8, 32]).caption.endswith(
-        "Few: the CPU binds up to 32 workers."
-    )
-    measured = over_workers(
-        {"measured": AT_512.replace(assumptions=PUBLISHED, phase="forward")}, workers=[8, 90]
-    )
-    assert "Measured: the CPU binds up to 90 workers." in measured.caption
-    assert all(len(line.get_xdata()) > 1 for figure in drawn for line in figure.axes[0].lines)
-
-
-def test_a_wall_that_stands_from_the_start_is_said():
-    slow = AT_512.replace(storage="1 MB/s")
-    assert "from 2 workers on, storage sets the limit" in over_workers({"x": slow}, workers=[2, 9]).caption
-
-
 # --- the roofline ----------------------------------------------------------------------------------
 
 
@@ -314,37 +227,7 @@ def test_a_timeline_needs_a_batch():
     assert "batches must be finite and positive, got 0" in refused(lambda: timeline(PIPE.solve(), batches=0))
 
 
-@pytest.mark.parametrize("draw", [over_batch, lambda p: over_workers({"p": p}, workers=[1, 2])])
-def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
-    assert "looks at stages that overlap, got overlap=False" in refused(
-        lambda: draw(PIPE.replace(overlap=False))
-    )
-
-
-@pytest.mark.parametrize(
-    ("draw", "said"),
-    [
-        (lambda: over_batch(PIPE, batches=[8]), "over_batch needs two or more batch sizes, got [8]."),
-        (
-            lambda: over_workers({"": PIPE}, workers=[]),
-            "over_workers needs two or more numbers of workers, got [].",
-        ),
-        (lambda: roof([4, 4]), "roofline needs two or more batch sizes, got [4, 4]."),
-    ],
-    ids=["over_batch", "over_workers", "roofline"],
-)
-def test_an_axis_has_two_values_or_more(draw, said):
-    assert refused(draw) == f"{said} Pass for example [8, 16, 32]."
-
-
-def test_values_of_an_axis_are_counts():
-    assert "batch_size must be a whole number" in refused(lambda: over_batch(PIPE, batches=[0.5, 8]))
-    assert "workers must be finite and positive" in refused(lambda: over_workers({"p": PIPE}, workers=[0, 8]))
-
-
-@pytest.mark.parametrize("count", [0, 5])
-def test_there_are_looks_for_four_lines(count):
-    pipelines = {f"line {i}": AT_512 for i in range(count)}
-    assert refused(lambda: over_workers(pipelines, workers=[1, 2])) == (
-        f'over_workers draws one to 4 pipelines, got {count}. Pass for example {{"one drive": pipeline}}.'
+def test_the_axis_of_a_roofline_has_two_values_or_more():
+    assert refused(lambda: roof([4, 4])) == (
+        "roofline needs two or more batch sizes, got [4, 4]. Pass for example [8, 16, 32]."
     )

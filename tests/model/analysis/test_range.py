@@ -15,6 +15,7 @@ from starvelab import (
     Models,
     Pipeline,
     Storage,
+    sweep,
     throughput_range,
 )
 from tests.cases import WALL
@@ -113,3 +114,61 @@ def test_a_sweep_has_no_single_range():
     assert str(caught.value) == (
         "throughput_range looks at one point, got several values of batch_size. Pass one value of each."
     )
+
+
+def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
+    step = PIPE.solve()
+    assert [images(one) for one in (throughput_range(PIPE).lowest, throughput_range(PIPE).highest)] == [
+        end.m_as("img/s") for end in step.throughput_range
+    ]
+    assert "1090 img/s (its sources allow 767.3 to 1548 img/s): the CPU binds" in repr(step)
+    given = PIPE.solve(worker_rate="145.6 img/s")
+    assert given.spoken_range == ""
+    assert "1090 img/s: the CPU binds" in repr(given)
+
+
+def test_the_tutorials_results_show_no_range_and_have_one():
+    step = WALL.replace(storage=Storage.NVMe_Gen5, workers=64).solve()
+    assert "img/s: storage binds" in repr(step)
+    low, high = step.throughput_range
+    assert low < high
+
+
+def test_of_a_sweep_each_point_has_its_range():
+    swept = PIPE.replace(link=Links.PCIe4_x16).solve(batch_size=[1, 64, 512], workers=[4, 16, 64])
+    for batch, workers, low, high, idle, busy in zip(
+        [1, 64, 512], [4, 16, 64], *swept.throughput_range, *swept.utilization_range, strict=True
+    ):
+        one = PIPE.solve(link=Links.PCIe4_x16, batch_size=batch, workers=workers)
+        assert [end.m_as("img/s") for end in one.throughput_range] == pytest.approx(
+            [low.m_as("img/s"), high.m_as("img/s")]
+        )
+        assert one.utilization_range == pytest.approx((idle, busy))
+        assert idle <= one.utilization <= busy
+
+
+def test_an_accelerator_is_busiest_where_it_is_slow_itself():
+    low, high = PIPE.solve().utilization_range
+    # MXNet's 3411 img/s behind 767.3, and 1582 of an older PyTorch behind 1548.
+    assert (low, high) == pytest.approx((767.3 / 3410.52, 1548 / 1582), abs=1e-3)
+
+
+def test_the_data_set_that_comes_with_a_model_has_its_range_too():
+    unet = PIPE.replace(model=Models.UNet3D, batch_size=2, workers=2)
+    names = [one.name for one in throughput_range(unet).disagreements]
+    assert names == [
+        one.name for one in throughput_range(unet.replace(dataset=Datasets.KiTS19)).disagreements
+    ]
+    rate = 1 / unet.solve().throughput
+    slow = unet.replace(dataset=Datasets.KiTS19.replace(preparation_time="368 ms"))
+    assert 1 / slow.solve().throughput > rate
+
+
+def test_a_sweep_has_columns_for_the_range_where_the_assumptions_have_ranges():
+    table = sweep(PIPE, workers=[4, 8])
+    assert table["lowest_throughput"].m_as("img/s") == pytest.approx(
+        [images(throughput_range(PIPE.replace(workers=n)).lowest) for n in (4, 8)]
+    )
+    assert "lowest_throughput" not in sweep(PIPE, workers=[4, 8], ranges=False).columns
+    assert "lowest_throughput" not in sweep(WALL, workers=[4, 8]).columns
+    assert "highest_throughput_img_per_s" in sweep(WALL, workers=[4, 8], ranges=True).to_dict()

@@ -1,0 +1,207 @@
+"""Figures of what changes with the batch size and with the number of workers, in matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...errors import InputError
+from ...model.analysis import crossover
+from ...model.analysis._point import overlapping
+from ...model.cost import exceeds
+from ...model.pipeline import Pipeline
+from ...model.resources import ACCELERATOR, CPU, LABELS
+from ...model.step import Step
+from ...tables import percent
+from ...units import format_number
+from .axes import NUMBERS, PERCENT, ascending, bare
+from .feasibility import caveat, with_feasible
+from .figure import StaticFigure, render_figure
+from .style import COLORS, DASHES, GRAY, SERIES, Options
+
+_MAX_TICKS = 12  # batch sizes that fit below an axis
+_CANNOT_RUN: Options = {"facecolor": "none", "edgecolor": GRAY, "hatch": "////", "alpha": 0.5, "linewidth": 0}
+
+
+def over_batch(
+    pipeline: Pipeline, *, batches: Sequence[int] | None = None, ranges: bool | None = None
+) -> StaticFigure:
+    """Time of each resource, and utilization, over the batch size, with the crossover marked.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its batch size does not matter.
+    batches : sequence of int, optional
+        Powers of two from 1 to 1024 unless given.
+    ranges : bool, optional
+        Whether a band shows what the sources of the values allow; where the assumptions have ranges, unless
+        given.
+
+    Raises
+    ------
+    InputError
+    """
+    found = crossover(pipeline)
+    ticks = ascending([2**i for i in range(11)] if batches is None else batches, "over_batch", "batch sizes")
+    at = pipeline.solve(batch_size=ticks)
+    dense = np.unique(np.geomspace(ticks[0], ticks[-1], 400).round().astype(int))
+    step = pipeline.solve(batch_size=dense)
+    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, time in step.resource_times.items():
+        left.plot(dense, time.m_as("ms"), color=COLORS[name], linestyle=DASHES[name], label=name, linewidth=2)
+    left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
+    left.yaxis.set_major_formatter(NUMBERS)
+    left.legend(frameon=False)
+    right.plot(dense, step.utilization, color=ACCELERATOR.color, linewidth=2)
+    banded = _band(right, dense, step, ACCELERATOR.color, ranges)
+    for axes in (left, right):
+        if not np.all(step.feasible):
+            axes.axvspan(dense[np.argmin(step.feasible)], dense[-1], **_CANNOT_RUN)
+    right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
+    right.yaxis.set_major_formatter(PERCENT)
+    if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
+        where = float(found.batch)
+        for axes in (left, right):
+            axes.axvline(where, color=GRAY, linestyle="--", linewidth=1)
+        note = f"crossover\nat {format_number(where, 3)}"
+        right.annotate(note, (where, 0.06), xytext=(6, 0), textcoords="offset points")
+    labeled = ticks[:: -(-len(ticks) // _MAX_TICKS)]
+    for axes in (left, right):
+        axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
+        axes.minorticks_off()
+        bare(axes)
+    names = list(at.resource_times)
+    headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
+    rows = [
+        [b, *(at.resource_times[name][i] for name in names), percent(at.utilization[i]), at.bottleneck[i]]
+        for i, b in enumerate(ticks)
+    ]
+    if banded:
+        headers, rows = [*headers, "utilization from", "to"], _with_range(rows, at)
+    headers, rows = with_feasible(headers, rows, at.feasible)
+    first, last = (percent(at.utilization[i]) for i in (0, -1))
+    busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
+    hatched = caveat("hatched", step.infeasible_reason)
+    # What cannot run is said once, with what is hatched.
+    said = " ".join(filter(None, (str(replace(found, infeasible_reason="")), _BAND * banded, hatched)))
+    return render_figure(
+        figure,
+        alt=f"Two line charts over the batch size: the time of each resource, and {busy}. {said}",
+        caption=f"Time of each resource and utilization over the batch size. {said}",
+        headers=headers,
+        rows=rows,
+    )
+
+
+def over_workers(
+    pipelines: Mapping[str, Pipeline], *, workers: Sequence[int], ranges: bool | None = None
+) -> StaticFigure:
+    """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
+
+    Parameters
+    ----------
+    pipelines : mapping of str to Pipeline
+        What each line is called, and what it solves; up to four.
+    workers : sequence of int
+    ranges : bool, optional
+        As for `over_batch`.
+
+    Raises
+    ------
+    InputError
+    """
+    if not 1 <= len(pipelines) <= len(SERIES):
+        raise InputError(
+            f"over_workers draws one to {len(SERIES)} pipelines, got {len(pipelines)}. "
+            'Pass for example {"one drive": pipeline}.'
+        )
+    ticks = ascending(workers, "over_workers", "numbers of workers")
+    dense = np.arange(ticks[0], ticks[-1] + 1)
+    figure = Figure(figsize=(7.5, 3.9), layout="constrained")
+    axes = figure.add_subplot()
+    columns, sentences, banded = {}, [], False
+    for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
+        overlapping(pipeline, "over_workers")
+        at, step = pipeline.solve(workers=ticks), pipeline.solve(workers=dense)
+        can_run = bool(np.all(step.feasible))
+        label = name if can_run else f"{name} (not feasible)"
+        columns[label] = at.utilization
+        style: Options = {} if can_run else {"marker": marker, "fillstyle": "none", "markevery": 0.1}
+        axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=label, **style)
+        if _band(axes, dense, step, color, ranges):
+            banded = True
+            columns |= dict(zip((f"{label} from", f"{label} to"), at.utilization_range, strict=True))
+        sentences += [_said_of_workers(_capital(name), step, dense)]
+        if not can_run:
+            sentences += [caveat("with hollow marks", step.infeasible_reason)]
+        if (wall := _wall(step)) is not None:
+            axes.plot(dense[wall], step.utilization[wall], marker=marker, color=color, markersize=9)
+    axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
+    axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
+    axes.yaxis.set_major_formatter(PERCENT)
+    axes.legend(frameon=False, loc="lower right")
+    bare(axes)
+    rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]
+    found = " ".join([*sentences, *([_BAND] if banded else [])])
+    return render_figure(
+        figure,
+        alt=f"Line chart of utilization over the number of workers. {found}",
+        caption=f"Utilization over workers; a marker shows where more of them stop helping. {found}",
+        headers=["workers", *columns],
+        rows=rows,
+    )
+
+
+_BAND = "The band is what the sources of the values allow."
+
+
+def _band(axes: Axes, at: np.ndarray, step: Step, color: str, ranges: bool | None) -> bool:
+    """Draw what the sources allow around a line, where that is asked for and more than the line."""
+    if not (step.pipeline.assumptions.ranged if ranges is None else ranges):
+        return False
+    low, high = step.utilization_range
+    if np.array_equal(low, high):
+        return False
+    axes.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
+    return True
+
+
+def _with_range(rows: Sequence[Sequence[object]], at: Step) -> list[list[object]]:
+    ends = zip(*at.utilization_range, strict=True)
+    return [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
+
+
+def _said_of_workers(name: str, step: Step, dense: np.ndarray) -> str:
+    """From how many workers on something else sets the limit."""
+    wall = _wall(step)
+    if wall is None:
+        return f"{name}: the CPU binds up to {dense[-1]} workers."
+    limit, share = LABELS[_slowest_other(step, wall)], percent(step.utilization[wall])
+    return f"{name}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy."
+
+
+def _others(step: Step) -> dict[str, np.ndarray]:
+    return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != CPU.name}
+
+
+def _wall(step: Step) -> int | None:
+    """The first position from which the CPU is no slower than something else; None if there is none."""
+    keeps_up = ~exceeds(step.resource_times[CPU.name].m_as("ms"), reduce(np.maximum, _others(step).values()))
+    return int(np.argmax(keeps_up)) if keeps_up.any() else None
+
+
+def _slowest_other(step: Step, position: int) -> str:
+    others = {name: times[position] for name, times in _others(step).items()}
+    # As in the pipeline, the accelerator binds in a tie.
+    return max(others, key=lambda name: (others[name], name == ACCELERATOR.name))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,131 @@
+"""What does not fit into memory is drawn apart in each figure, and named in its words and its table."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.colors import same_color
+
+from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
+from starvelab.lesson.show import curves, over_batch, over_workers, plots, roofline, stage_bars, svg, timeline
+from starvelab.lesson.show.style import COLORS
+from starvelab.lesson.widgets import explore
+
+# A batch of 2048 needs about 91 GB for training, of the 80 GB that there are.
+FITS = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, phase="training")
+TOO_LARGE = FITS.replace(batch_size=2048)
+WHY = "is not feasible. The step needs about 90.11 GB of memory, and NVIDIA A100 80GB SXM has 80 GB."
+
+
+def bars(figure):
+    return [bar for container in figure.axes[0].containers for bar in container]
+
+
+@pytest.mark.parametrize("draw", [stage_bars, timeline])
+def test_the_bars_of_a_step_that_does_not_fit_are_hollow(draw, drawn_by):
+    drawn = drawn_by(plots)
+    picture, fitting = draw(TOO_LARGE.solve()), draw(FITS.solve())
+    hollow, filled = (
+        [bar for bar in bars(figure) if bar.get_edgecolor()[3] and bar.get_linewidth()] for figure in drawn
+    )
+    assert len(hollow) == len(filled) >= 2
+    assert all(same_color(bar.get_facecolor(), "white") for bar in hollow)
+    assert not any(same_color(bar.get_facecolor(), "white") for bar in filled)
+    for text in (picture.caption, picture.alt):
+        assert f"What is drawn hollow {WHY}" in text
+    assert picture.headers[-1] == "feasible"
+    assert {row[-1] for row in picture.rows} == {"no"}
+    assert "feasible" not in (*fitting.headers, *fitting.caption.split())
+
+
+def test_batch_sizes_that_do_not_fit_are_hatched(drawn_by):
+    drawn = drawn_by(curves)
+    picture = over_batch(FITS, batches=[512, 1024, 2048])
+    first = 1 + int(re.search(r"at most (\d+)", TOO_LARGE.solve().infeasible_reason)[1])
+    for axes in drawn[0].axes:
+        [hatched] = [patch for patch in axes.patches if patch.get_hatch()]
+        # The line is drawn at 400 batch sizes, and hatched from the first of them on that does not fit.
+        assert first <= hatched.get_x() <= 1.01 * first
+        assert hatched.get_x() + hatched.get_width() == 2048
+    assert "What is drawn hatched is not feasible. The largest step needs about 90.11 GB" in picture.caption
+    assert "What is drawn hatched is not feasible." in picture.alt
+    assert picture.headers[-1] == "feasible"
+    assert [row[-1] for row in picture.rows] == ["yes", "yes", "no"]
+    assert "feasible" not in over_batch(FITS, batches=[8, 16]).caption
+    assert not [patch for axes in drawn[1].axes for patch in axes.patches]
+
+
+def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn_by):
+    drawn = drawn_by(curves)
+    picture = over_workers({"small": FITS, "large": TOO_LARGE}, workers=[8, 16])
+    small, large = [line for line in drawn[0].axes[0].lines if len(line.get_xdata()) > 1]
+    assert (small.get_marker(), large.get_fillstyle()) == ("None", "none")
+    assert large.get_label() == "large (not feasible)"
+    assert picture.headers == ["workers", "small", "large (not feasible)"]
+    for text in (picture.caption, picture.alt):
+        assert f"Large: the CPU binds up to 16 workers. What is drawn with hollow marks {WHY}" in text
+
+
+def test_the_points_of_a_roofline_that_do_not_fit_are_hollow(drawn_by):
+    drawn = drawn_by(plots)
+    training = TUTORIAL.replace(phase="training")
+    picture = roofline(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[8, 2048], assumptions=training
+    )
+    points = {line.get_label(): line for line in drawn[0].axes[0].lines if line.get_marker() != "None"}
+    assert [line.get_fillstyle() for line in points.values()] == ["full", "none"]
+    assert list(points) == ["ResNet-50, whole step", "not feasible"]
+    assert "What is drawn hollow is not feasible. The largest step needs" in picture.caption
+    assert [row[-1] for row in picture.rows] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p: svg.step_bars(p.solve()),
+        lambda p: svg.step_parts(
+            SingleNodeModel().solve(
+                model=p.model, hardware=p.hardware, batch_size=p.batch_size, phase=p.phase
+            )
+        ),
+    ],
+    ids=["step_bars", "step_parts"],
+)
+def test_the_bars_of_an_explorer_are_hollow_and_its_title_says_why(draw):
+    hollow, filled = (ElementTree.fromstring(draw(pipe)) for pipe in (TOO_LARGE, FITS))
+    colors = {*COLORS.values()}
+    assert not colors & {part.get("fill") for part in hollow.iter()}
+    assert colors & {part.get("stroke") for part in hollow.iter()}
+    assert colors & {part.get("fill") for part in filled.iter()}
+    title, description = (part.text for part in list(hollow)[:2])
+    assert title.startswith("Not feasible. ")
+    assert f"What is drawn hollow {WHY}" in description
+    shown = [part.text for part in hollow.iter() if part.tag.endswith("}text")]
+    assert "What is drawn hollow is not feasible." in shown
+    height = float(hollow.get("viewBox").split()[-1])
+    assert all(float(part.get("y")) < height for part in hollow.iter() if part.tag.endswith("}text"))
+    assert "feasible" not in "".join(filled.itertext())
+
+
+def test_an_explorer_of_batch_sizes_hatches_those_that_do_not_fit():
+    drawing = svg.lines_over_batch(FITS, batches=2000)
+    [hatched] = [
+        part for part in ElementTree.fromstring(drawing).iter() if part.get("fill") == "url(#cannot-run)"
+    ]
+    # 500 pixels are 2,000 batches, and 1,817 of them fit.
+    assert float(hatched.get("x")) == pytest.approx(1818 / 4, abs=0.06)
+    assert float(hatched.get("x")) + float(hatched.get("width")) == pytest.approx(500)
+    shown = [part.text for part in ElementTree.fromstring(drawing).iter() if part.tag.endswith("}text")]
+    assert "What is drawn hatched is not feasible." in shown
+    assert "What is drawn hatched is not feasible." in drawing.split("</desc>")[0]
+    assert "cannot-run" not in svg.lines_over_batch(FITS)
+
+
+def test_the_table_of_an_explorer_says_what_does_not_fit():
+    explorer = explore(FITS, batch_size=[256, 2048])
+    assert "feasible" not in explorer.table.value
+    explorer.controls["batch_size"].value = "2048"
+    assert '<th scope="col" style="text-align:left">feasible</th>' in explorer.table.value
+    assert explorer.sentence.value.count("The step needs about 90.11 GB") == 1

@@ -1,0 +1,76 @@
+"""Each analysis of a step that does not fit into memory says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import (
+    Datasets,
+    Hardware,
+    Models,
+    Pipeline,
+    accelerators_fed,
+    crossover,
+    epochs,
+    sensitivity,
+    sweep,
+    throughput_range,
+    workers_needed,
+)
+
+FITS = Pipeline(
+    model=Models.ResNet50,
+    hardware=Hardware.Cloud.A100,
+    dataset=Datasets.ImageNet,
+    storage="1 GB/s",
+    phase="training",
+)
+TOO_LARGE = FITS.replace(batch_size=2048)
+WHY = (
+    "The step needs about 90.11 GB of memory, and NVIDIA A100 80GB SXM has 80 GB. "
+    "Use a batch of at most 1817."
+)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        sensitivity,
+        throughput_range,
+        lambda pipe: epochs(pipe, memory="64 GB"),
+    ],
+    ids=["sensitivity", "throughput_range", "epochs"],
+)
+def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
+    found = ask(TOO_LARGE)
+    assert repr(found).splitlines()[-1].endswith(WHY)
+    assert f"{WHY}</p>" in found._repr_html_()
+    assert "memory, and NVIDIA" not in repr(ask(FITS))
+
+
+def test_memory_stands_in_the_way_of_workers():
+    found = workers_needed(TOO_LARGE.replace(storage=None))
+    assert not found.feasible
+    assert WHY in found.obstacles
+    assert WHY not in workers_needed(FITS).obstacles
+    assert not any("needs about" in one for one in workers_needed(FITS, batch_size="any").obstacles)
+
+
+def test_a_crossover_beyond_the_memory_says_so():
+    fed = FITS.replace(storage=None, cpu_throughput="1e9 img/s")
+    found = crossover(fed.replace(cpu_throughput=fed.solve(batch_size=2000).throughput))
+    assert found.starves_from in (2000, 2001)
+    assert str(found).endswith(f"Batch {found.starves_from} is not feasible. {found.infeasible_reason}")
+    assert found.infeasible_reason.startswith("The step needs about")
+    assert crossover(FITS).infeasible_reason == ""
+    assert "feasible" not in str(crossover(FITS))
+
+
+def test_an_accelerator_without_room_for_its_step_is_not_busy():
+    rich = TOO_LARGE.replace(storage=None, cpu_throughput="1e6 img/s")
+    assert accelerators_fed(rich.replace(batch_size=1024)) > 10
+    assert accelerators_fed(rich) == 0
+
+
+def test_a_sweep_names_the_points_that_do_not_fit():
+    assert sweep(FITS, batch_size=[1024, 2048])["feasible"].tolist() == [True, False]
