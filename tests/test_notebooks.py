@@ -196,6 +196,55 @@ def test_nothing_is_saved_but_what_was_written(notebook):
     assert "widgets" not in read(notebook.solution).metadata
 
 
+# --- words, pictures and questions that are explained where they are met ----------------------------
+
+WALKTHROUGH_URL = (
+    "https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd"
+)
+# What a learner was promised, or could not know, and the sentence that says it.
+EXPLAINED = {
+    "the slope of the roofline": ("01_compute_baseline", "On the slope of the roof the memory cannot"),
+    "what the roofline is used for": ("01_compute_baseline", "That is why you may leave it out now."),
+    "data that starve nobody": ("02_storage_check", "trains on tokens reads about 8 MB/s"),
+    "the question of the first cell": ("07_gpu_decoding", "So close to 40 % that the story may"),
+    "the second assignment": ("07_gpu_decoding", "(../find-the-bottleneck/01_measure_your_machine.ipynb)"),
+}
+
+
+@pytest.mark.parametrize(("what", "name", "phrase"), [(k, *v) for k, v in EXPLAINED.items()], ids=EXPLAINED)
+def test_what_was_promised_is_said(what, name, phrase):
+    assert phrase in prose(WALKTHROUGH[name]), f"nobody is told of {what}"
+
+
+def test_what_the_first_assignment_links_to_exists():
+    last = WALKTHROUGH["07_gpu_decoding"]
+    linked = re.findall(r"\]\((\.\./[^)]+\.ipynb)\)", last.markdown)
+    assert linked
+    assert all((last.released.parent / path).exists() for path in linked)
+
+
+def test_what_binds_means_is_said_where_the_word_first_appears():
+    text = "\n".join(notebook.markdown for notebook in WALKTHROUGH.values())
+    first = re.search(r"\bbind(s|ing)?\b", text)
+    assert text[first.start() - 2 : first.end() + 2] == "**binds**"
+
+
+def test_the_whole_pipeline_is_seen_before_anything_is_asked():
+    first = WALKTHROUGH["01_compute_baseline"]
+    ((drawn, _),) = first.calls("whole_pipeline")
+    assert drawn < min(position for position, _ in first.questions().values())
+
+
+@each_notebook
+def test_the_walkthrough_is_linked_where_it_is_first_mentioned(notebook):
+    # The last cell only says what comes next.
+    text = "\n".join(cell.source for cell in notebook.cells[:-1] if cell.cell_type == "markdown")
+    before, _, _ = text.partition(f"]({WALKTHROUGH_URL})")
+    assert "walkthrough" not in before.rpartition("[")[0].lower()
+    if before == text:
+        assert "walkthrough" not in text.lower()
+
+
 # --- what the walkthrough gets wrong ---------------------------------------------------------------
 
 

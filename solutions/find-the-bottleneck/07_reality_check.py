@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 7. The reality check
 #
-# The walkthrough this lab grew from says that an A100 takes 21,800 images a second. You have measured, diagnosed and
-# mended pipelines since. Now audit it. **How far is it from the world, which of its assumptions carries how much of that,
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# that this lab grew from says that an A100 takes 21,800 images a second. You have measured, diagnosed and mended pipelines
+# since. Now audit it. **How far is it from the world, which of its assumptions carries how much of that,
 # and do its conclusions survive?**
 #
 # In about MINUTES minutes you will

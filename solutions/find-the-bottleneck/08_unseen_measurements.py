@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 8. Measurements that the model has not seen
 #
-# You have taken the walkthrough apart, and put published figures in its place. **How far off is the model that you would use
+# You have taken [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# apart, and put published figures in its place. **How far off is the model that you would use
 # instead, and what may it decide?**
 #
 # In about MINUTES minutes you will

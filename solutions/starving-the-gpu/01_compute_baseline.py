@@ -12,6 +12,9 @@
 # - write the formula yourself,
 # - find out why this particular baseline is far too good to be true.
 #
+# This lab grew out of a web tutorial, [Starving the GPU](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd).
+# We call it *the walkthrough*: you follow its steps, and find out where it is right and where it is not.
+#
 # Gray cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
 # Run > Run All Cells: the boxes appear again, and what you locked is still there. It passes by what is not answered yet, and
 # the last line says with which exercise to go on.
@@ -20,10 +23,16 @@
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import Credit, check
-from starvelab.show import info, roofline, say, svg, table
+from starvelab.show import info, roofline, say, svg, table, whole_pipeline
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
+# %%
+whole_pipeline()
+
 # %% [markdown]
+# Each box works at its own pace, and the slowest one sets the pace of all. We say that it **binds**. This notebook is about
+# the last box alone; the next ones add the others.
+#
 # ## What you have
 #
 # Every figure in this lab comes with its source. Look at the two things we start from: the GPU (the model calls it the
@@ -96,13 +105,17 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
 # Below a batch of 191 more than half of the step is overhead. The usual name for what binds a GPU is "compute" or
 # "memory"; here a third cause is at least as common, and buying a faster GPU does nothing about it.
 #
-# The same steps under the **roofline**: the roof is what the hardware allows, and the distance of a point from the roof
-# is what overhead and imperfect kernels cost.
+# The same steps under the **roofline**. A step further to the right does more arithmetic for each byte that it moves. On
+# the slope of the roof the memory cannot deliver faster, on its flat part the arithmetic cannot go faster. How far a point lies below
+# the roof is what overhead and imperfect kernels cost.
 
 # %%
 roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[1, 8, 32, 128, 512], assumptions=TUTORIAL)
 
 # %% [markdown]
+# Look where the slope meets the dotted line, the half of the peak that is reached here. Only a batch of one lies to the left
+# of that, so only there memory traffic takes longer than arithmetic. That is why you may leave it out now.
+#
 # ## Exercise 1.1: the step time (5 points)
 #
 # Write the formula. Use these figures, which are the ones behind the baseline above:
@@ -110,7 +123,7 @@ roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[1, 8, 32,
 # - 4.1 GFLOP of arithmetic for each image; the GPU reaches 50 % of 312 TFLOP/s,
 # - 50 layers with an overhead of 0.1 ms each, and 0.015 ms to dispatch the step.
 #
-# Leave out the memory traffic: it is the shorter of the two from batch 2 on. Return a quantity, for example
+# Leave out the memory traffic. Return a quantity, for example
 # `Q_("5 ms")`; quantities can be added, multiplied and divided, and their units come out right.
 #
 # <details><summary>Hint 1</summary>
@@ -180,8 +193,8 @@ check(throughput(1, Q_("2 s")), Q_("0.5 img/s"), what="throughput(1, 2 s)")
 # %% [markdown]
 # ## Now the bad news
 #
-# The number you have just computed is what the walkthrough this lab grew from prints, to the last digit. Somebody has
-# measured the same model on the same GPU:
+# The number you have just computed is what the walkthrough prints, to the last digit. Somebody has measured the same model on
+# the same GPU:
 
 # %%
 def show_published():

@@ -24,7 +24,8 @@ baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Clou
 # %% [markdown]
 # ## Predict
 #
-# The walkthrough takes a JPEG of 500 KB, and the baseline of notebook 1 at a batch of 256. A typical host of an A100 has
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# takes a JPEG of 500 KB, and the baseline of notebook 1 at a batch of 256. A typical host of an A100 has
 # one NVMe drive on PCIe 4.0, good for 7 GB/s.
 
 # %%
@@ -248,6 +249,9 @@ info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size, dem
 # %% [markdown]
 # 114.66 KB instead of 500 KB: one drive is enough after all, even at a ceiling that is itself too high. An assumption of
 # a factor of four decided the answer. Always ask for the mean size of *your* samples.
+#
+# And ask what they are. A language model that trains on tokens reads about 8 MB/s (the walkthrough's figure), a thousandth of
+# the 10.9 GB/s above: it computes far more for each byte, and there is nothing to decode. Images are where GPUs starve.
 
 # %% [markdown]
 # ## In your own words

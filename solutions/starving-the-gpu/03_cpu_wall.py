@@ -67,7 +67,8 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 # %% [markdown]
 # ## The rule
 #
-# The walkthrough calls these stages "sequential" and then divides by the slowest of them. Those two do not go together,
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# calls these stages "sequential" and then divides by the slowest of them. Those two do not go together,
 # and the difference matters:
 #
 # - If nothing overlapped, each batch would wait for the one before it, and the times would **add**: 64 + 11.74 ms.

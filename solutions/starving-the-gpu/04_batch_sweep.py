@@ -8,7 +8,8 @@
 # In about MINUTES minutes you will
 #
 # - predict where they cross, then sweep the batch size,
-# - see why the walkthrough's own sweep never shows the crossing it talks about,
+# - see why [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)'s
+# own sweep never shows the crossing it talks about,
 # - compute the crossing exactly, and find what the utilization tends to.
 
 # %% role="setup" id="setup-04"

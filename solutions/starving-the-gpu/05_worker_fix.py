@@ -39,7 +39,8 @@ predict("worker-fix", question="How many workers does it take until the GPU neve
 #
 # ## Double them
 #
-# The walkthrough doubles the workers twice, at a batch of 512, and stops there: 14.4, 28.9, 57.7 %. It never says how many
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# doubles the workers twice, at a batch of 512, and stops there: 14.4, 28.9, 57.7 %. It never says how many
 # would be *enough*, although "predict how many workers remove the stall" is among its goals.
 
 # %%

@@ -4,7 +4,8 @@
 # You have the ceiling, the drive, the CPU, the crossing and the workers. Now use them together on two cases: a batch of
 # 64, and medical images. In both of them the obvious answer is only the beginning.
 #
-# **The phase.** Notebooks 1 to 5 timed the forward pass, as the walkthrough does. In this notebook the GPU trains: each
+# **The phase.** Notebooks 1 to 5 timed the forward pass, as [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# does. In this notebook the GPU trains: each
 # question and each exercise is about a training step, unless it says otherwise.
 #
 # In about MINUTES minutes you will

@@ -84,7 +84,8 @@ check(gpus_per_drive(Q_("530 MB/s"), kits19, 7, Q_("0.636 s")), 0, what="the num
 # %% [markdown]
 # ## Decode on the GPU
 #
-# NVIDIA's DALI moves decoding and augmentation to the GPU. The walkthrough models it as a CPU with 50 GB/s, and leaves the
+# NVIDIA's DALI moves decoding and augmentation to the GPU. [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# models it as a CPU with 50 GB/s, and leaves the
 # drive out.
 
 # %%
@@ -240,6 +241,20 @@ print(f"{len(asked) - len(missing)} of {len(asked)} predictions are locked. Miss
 float(3 - 3 * len(missing) / len(asked))
 
 # %% [markdown]
+# ## Why 40 %?
+#
+# Notebook 1 began with an A100 that should be busy 95 % of the time, and `nvidia-smi` said 40 %. You can answer that now. Here
+# is the pipeline of notebook 3 once more, a training step this time, with measured figures in place of the walkthrough's:
+
+# %%
+story = pipe.replace(batch_size=256, assumptions=PUBLISHED)
+say(explain(story))
+
+# %% [markdown]
+# So close to 40 % that the story may well be true. Nothing is wrong with the GPU, and nothing with the model: eight workers decode,
+# crop and flip, the accelerator is ready before they are, and it waits for more than half of each step. A faster GPU would wait
+# longer. More workers help, up to the cores of the host and to what the drive can read.
+#
 # ## How well do you know what you know?
 #
 # It helps to know *when* you are right, and you can train that.
@@ -256,5 +271,5 @@ progress()
 # - Moving work to the GPU costs GPU time: busy is not the same as training.
 # - Check every resource, every time, with your own figures.
 #
-# **What comes next in this subject:** smaller numbers (quantization), keeping what was computed (the KV cache), and the
-# question you can already ask: *more workers, or a faster GPU?*
+# **What comes next:** all figures so far were other people's. In [the second assignment](../find-the-bottleneck/01_measure_your_machine.ipynb)
+# you measure your own machine, and find out what binds where nobody tells you.

@@ -18,6 +18,7 @@ FIGURES = {
     "roofline": "plots",
     "stage_bars": "plots",
     "timeline": "plots",
+    "whole_pipeline": "overview",
 }
 
 __all__ = ["info", "say", "svg", "table", *FIGURES]
