@@ -26,6 +26,8 @@ from starvelab.grading.autograde.nbgrader_private import environment_with
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
+# Of a folded cell JupyterLab shows the first line, in which a check would have its expected value.
+FIRST_LINE = "# The check of your answer. It holds the expected values: try first, and look afterwards."
 # How long a notebook takes: what there is to read, and what there is to do.
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 200, 15, 4
 # The author writes this in the first cell, and the build puts the number there.
@@ -98,6 +100,7 @@ def _cell(parsed, where, position):
         if said["role"] == "test":
             # It holds the expected values and every mistake that has a name: folded, hints mean something.
             cell.metadata["jupyter"] = {"source_hidden": True}
+            cell.source = f"{FIRST_LINE}\n{cell.source}"
     return cell
 
 
@@ -169,7 +172,7 @@ def _scripts(root):
 
 def _check_length(notebook, name):
     for n, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
-        lines = len(cell.source.splitlines())
+        lines = len(cell.source.removeprefix(FIRST_LINE).strip().splitlines())
         if cell.cell_type == "code" and lines > LONGEST_CELL:
             raise MarkupError(
                 f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."

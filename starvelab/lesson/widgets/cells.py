@@ -21,6 +21,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from ... import runtime
 from ...errors import StarvelabError
 from ..checks import NotAnsweredError
+from ..constants import answers_of, constants_in_question
 from ..exercises import NOT_ANSWERED, Exercise, find_notebook, read_exercises
 from . import words
 
@@ -61,6 +62,20 @@ class CellLog:
         )
         if _is_open(error):
             result.error_in_exec = None
+
+    def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
+        """Say of a check that has passed that others follow, and which constants would not survive them."""
+        if result is None or result.info is None or not result.success:
+            return
+        source = result.info.raw_cell
+        if "check(" not in source:  # to look for the notebook takes some milliseconds
+            return
+        exercise = next((one for one in self.exercises() if one.source == source), None)
+        if exercise is None or self.points(exercise) < exercise.visible_points:
+            return
+        print("Right here; other figures are checked when it is graded.")
+        for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
+            shell.display_pub.publish(words.formats(sentence, "Please note"))
 
     def show_error(
         self,
@@ -108,6 +123,7 @@ def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
         return
 
     shell.events.register("post_run_cell", log.remember)
+    shell.events.register("post_run_cell", lambda result: log.say_what_is_left(shell, result))
     # IPython makes a method of the shell of what it gets, and a bound method cannot be made one.
     shell.set_custom_exc(EXPLAINED, lambda *error, **more: log.show_error(*error, **more))
 

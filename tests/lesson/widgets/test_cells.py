@@ -144,3 +144,23 @@ def test_nbgrader_sees_the_error_of_an_open_answer(shell, log, graded):
     assert isinstance(error, NotImplementedError)
     assert NOT_ANSWERED in texts[0]
     assert len(texts[0].splitlines()) > 5
+
+
+RIGHT_HERE = "Right: the answer.\nRight here; other figures are checked when it is graded.\n"
+
+
+def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_survive_them(shell, log):
+    shell.run("def double(x):\n    return 2 * x")
+    assert shown(shell, CHECK)[0] == [RIGHT_HERE]
+    shell.run("def double(x):\n    return 2")
+    assert shown(shell, CHECK)[0] == [
+        RIGHT_HERE,
+        "Please note. double uses none of its arguments: a constant would not survive.",
+    ]
+
+
+def test_a_check_that_has_not_passed_and_a_cell_that_is_no_check_say_nothing_of_it(shell, log):
+    shell.run("def double(x):\n    return 3 * x")
+    texts, _ = shown(shell, CHECK)
+    assert not any("other figures" in text for text in texts)
+    assert shown(shell, "print('Right')")[0] == ["Right\n"]

@@ -1,0 +1,97 @@
+"""Which constants of an answer would not survive when it is checked with other figures.
+
+A check that a learner sees has one or two cases, and a function may pass them without computing anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from types import FunctionType
+
+# What a formula may hold for its own sake, whatever figures the check has.
+_COMMON = {0, 1, 2, 10, 100, 1000}
+# What a check says, and not what it asks.
+_WORDS = {"mistakes", "what", "within"}
+
+
+def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
+    """What stands in an answer although it belongs to the check, in sentences; empty if nothing does.
+
+    Parameters
+    ----------
+    check : str
+        The source of a check that has passed, as the learner sees it.
+    answers : mapping of str to str
+        The source of each function of the learner that it calls, by its name.
+    """
+    asked = ast.parse(check)
+    figures = {_key(value) for value in _constants(asked)}
+    found = []
+    for name, source in answers.items():
+        answer = ast.parse(source).body[0]
+        if not isinstance(answer, ast.FunctionDef):
+            continue
+        used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
+        arguments = {one.arg for one in answer.args.args}
+        if arguments and not arguments & used:
+            found.append(f"{name} uses none of its arguments: a constant would not survive.")
+        same = [
+            value for statement in answer.body for value in _constants(statement) if _key(value) in figures
+        ]
+        found += [
+            f"{value} stands in {name} and in this check: if it is there for the check, it would not survive."
+            for value in dict.fromkeys(same)
+        ]
+    return found
+
+
+def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
+    """The source of each function that a check calls and that another cell of the notebook has defined.
+
+    Parameters
+    ----------
+    check : str
+        The source of a check.
+    names : mapping of str to object
+        What the notebook has defined.
+    """
+    asked = ast.parse(check)
+    own = {node.name for node in ast.walk(asked) if isinstance(node, ast.FunctionDef)}
+    found = {}
+    for name in sorted({node.id for node in ast.walk(asked) if isinstance(node, ast.Name)} - own):
+        answer = names.get(name)
+        if isinstance(answer, FunctionType) and answer.__module__ == "__main__":
+            with contextlib.suppress(OSError):  # it was made by exec, for example
+                found[name] = inspect.getsource(answer)
+    return found
+
+
+def _constants(node: ast.AST) -> Iterator[float | str]:
+    """Numbers, and quantities in quotation marks, that count as figures of the case."""
+    if isinstance(node, ast.Constant):
+        if _is_figure(node.value):
+            yield node.value
+        return
+    if isinstance(node, ast.keyword) and node.arg in _WORDS:
+        return
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Credit", "credit.part"):
+        # Points and titles.
+        parts = [part for part in parts if not isinstance(part, ast.Constant)]
+    for part in parts:
+        yield from _constants(part)
+
+
+def _is_figure(value: object) -> bool:
+    if isinstance(value, str):
+        number = re.match(r"\d+(\.\d+)?", value)
+        return number is not None and float(number[0]) not in _COMMON
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) not in _COMMON
+
+
+def _key(value: float | str) -> float | str:
+    return value.replace(" ", "") if isinstance(value, str) else float(value)

@@ -1,0 +1,58 @@
+"""A constant that belongs to a check is found in an answer, and one that belongs to a formula is not."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from starvelab.lesson.constants import constants_in_question
+from tests.assignments import ASSIGNMENTS
+from tests.wrong_answers.exercises import exercises
+
+CHECK = """check(step(400, Q_("20 ms")), Q_("31.297 ms"), within=2e-4,
+    mistakes={"a": Q_("18.156 ms"), "b": 7})
+credit.part(3, "60 ms", lambda: check(step(400, Q_("20 ms")), 5))"""
+
+
+def functions(source: str, check: str) -> dict[str, str]:
+    """The functions of an answer that its check calls."""
+    called = {node.id for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)}
+    found = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    return {node.name: ast.unparse(node) for node in found if node.name in called}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return batch * time", []),
+        (
+            'return Q_("31.297 ms")',
+            [
+                "step uses none of its arguments: a constant would not survive.",
+                "31.297 ms stands in step and in this check: "
+                "if it is there for the check, it would not survive.",
+            ],
+        ),
+        ("return 400 * time", [
+            "400 stands in step and in this check: if it is there for the check, it would not survive.",
+        ]),
+        # It may be right without one of them.
+        ("return 2 * time", []),
+        ('return batch * Q_("20ms") + Q_("0 ms")', [
+            "20ms stands in step and in this check: if it is there for the check, it would not survive."
+        ]),
+        # Of a mistake, a tolerance, points and titles, and what many formulas hold.
+        ('return batch * time * 7 * 2e-4 + Q_("60 ms") * 3 + 1000 + Q_("18.156 ms")', []),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_the_check_is_named(body, said):
+    assert constants_in_question(CHECK, {"step": f"def step(batch, time):\n    {body}"}) == said
+
+
+def test_no_right_answer_is_suspected():
+    for assignment in ASSIGNMENTS:
+        for exercise in exercises(assignment):
+            for source in (exercise.solution, *(one.source for one in exercise.right)):
+                answers = functions(source, exercise.visible)
+                assert constants_in_question(exercise.visible, answers) == [], (exercise.name, source)
