@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
 
+FOLDER, FILE = 0o700, 0o600
 # What is taken away from new files and folders.
 FROM_OTHERS, FROM_GROUP_AND_OTHERS = 0o007, 0o077
 
@@ -17,6 +18,18 @@ def restrict_new_files(course: CourseDirectory) -> None:
     Where nbgrader is told that a group shares the course (`CourseDirectory.groupshared`), the group can.
     """
     os.umask(FROM_OTHERS if course.groupshared else FROM_GROUP_AND_OTHERS)
+
+
+def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
+    """Make the folder of a course and an empty gradebook in it, such that nobody else can open them.
+
+    What exists already stays as it is: somebody may share it on purpose. `warning_if_open` tells of it.
+    """
+    # The mode that mkdir takes counts for the last folder only.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=FOLDER, exist_ok=True)
+    # SQLite takes an empty file for a new database, and gives its journal the same mode.
+    (folder / gradebook).touch(mode=FILE, exist_ok=True)
 
 
 def parts_of(course: CourseDirectory) -> list[Path]:

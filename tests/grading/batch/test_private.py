@@ -23,6 +23,18 @@ def chain(tmp_path, monkeypatch):
     return path
 
 
+def test_what_is_made_is_for_the_owner_alone_and_what_exists_stays(tmp_path):
+    private.make_private(tmp_path / "new" / "course")
+    assert (tmp_path / "new" / "course").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "new" / "course" / "gradebook.db").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "old").mkdir(mode=0o755)
+    (tmp_path / "old" / "gradebook.db").write_text("marks")
+    (tmp_path / "old" / "gradebook.db").chmod(0o640)
+    private.make_private(tmp_path / "old")
+    assert (tmp_path / "old" / "gradebook.db").read_text() == "marks"
+    assert (tmp_path / "old" / "gradebook.db").stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize(("shared", "mode"), [(False, 0o600), (True, 0o660)])
 def test_new_files_are_closed_to_others_and_open_to_a_group_that_shares_the_course(tmp_path, shared, mode):
     class Course:
