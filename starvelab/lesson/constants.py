@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from types import FunctionType
+from typing import TypeGuard
 
 # What a formula may hold for its own sake, whatever figures the check has.
 _COMMON = {0, 1, 2, 10, 100, 1000}
@@ -86,7 +87,7 @@ def _constants(node: ast.AST) -> Iterator[float | str]:
         yield from _constants(part)
 
 
-def _is_figure(value: object) -> bool:
+def _is_figure(value: object) -> TypeGuard[float | str]:
     if isinstance(value, str):
         number = re.match(r"\d+(\.\d+)?", value)
         return number is not None and float(number[0]) not in _COMMON
