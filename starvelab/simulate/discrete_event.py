@@ -10,10 +10,10 @@ from math import inf
 import numpy as np
 
 from .loader import Loader
-from .timeline import Accelerator, Timeline
+from .timeline import Accelerator, Start, Timeline
 
 
-def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
+def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader with workers, in any order of delivery.
 
     Parameters
@@ -24,6 +24,8 @@ def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timel
         What a worker takes for each batch besides the shared read [ms].
     reads : array of float, (batches, replicas)
         What each batch occupies the storage [ms].
+    start : Start
+        Of the epoch that these batches are.
 
     Notes
     -----
@@ -33,14 +35,14 @@ def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timel
     the cycle, otherwise because PyTorch's DataLoader passes over workers with a full queue, and only this one
     has room. The batch that was asked for first comes first in a tie.
     """
-    return _Replicas(loader, times, reads).follow()
+    return _Replicas(loader, times, reads, start).follow()
 
 
 class _Replicas:
     """All replicas, as arrays with one column for each; `at` names the columns that an event is for."""
 
-    def __init__(self, loader: Loader, times: np.ndarray, reads: np.ndarray) -> None:
-        self.loader, self.times, self.reads = loader, times, reads
+    def __init__(self, loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> None:
+        self.loader, self.times, self.reads, self.start = loader, times, reads, start
         self.accelerator = Accelerator(loader)
         self.batches, self.replicas = times.shape
         workers, self.prefetch = loader.workers, loader.prefetch
@@ -50,16 +52,17 @@ class _Replicas:
         self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
         # Of each batch in the order of delivery.
         self.delivered_batch, self.delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
-        self.received, self.copy_start, self.copied, self.step_start, self.step_end, self.host_free = (
-            np.empty(times.shape) for _ in range(6)
+        self.received, self.copy_start, self.copied, self.step_start, self.host_free = (
+            np.empty(times.shape) for _ in range(5)
         )
+        self.ends, self.step_end = start.ends(self.batches)
         # Each worker's queue is a ring: the batches it was sent, those it has read, those received from it.
         ring = (workers, self.prefetch, self.replicas)
         self.ring_batch, self.ring_sent = np.zeros(ring, dtype=np.int64), np.zeros(ring)
         self.sent, self.served, self.taken = (
             np.zeros((workers, self.replicas), dtype=np.int64) for _ in range(3)
         )
-        self.worker_free = np.full((workers, self.replicas), loader.ms("start_up"))
+        self.worker_free = np.tile(start.workers, (workers, 1))
         # What comes next from each worker: when it asks the storage, when its oldest batch is there.
         self.asks, self.ready = (np.full((workers, self.replicas), inf) for _ in range(2))
         self.asks_for, self.ready_batch = (
@@ -74,9 +77,7 @@ class _Replicas:
     def follow(self) -> Timeline:
         everywhere = np.arange(self.replicas)
         for index in range(self.loader.workers * self.prefetch):
-            self.send(
-                everywhere, np.full(self.replicas, index % self.loader.workers), np.zeros(self.replicas)
-            )
+            self.send(everywhere, np.full(self.replicas, index % self.loader.workers), self.start.asked)
         for _ in range(2 * self.batches):  # each batch is served once and received once
             asking, asked = _first(self.asks, self.asks_for)
             handing, there = self.next_delivery()
@@ -148,7 +149,12 @@ class _Replicas:
         row = self.deliveries[at]
         before = np.maximum(row - 1, 0)
         host, copied, done = (
-            np.where(row > 0, past[before, at], 0.0) for past in (self.host_free, self.copied, self.step_end)
+            np.where(row > 0, past[before, at], first[at])
+            for past, first in (
+                (self.host_free, self.start.asked),
+                (self.copied, self.start.copied),
+                (self.step_end, self.start.done),
+            )
         )
         received = np.maximum(self.ready[worker, at], host) + self.fetch
         self.delivered_batch[row, at], self.delivered_by[row, at] = self.ready_batch[worker, at], worker
@@ -159,9 +165,9 @@ class _Replicas:
             self.step_start[row, at],
             self.step_end[row, at],
         ) = self.accelerator.take(received, copied, done)
-        if self.loader.in_flight <= self.batches:
-            waited_for = row + 1 - self.loader.in_flight
-            finished = np.where(waited_for >= 0, self.step_end[np.maximum(waited_for, 0), at], 0.0)
+        if self.loader.in_flight <= len(self.ends):
+            waited_for = row + 1 - int(self.loader.in_flight) + len(self.start.steps)
+            finished = np.where(waited_for >= 0, self.ends[np.maximum(waited_for, 0), at], 0.0)
             received = np.maximum(received, finished)
         self.host_free[row, at] = received
         self.deliveries[at] += 1

@@ -48,7 +48,13 @@ class Loader:
     fetch_time : quantity [time]
         What the loop itself spends on receiving a batch.
     start_up : quantity [time]
-        Before a worker can begin its first batch; the training loop itself needs none.
+        Before a worker can begin its first batch; the training loop itself needs none. Where workers start
+        anew, ending the old ones belongs to it.
+    epoch_batches : int, optional
+        Batches of an epoch; a run of one epoch unless given. No index of the next epoch is sent before the
+        loop has asked for its first batch, so the queue is empty then.
+    persistent_workers : bool
+        False starts the workers anew for each epoch, as PyTorch does unless it is told otherwise.
     read_time : quantity [time]
         What a batch occupies the storage that all workers share; reads are served one after the other.
     read_wait : quantity [time]
@@ -89,6 +95,8 @@ class Loader:
     handover_time: Given = quantity("s", "0 ms", zero=True)
     fetch_time: Given = quantity("s", "0 ms", zero=True)
     start_up: Given = quantity("s", "0 ms", zero=True)
+    epoch_batches: int | None = count(None)
+    persistent_workers: bool = switch(False)
     read_time: Given = quantity("s", "0 ms", zero=True)
     read_wait: Given = quantity("s", "0 ms", zero=True)
     cached_fraction: float = number(0.0, zero=True, maximum=1)
@@ -100,7 +108,7 @@ class Loader:
     def __post_init__(self) -> None:
         for name, meaning in meanings(Loader).items():
             value = getattr(self, name)
-            if name == "cores" and value is None:
+            if name in ("cores", "epoch_batches") and value is None:
                 continue
             kept, plain = meaning.read(value, name)
             self._keep(name, kept if meaning.kind is Kind.QUANTITY else plain)
@@ -158,7 +166,8 @@ class Loader:
         -----
         The largest of: a step (with its copy where that cannot overlap), the copy, fetching, a worker's
         batch over the number of workers, the shared read, the whole way of a batch over the batches that may
-        be under way, and the loop's own round over the steps in flight.
+        be under way, and the loop's own round over the steps in flight. What a boundary of epochs takes is
+        not in it: `starvelab.epochs` says that.
         """
         step, copy, fetch = (self.ms(name) for name in ("step_time", "copy_time", "fetch_time"))
         missed = 1 - self.cached_fraction

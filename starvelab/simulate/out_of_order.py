@@ -11,10 +11,10 @@ from math import inf
 import numpy as np
 
 from .loader import Loader
-from .timeline import Accelerator, Timeline
+from .timeline import Accelerator, Start, Timeline
 
 
-def follow_out_of_order(loader: Loader, times: np.ndarray) -> Timeline:
+def follow_out_of_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader that delivers them as they get ready.
 
     Parameters
@@ -22,7 +22,8 @@ def follow_out_of_order(loader: Loader, times: np.ndarray) -> Timeline:
     loader : Loader
         With one worker or more, and no shared read.
     times : array of float, (batches, replicas)
-        What a worker takes for each batch [ms].
+        What a worker takes for each batch of an epoch [ms].
+    start : Start
 
     Notes
     -----
@@ -36,19 +37,20 @@ def follow_out_of_order(loader: Loader, times: np.ndarray) -> Timeline:
     columns = np.arange(replicas)
     begins, prepared = np.empty(times.shape), np.empty(times.shape)
     delivered_batch, delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
-    received, copy_start, copied, step_start, step_end, host_free = (np.empty(times.shape) for _ in range(6))
+    received, copy_start, copied, step_start, host_free = (np.empty(times.shape) for _ in range(5))
+    ends, step_end = start.ends(batches)
     # Each worker's queue is a ring: the batches it was sent and when each is there. Past the last one: never.
     queue = np.full((workers, prefetch, replicas), batches, dtype=np.int64)
     there = np.full((workers, prefetch, replicas), inf)
     oldest = np.zeros((workers, replicas), dtype=np.int64)
-    worker_free = np.full((workers, replicas), loader.ms("start_up"))
+    worker_free = np.tile(start.workers, (workers, 1))
     for index in range(min(workers * prefetch, batches)):
         worker, place = index % workers, index // workers
         begins[index] = worker_free[worker]
         prepared[index] = worker_free[worker] = worker_free[worker] + times[index]
         queue[worker, place], there[worker, place] = index, prepared[index] + handover
     first, ready = queue[:, 0].copy(), there[:, 0].copy()
-    host = copy_done = done = np.zeros(replicas)
+    host, copy_done, done = start.asked, start.copied, start.done
     for j in range(batches):
         earliest = ready.min(axis=0)
         worker = np.where(ready == earliest, first, batches + 1).argmin(axis=0)
@@ -57,7 +59,8 @@ def follow_out_of_order(loader: Loader, times: np.ndarray) -> Timeline:
         received[j] += fetch
         copy_start[j], copied[j], step_start[j], step_end[j] = accelerator.take(received[j], copy_done, done)
         copy_done, done = copied[j], step_end[j]
-        host_free[j] = received[j] if j + 1 < depth else np.maximum(received[j], step_end[int(j + 1 - depth)])
+        waited_for = j + 1 - depth + len(start.steps)
+        host_free[j] = received[j] if waited_for < 0 else np.maximum(received[j], ends[int(waited_for)])
         host = host_free[j]
         # The place that came free takes the next index, behind what the worker has already.
         place, sent = oldest[worker, columns], j + workers * prefetch

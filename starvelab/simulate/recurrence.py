@@ -9,17 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from .loader import Loader
-from .timeline import Accelerator, Timeline
+from .timeline import Accelerator, Start, Timeline
 
 
-def follow_in_order(loader: Loader, times: np.ndarray) -> Timeline:
+def follow_in_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader that delivers in order.
 
     Parameters
     ----------
     loader : Loader
     times : array of float, (batches, replicas)
-        What a worker takes for each batch [ms].
+        What a worker takes for each batch of an epoch [ms].
+    start : Start
 
     Notes
     -----
@@ -36,29 +37,29 @@ def follow_in_order(loader: Loader, times: np.ndarray) -> Timeline:
     workers, depth = loader.workers, loader.in_flight
     sent_ahead = workers * loader.prefetch
     handover, fetch = loader.ms("handover_time"), loader.ms("fetch_time")
-    begins, prepared, received, copy_start, copied, step_start, step_end, host_free = (
-        np.empty(times.shape) for _ in range(8)
+    begins, prepared, received, copy_start, copied, step_start, host_free = (
+        np.empty(times.shape) for _ in range(7)
     )
+    ends, step_end = start.ends(len(times))
     accelerator = Accelerator(loader)
-    zero = np.zeros(times.shape[1])
-    workers_ready = zero + loader.ms("start_up")
-    host = copy_done = done = zero
+    host, copy_done, done = start.asked, start.copied, start.done
     for j in range(len(times)):
         if workers == 0:
             begins[j] = host
         else:
-            free = prepared[j - workers] if j >= workers else workers_ready
-            asked = received[j - sent_ahead] if j >= sent_ahead else zero
+            free = prepared[j - workers] if j >= workers else start.workers
+            asked = received[j - sent_ahead] if j >= sent_ahead else start.asked
             np.maximum(free, asked, out=begins[j])
         np.add(begins[j], times[j], out=prepared[j])
         np.maximum(prepared[j] + handover, host, out=received[j])
         received[j] += fetch
         copy_start[j], copied[j], step_start[j], step_end[j] = accelerator.take(received[j], copy_done, done)
         copy_done, done = copied[j], step_end[j]
-        if j + 1 < depth:
+        waited_for = j + 1 - depth + len(start.steps)
+        if waited_for < 0:
             host_free[j] = received[j]
         else:
-            np.maximum(received[j], step_end[int(j + 1 - depth)], out=host_free[j])
+            np.maximum(received[j], ends[int(waited_for)], out=host_free[j])
         host = host_free[j]
     batch = np.broadcast_to(np.arange(len(times))[:, None], times.shape)
     worker = batch % workers if workers else np.full(times.shape, -1)

@@ -18,7 +18,7 @@ from .loader import Loader
 from .out_of_order import follow_out_of_order
 from .preparation import draw, draw_reads, given
 from .recurrence import follow_in_order
-from .timeline import Timeline
+from .timeline import Start, Timeline
 from .trace import Trace, counted
 
 # Replicas that are followed together: their rows then fit into a processor's cache.
@@ -212,13 +212,29 @@ def simulate(
 
 
 def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
-    """Every batch of every replica, by the rule that the loader needs; with the arrays of a `Simulation`."""
+    """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
+    start, epochs = Start.of_run(loader, times.shape[1]), []
+    length = loader.epoch_batches or len(times)
+    for first in range(0, len(times), length):
+        some = slice(first, first + length)
+        epochs.append(_follow_epoch(loader, times[some], reads[some], start))
+        start = start.after(loader, epochs[-1])
+    if len(epochs) == 1:
+        return epochs[0]
+    columns = {name: np.concatenate([getattr(one, name) for one in epochs]) for name in vars(epochs[0])}
+    # Within an epoch batches count from 0.
+    columns["batch"] = columns["batch"] + length * (np.arange(len(times)) // length)[:, None]
+    return Timeline(**columns)
+
+
+def _follow_epoch(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
+    """The batches of one epoch, by the rule that the loader needs."""
     if loader.workers > 1 and loader.ms("read_time") > 0:
-        return follow_events(loader, times, reads)
+        return follow_events(loader, times, reads, start)
     if loader.workers > 1 and not loader.in_order:
-        return follow_out_of_order(loader, times)
+        return follow_out_of_order(loader, times, start)
     # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
-    return follow_in_order(loader, times + reads)
+    return follow_in_order(loader, times + reads, start)
 
 
 def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:

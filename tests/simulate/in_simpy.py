@@ -23,21 +23,28 @@ class Run:
         self.env = simpy.Environment()
         self.storage, self.copier, self.device = (simpy.Resource(self.env) for _ in range(3))
         self.arrived = simpy.Store(self.env)
-        self.indices = [simpy.Store(self.env) for _ in range(loader.workers)]
         self.row = [{} for _ in times]
         self.step_done = [self.env.event() for _ in times]
         self.rows = []
-        self.turn, self.full = cycle(range(loader.workers)), [0] * loader.workers
         self.sent = 0
-        for number in range(loader.workers):
-            self.env.process(self.worker(number))
         self.env.process(self.loop())
         self.env.run()
 
-    def worker(self, number):
+    def begin_epoch(self):
+        """Start the workers, unless they are kept, and fill their queues."""
+        if self.sent == 0 or not self.loader.persistent_workers:
+            self.indices = [simpy.Store(self.env) for _ in range(self.loader.workers)]
+            for number, indices in enumerate(self.indices):
+                self.env.process(self.worker(number, indices))
+        self.turn, self.full = cycle(range(self.loader.workers)), [0] * self.loader.workers
+        self.epoch_end = min(len(self.times), self.sent + (self.loader.epoch_batches or len(self.times)))
+        for _ in range(self.loader.workers * self.loader.prefetch):
+            self.send()
+
+    def worker(self, number, indices):
         yield self.env.timeout(self.ms["start_up"])
         while True:
-            batch = yield self.indices[number].get()
+            batch = yield indices.get()
             row = self.row[batch]
             row["batch"], row["worker"], row["prepare_start"] = batch, number, self.env.now
             with self.storage.request() as turn:
@@ -52,7 +59,7 @@ class Run:
         yield self.arrived.put((batch, number))
 
     def send(self):
-        if self.sent == len(self.times):
+        if self.sent == self.epoch_end:
             return
         for _ in range(self.loader.workers):
             number = next(self.turn)
@@ -63,10 +70,10 @@ class Run:
                 return
 
     def loop(self):
-        for _ in range(self.loader.workers * self.loader.prefetch):
-            self.send()
         kept, launched = {}, []
         for wanted in range(len(self.times)):
+            if wanted % (self.loader.epoch_batches or len(self.times)) == 0:
+                self.begin_epoch()
             if self.loader.workers == 0:
                 batch = wanted
                 row = self.row[batch]

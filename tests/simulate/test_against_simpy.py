@@ -50,6 +50,18 @@ CASES = {
         workers=6, prefetch=2, read_time="17 ms", in_order=False, copy_time="8 ms", copy_overlaps=False,
         handover_time="3 ms", fetch_time="2 ms", in_flight=1, start_up="11 ms",
     ),
+    "epochs": BASE.replace(workers=3, epoch_batches=14, start_up="70 ms"),
+    "epochs, workers kept": BASE.replace(
+        workers=4, epoch_batches=9, start_up="70 ms", persistent_workers=True, in_flight=3
+    ),
+    "epochs shorter than the prefetch": BASE.replace(workers=4, prefetch=3, epoch_batches=5, in_flight=9),
+    "epochs, inline": BASE.replace(workers=0, epoch_batches=7, in_flight=4),
+    "epochs, as it comes": BASE.replace(
+        workers=3, epoch_batches=13, in_order=False, start_up="30 ms", in_flight=inf
+    ),
+    "epochs, shared storage": BASE.replace(
+        workers=3, epoch_batches=11, read_time="12 ms", copy_time="6 ms", in_flight=3, start_up="25 ms"
+    ),
 }  # fmt: skip
 
 
@@ -100,6 +112,13 @@ loaders = st.builds(
 )
 
 
-@given(loaders, st.sampled_from([0.0, 0.5]), st.integers(0, 10_000))
-def test_any_loader_agrees_with_simpy(loader, cached_fraction, seed):
-    agree(loader.replace(cached_fraction=cached_fraction), own_times(seed, 40))
+@given(
+    loaders,
+    st.sampled_from([0.0, 0.5]),
+    st.none() | st.integers(1, 41),
+    st.booleans(),
+    st.integers(0, 10_000),
+)
+def test_any_loader_agrees_with_simpy(loader, cached_fraction, epoch_batches, persistent, seed):
+    loader = loader.replace(cached_fraction=cached_fraction, persistent_workers=persistent)
+    agree(loader.replace(epoch_batches=epoch_batches), own_times(seed, 40))

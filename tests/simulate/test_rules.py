@@ -15,6 +15,7 @@ from starvelab.simulate import Loader, simulate
 from starvelab.simulate.discrete_event import follow_events
 from starvelab.simulate.out_of_order import follow_out_of_order
 from starvelab.simulate.recurrence import follow_in_order
+from starvelab.simulate.timeline import Start
 from tests.simulate.test_against_simpy import loaders, own_times
 
 CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
@@ -160,7 +161,9 @@ def test_each_replica_goes_as_it_would_alone(loader, replicas):
 @given(orderly.filter(lambda loader: loader.workers > 0), seeds)
 def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
     times = np.array([own_times(seed + i, 30) for i in range(3)]).T
-    one, other = follow_in_order(loader, times), follow_events(loader, times, np.zeros(times.shape))
+    start = Start.of_run(loader, 3)
+    one = follow_in_order(loader, times, start)
+    other = follow_events(loader, times, np.zeros(times.shape), start)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 
@@ -169,7 +172,9 @@ def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
 def test_what_is_ready_first_is_the_same_batch_event_by_event(loader, seed, batches):
     loader = loader.replace(in_order=False, read_time="0 ms")
     times = np.array([own_times(seed + i, batches) for i in range(3)]).T
-    one, other = follow_out_of_order(loader, times), follow_events(loader, times, np.zeros(times.shape))
+    start = Start.of_run(loader, 3)
+    one = follow_out_of_order(loader, times, start)
+    other = follow_events(loader, times, np.zeros(times.shape), start)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 

@@ -234,3 +234,46 @@ def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
     expected = simulate(loader, batches=20).utilization
     monkeypatch.setattr(np, "empty", filled)
     assert simulate(loader, batches=20).utilization == expected
+
+
+# --- epochs ----------------------------------------------------------------------------------------
+
+EPOCHS = Loader(
+    step_time="20 ms", prepare_time="30 ms", workers=2, start_up="100 ms", epoch_batches=10, in_flight=1
+)
+
+
+@pytest.mark.parametrize(
+    ("persistent", "in_flight", "waits"),
+    [
+        # The loop asks for the next epoch when its last step is done: 30 ms to prepare, and 100 to start.
+        (True, 1, 30),
+        (False, 1, 130),
+        # One step is still under way then.
+        (True, 2, 10),
+        (False, 2, 110),
+        # Two are: more than preparing takes.
+        (True, 3, 0),
+    ],
+)
+def test_the_accelerator_waits_for_the_first_batch_of_an_epoch(persistent, in_flight, waits):
+    loader = EPOCHS.replace(persistent_workers=persistent, in_flight=in_flight)
+    trace = simulate(loader, batches=30).trace()
+    gaps = trace.step_start[1:] - trace.step_end[:-1]
+    assert gaps[[9, 19]] == pytest.approx([waits, waits])
+    assert np.delete(gaps, [9, 19]) == pytest.approx(0)
+    assert list(trace.batch) == list(range(30))
+    # Each epoch begins with the first worker.
+    assert list(trace.worker[10:20]) == [0, 1] * 5
+
+
+def test_the_last_round_of_an_epoch_may_leave_workers_without_a_batch():
+    # 7 batches on 3 workers are 3 rounds of 90 ms.
+    loader = EPOCHS.replace(prepare_time="90 ms", workers=3, epoch_batches=7, in_flight=2)
+    received = simulate(loader, batches=21).trace().received
+    assert np.diff(received[[6, 13, 20]]) == pytest.approx(3 * 90 + 100)
+
+
+def test_a_loop_that_prepares_by_itself_has_no_boundary():
+    inline = EPOCHS.replace(workers=0)
+    assert simulate(inline).utilization == simulate(inline.replace(epoch_batches=None)).utilization

@@ -1,4 +1,4 @@
-"""The first epoch, which finds nothing in memory, and the later ones, which find what the page cache kept."""
+"""The first epoch, which finds nothing in memory, the later ones, and what lies between two of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Quantity, positive, positive_int
+from ...units import Q_, Quantity, as_quantity, nonnegative, positive, positive_int
 from ..page_cache import hit_share
 from ..pipeline import Pipeline
 from ..step import Step
+from ._boundary import boundary
 from ._epoch_size import PASS_SAMPLES, samples_of_epoch
 from ._point import one_point
 
@@ -22,19 +23,24 @@ class Epochs(TableRepr):
     ----------
     samples : int
         Of an epoch.
-    held : float
-        The share of the data set that fits into memory, 0 to 1.
+    held : float or None
+        The share of the data set that fits into memory, 0 to 1; None where no memory was given.
     cached_fraction : float
         The share of the reads that memory serves in a later epoch.
     first, later : Step
         A step of the first epoch, and of each epoch after it.
+    first_boundary, boundary : quantity [time]
+        How much longer the first epoch, and each epoch after it, takes than its steps: nothing is prepared
+        when it begins.
     """
 
     samples: int
-    held: float
+    held: float | None
     cached_fraction: float
     first: Step
     later: Step
+    first_boundary: Quantity
+    boundary: Quantity
 
     def time(self, count: int) -> Quantity:
         """How long that many epochs take [time], the first one included.
@@ -43,31 +49,43 @@ class Epochs(TableRepr):
         ------
         InputError
         """
-        after = positive_int(count, "count") - 1
-        return _epoch_time(self.first, self.samples) + after * _epoch_time(self.later, self.samples)
+        first, later = self._times
+        return first + (positive_int(count, "count") - 1) * later
+
+    @property
+    def _times(self) -> tuple[Quantity, Quantity]:
+        return (
+            _steps_time(self.first, self.samples) + self.first_boundary,
+            _steps_time(self.later, self.samples) + self.boundary,
+        )
 
     @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
-        return ("epoch", "time", "read from storage", "accelerator busy", "bottleneck")
+        return ("epoch", "time", "at its boundary", "read from storage", "accelerator busy", "bottleneck")
 
     @property
     def rows(self) -> list[list[str]]:
         """The first epoch, and each later one."""
-        return [
-            [
-                name,
-                cell(_epoch_time(step, self.samples)),
-                cell((step.actual_demand * _epoch_time(step, self.samples)).to("GB")),
-                percent(step.utilization),
-                step.bottleneck,
-            ]
-            for name, step in (("the first", self.first), ("each later", self.later))
-        ]
+        rows = []
+        for name, step, time, more in zip(
+            ("the first", "each later"),
+            (self.first, self.later),
+            self._times,
+            (self.first_boundary, self.boundary),
+            strict=True,
+        ):
+            steps = _steps_time(step, self.samples)
+            read = cell((step.actual_demand * steps).to("GB")) if self.held is not None else None
+            busy = percent(step.utilization * (steps / time).m_as(""))
+            rows.append([name, cell(time), cell(more), cell(read), busy, step.bottleneck])
+        return rows
 
     @property
     def summary(self) -> str:
         """What fits into memory, and what it is worth, in one line."""
+        if self.held is None:
+            return f"Between two epochs {cell(self.boundary)} are lost, as nothing is prepared then"
         if self.held >= 1:
             return "All data fits into memory, and only the first epoch reads it from storage"
         return (
@@ -80,27 +98,40 @@ class Epochs(TableRepr):
         """Below the table: what eviction takes, and why the step cannot run, if it cannot."""
         evicted = (
             "The page cache evicts samples before they are read again. One that keeps what it has would "
-            f"serve {percent(self.held)}: pass evicts=False."
+            f"serve {percent(self.held or 0)}: pass evicts=False."
         )
-        notes = (evicted if self.cached_fraction < self.held else "", self.later.infeasible_reason)
+        loses = self.held is not None and self.cached_fraction < self.held
+        notes = (evicted if loses else "", self.later.infeasible_reason)
         return " ".join(filter(None, notes))
 
 
 def epochs(
-    pipeline: Pipeline, *, memory: Quantity | str, samples: int | None = None, evicts: bool = True
+    pipeline: Pipeline,
+    *,
+    memory: Quantity | str | None = None,
+    samples: int | None = None,
+    evicts: bool = True,
+    start_up: Quantity | str = "0 s",
+    persistent_workers: bool = False,
 ) -> Epochs:
-    """What a page cache does for the first epoch and for each later one.
+    """What a page cache does for the first epoch and for each later one, and what is lost between them.
 
     Parameters
     ----------
     pipeline : Pipeline
-        At one point and with storage. Its `cached_fraction` does not matter.
-    memory : quantity [data]
-        What the host has left for its page cache.
+        At one point. With `memory` it has storage, and its `cached_fraction` does not matter.
+    memory : quantity [data], optional
+        What the host has left for its page cache; without it each epoch is like the others.
     samples : int, optional
         Of an epoch; those of the pipeline's data set unless given.
     evicts : bool
         False for a cache that keeps the samples it has, however many others are read.
+    start_up : quantity [time]
+        What workers need before they begin their first batch. No source gives a value for every job: measure
+        yours.
+    persistent_workers : bool
+        Whether workers live through all epochs. False starts them anew for each, as PyTorch's `DataLoader`
+        does unless it is told otherwise.
 
     Raises
     ------
@@ -111,8 +142,10 @@ def epochs(
     Notes
     -----
     The first epoch reads each sample once and finds none of them in memory. A later one finds the share that
-    `starvelab.model.page_cache.hit_share` derives. Stops being true where several jobs share the memory,
-    and between epochs, where workers start anew.
+    `starvelab.model.page_cache.hit_share` derives. At the boundary of an epoch the queue is empty, and the
+    loop is one step ahead of the accelerator: `starvelab.model.analysis._boundary` has the rule, and
+    `starvelab.simulate.Loader` follows the same batch by batch. Stops being true where several jobs share the
+    memory, and where one epoch is prepared while another one still runs, as DALI does.
 
     Examples
     --------
@@ -123,12 +156,14 @@ def epochs(
     >>> found = epochs(pipeline, memory="51.4 GB")
     >>> round(found.held, 3), round(found.cached_fraction, 3)
     (0.35, 0.138)
+    >>> print(epochs(pipeline.replace(workers=64, storage=None), start_up="2 s").summary)
+    Between two epochs 2.5 s are lost, as nothing is prepared then
     """
-    one_point(pipeline, "epochs", whatever=("cached_fraction",))
-    if pipeline.storage is None:
+    one_point(pipeline, "epochs", whatever=("cached_fraction",) if memory is not None else ())
+    if memory is not None and pipeline.storage is None:
         raise InputError(
-            "epochs looks at reads from a drive, got a pipeline without storage. "
-            "Pass storage=Storage.NVMe_Gen4."
+            "The page cache serves reads from a drive, got a pipeline without storage. "
+            "Pass storage=Storage.NVMe_Gen4, or no memory."
         )
     samples = samples_of_epoch(pipeline, samples)
     if samples is None:
@@ -136,11 +171,25 @@ def epochs(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
             f"{PASS_SAMPLES}"
         )
-    held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
-    cached = float(hit_share(held)) if evicts else held
-    first, later = (pipeline.solve(cached_fraction=share) for share in (0.0, cached))
-    return Epochs(samples=samples, held=held, cached_fraction=cached, first=first, later=later)
+    begin = nonnegative(as_quantity(start_up, "s", "start_up"), "s", "start_up")
+    first, later, held = pipeline, pipeline, None
+    cached = float(pipeline.cached_fraction or 0.0)
+    if memory is not None:
+        held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
+        cached = float(hit_share(held)) if evicts else held
+        first, later = (pipeline.replace(cached_fraction=share) for share in (0.0, cached))
+    steps = samples / (pipeline.numbers["batch_size"] * pipeline.numbers["accelerators"])
+    cold, warm = first.solve(), later.solve()
+    return Epochs(
+        samples=samples,
+        held=held,
+        cached_fraction=cached,
+        first=cold,
+        later=warm,
+        first_boundary=Q_(boundary(cold, steps, begin), "s"),
+        boundary=Q_(boundary(warm, steps, 0.0 if persistent_workers else begin), "s"),
+    )
 
 
-def _epoch_time(step: Step, samples: int) -> Quantity:
+def _steps_time(step: Step, samples: int) -> Quantity:
     return Q_(samples / step.throughput.m_as("img/min"), "min")

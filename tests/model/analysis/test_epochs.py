@@ -1,10 +1,14 @@
-"""A cold first epoch and warm later ones."""
+"""A cold first epoch and warm later ones, and what is lost between them."""
 
 from __future__ import annotations
 
+from itertools import product
+from random import Random
+
 import pytest
 
-from starvelab import InputError, MissingValueError, Pipeline, epochs
+from starvelab import PUBLISHED, Q_, InputError, MissingValueError, Pipeline, epochs
+from starvelab.simulate import Loader, simulate
 from tests.cases import KITS, WALL
 
 # 100 GB of samples; storage binds at 500 a second unless memory serves more than half of the reads.
@@ -22,22 +26,22 @@ def test_the_first_epoch_is_cold_and_the_later_ones_are_warm():
     found = epochs(PIPE, memory="100 GB", **MILLION)
     assert (found.held, found.cached_fraction) == (1, 1)
     assert (found.first.bottleneck, found.later.bottleneck) == ("storage", "accelerator")
-    # 2000 s for the first, 1000 s for each of nine others.
-    assert found.time(1).m_as("s") == pytest.approx(2000)
-    assert found.time(10).m_as("s") == pytest.approx(11_000)
+    # 2000 s for the first, and 0.1 s to prepare its last batch; 1000 s for each of nine others.
+    assert found.time(1).m_as("s") == pytest.approx(2000.1)
+    assert found.time(10).m_as("s") == pytest.approx(11_000.1)
 
 
 def test_a_page_cache_that_holds_35_percent_reads_86_percent_again():
     found = epochs(PIPE, memory="35 GB", **MILLION)
     assert found.held == pytest.approx(0.35)
     assert found.cached_fraction == pytest.approx(0.138, abs=5e-4)
-    assert found.time(2).m_as("s") == pytest.approx(2000 * (2 - found.cached_fraction))
+    assert found.time(2).m_as("s") == pytest.approx(2000 * (2 - found.cached_fraction) + 0.2)
 
 
 def test_a_cache_that_keeps_what_it_has_reads_65_percent_again():
     found = epochs(PIPE, memory="35 GB", evicts=False, **MILLION)
     assert found.cached_fraction == found.held
-    assert found.time(2).m_as("s") == pytest.approx(2000 * 1.65)
+    assert found.time(2).m_as("s") == pytest.approx(2000 * 1.65 + 0.2)
     assert found.note == ""
 
 
@@ -55,16 +59,103 @@ def test_the_samples_and_their_size_are_those_of_the_data_set():
 def test_epochs_read_as_a_table():
     assert repr(epochs(PIPE, memory="35 GB", **MILLION)).splitlines() == [
         "35.0 % of the data fits into memory, which serves 13.8 % of the reads from the second epoch on",
-        "epoch            time    read from storage    accelerator busy  bottleneck",
-        "----------  ---------  -------------------  ------------------  ------------",
-        "the first   33.33 min               100 GB              50.0 %  storage",
-        "each later  28.73 min              86.2 GB              58.0 %  storage",
+        "epoch            time    at its boundary    read from storage    accelerator busy  bottleneck",
+        "----------  ---------  -----------------  -------------------  ------------------  ------------",
+        "the first   33.34 min              0.1 s               100 GB              50.0 %  storage",
+        "each later  28.74 min              0.1 s              86.2 GB              58.0 %  storage",
         "The page cache evicts samples before they are read again. One that keeps what it has would serve "
         "35.0 %: pass evicts=False.",
     ]
     assert epochs(PIPE, memory="1 TB", **MILLION).summary == (
         "All data fits into memory, and only the first epoch reads it from storage"
     )
+
+
+# --- the boundary ----------------------------------------------------------------------------------
+
+
+def as_pipeline(loader):
+    """The rates of a loader in time."""
+    batch = loader.batch_size
+    read, copy = loader.ms("read_time"), loader.ms("copy_time")
+    return Pipeline(
+        batch_size=batch,
+        accelerator_rate=Q_(batch, "img") / loader.step_time,
+        cpu_time=loader.prepare_time / batch,
+        workers=loader.workers,
+        sample_size="1 KB",
+        storage=Q_(batch / read, "MB/s") if read else None,
+        link=Q_(batch / copy, "MB/s") if copy else None,
+        transfer_size="1 KB",
+    )
+
+
+def loaders():
+    """Some that prepare, some that read and some that copy longest, with epochs short and long."""
+    random = Random(12)
+    for step, prepare, copy, (batches, workers) in product(
+        (3, 20), (2, 30, 80), (0, 8), ((5, 8), (20, 3), (60, 7), (61, 1))
+    ):
+        yield Loader(
+            step_time=Q_(step, "ms"),
+            prepare_time=Q_(prepare, "ms"),
+            copy_time=Q_(copy, "ms"),
+            # Where a worker's own reads bind, the rates themselves are another question.
+            read_time=Q_(random.choice((0, 4)) if prepare < 30 and workers > 3 else 0, "ms"),
+            workers=workers,
+            epoch_batches=batches,
+            start_up=Q_(random.choice((0, 50, 400)), "ms"),
+            persistent_workers=random.random() < 0.5,
+        )
+
+
+@pytest.mark.parametrize("loader", [*loaders()], ids=lambda loader: f"{loader.epoch_batches} batches")
+def test_an_epoch_takes_as_long_as_batch_by_batch(loader):
+    count = loader.epoch_batches
+    found = epochs(
+        as_pipeline(loader),
+        samples=count * loader.batch_size,
+        start_up=loader.start_up,
+        persistent_workers=loader.persistent_workers,
+    )
+    ends = simulate(loader, batches=4 * count).trace().step_end
+    simulated = (ends[-1] - ends[2 * count - 1]) / 2
+    predicted = (found.time(2) - found.time(1)).m_as("ms")
+    # The bound is reached but where reads of several workers meet.
+    assert 0.97 * simulated <= predicted <= simulated * (1 + 1e-9)
+    if not loader.ms("read_time"):
+        assert predicted == pytest.approx(simulated)
+
+
+def test_workers_that_are_kept_start_once():
+    fed = PIPE.replace(storage=None, cpu_throughput=None, cpu_time="4 ms", workers=8)
+    kept, anew = (
+        epochs(fed, samples=100_000, start_up="2 s", persistent_workers=kept) for kept in (True, False)
+    )
+    # A worker has the first batch after 400 ms, of which the accelerator computes 100 ms on the one before.
+    assert kept.boundary.m_as("ms") == pytest.approx(300)
+    assert anew.boundary.m_as("ms") == kept.first_boundary.m_as("ms") == pytest.approx(2300)
+    assert kept.time(90).m_as("s") == pytest.approx(90 * 100 + 90 * 0.3 + 2)
+    assert anew.summary == "Between two epochs 2.3 s are lost, as nothing is prepared then"
+    # 2.3 s of each 102.3 s.
+    assert anew.rows[1][4] == "97.8 %"
+    assert anew.rows[1][3] == ""
+
+
+def test_a_pool_prepares_its_first_batch_together():
+    fed = PIPE.replace(storage=None, cpu_throughput=None, cpu_time="4 ms", workers=8, assumptions=PUBLISHED)
+    found = epochs(fed.replace(loader="pool"), samples=100_000)
+    assert found.boundary.m_as("ms") < 60 < epochs(fed, samples=100_000).boundary.m_as("ms")
+
+
+def test_a_loop_that_prepares_nothing_ahead_loses_what_its_workers_take_to_start():
+    assert epochs(WALL.replace(overlap=False), samples=1000, start_up="2 s").boundary == Q_("2 s")
+
+
+def test_a_share_in_memory_counts_where_no_memory_is_given():
+    half = epochs(PIPE.replace(cached_fraction=0.5), samples=1_000_000)
+    assert half.cached_fraction == 0.5
+    assert half.time(1).m_as("s") == pytest.approx(1000.1)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +165,8 @@ def test_epochs_read_as_a_table():
             InputError,
             WALL,
             {"memory": "1 GB"},
-            "epochs looks at reads from a drive, got a pipeline without storage. "
-            "Pass storage=Storage.NVMe_Gen4.",
+            "The page cache serves reads from a drive, got a pipeline without storage. "
+            "Pass storage=Storage.NVMe_Gen4, or no memory.",
         ),
         (
             MissingValueError,
@@ -95,6 +186,12 @@ def test_epochs_read_as_a_table():
             PIPE.replace(batch_size=[1, 2]),
             {"memory": "1 GB", **MILLION},
             "epochs looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+        (
+            InputError,
+            PIPE,
+            {"start_up": "-1 s", **MILLION},
+            "start_up must be finite and not negative, got -1 s. Check the value and its sign.",
         ),
     ],
 )
