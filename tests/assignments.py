@@ -47,6 +47,11 @@ EXPECTED = {
         "07_reality_check",
         "08_unseen_measurements",
     ],
+    "master-the-loader": [
+        "01_write_the_loader",
+        "02_design_and_repair",
+        "03_beyond_images",
+    ],
 }
 
 

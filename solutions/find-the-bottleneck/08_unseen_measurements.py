@@ -281,4 +281,5 @@ progress()
 # - Never test a model on what it was fitted to. Report the typical error, the worst, and the signs.
 # - A model is good for verdicts that are a matter of factors. For the last ten percent, measure.
 #
-# **What comes next** is your own pipeline: run the ladder on it, find what binds, and write down what you assumed.
+# **What comes next** is your own pipeline: run the ladder on it, find what binds, and write down what you assumed. If you want
+# it harder, the third assignment begins with [writing the loader yourself](../master-the-loader/01_write_the_loader.ipynb).

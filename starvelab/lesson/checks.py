@@ -269,18 +269,27 @@ class Credit:
 
     def part(self, points: float, what: str, test: Callable[[], object]) -> None:
         """Run one check and add its points, or print why they are not earned."""
+
+        def all_of_them() -> float:
+            test()
+            return 1.0
+
+        self.share(points, what, all_of_them)
+
+    def share(self, points: float, what: str, found: Callable[[], float]) -> None:
+        """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
         self.tried += points
         try:
             with redirect_stdout(StringIO()):  # the part says itself what is right
-                test()
+                earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
             print(f"0 of {points}: {what}. Not written yet.")
         except Exception as error:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             print(f"0 of {points}: {what}. {name}{error}")
         else:
-            self.earned += points
-            print(f"{points} of {points}: {what}")
+            self.earned += earned
+            print(f"{earned:g} of {points}: {what}")
 
     def total(self) -> float:
         """Points earned, a plain float between 0 and `points`."""
@@ -288,4 +297,4 @@ class Credit:
             hidden = self.points - self.tried
             points = "1 point" if hidden == 1 else f"{hidden:g} points"
             print(f"Hidden tests decide the other {points}.")
-        return float(min(max(self.earned, 0.0), self.points))
+        return round(float(min(max(self.earned, 0.0), self.points)), 2)

@@ -15,7 +15,7 @@ ESSAY_STUB = "Your answer here."
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
-_PARTS = re.compile(r"\bcredit\.part\(\s*(\d+(?:\.\d+)?)")
+_PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,257 @@
+# %% [markdown]
+# # 1. Write the loader
+#
+# Until now you computed with means: the slowest resource sets the pace. **Can you write the loader from which this rule
+# follows, and read from a bare record what binds?**
+#
+# In about MINUTES minutes you will
+#
+# - see a loader starve an accelerator that it could feed on average,
+# - write the simulation of workers, a bounded queue and an accelerator,
+# - name what binds in three pipelines of which you have nothing but a record.
+#
+# These minutes count four for each exercise. The exercises of this assignment are longer than that: give each up to
+# half an hour.
+
+# %% role="setup" id="setup-loader"
+import random  # for the checks
+
+import numpy as np  # noqa: F401 (for your answers)
+
+from starvelab import Q_
+from starvelab.checks import Credit, check
+from starvelab.lesson.black_boxes import log_score, most_likely, record, total
+from starvelab.show import info, loader_timeline, svg, table
+from starvelab.simulate import Loader, simulate
+from starvelab.tables import percent
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
+
+# %% [markdown]
+# ## Predict
+#
+# Two workers prepare a batch in 20 ms each, most of the time. Every tenth batch holds a huge image and takes 180 ms. That
+# is 36 ms on average, or 18 ms with two workers, and a step takes 20 ms: **on average** the workers are fast enough. Each of
+# them may have one finished batch waiting, and batches arrive in order.
+
+# %%
+predict("bursts", unit="%", question="How much of the time does the accelerator wait here, in percent?")
+
+# %%
+times = [180 if number % 10 == 7 else 20 for number in range(400)]
+bursts = Loader(step_time="20 ms", prepare_time="36 ms", workers=2, prefetch=2, in_flight=1)
+found = simulate(bursts, prepare_times=Q_(times, "ms"))
+
+
+def show_bursts():
+    info("Two workers, one huge image in ten batches", mean_allows=percent(bursts.mean_utilization),
+         accelerator_waits=percent(found.stall))
+    return loader_timeline(found, batches=14)
+
+
+reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
+
+# %% [markdown]
+# The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A queue holds it. See how
+# much of the stall a longer queue takes away, and for which huge images none is long enough.
+
+# %%
+def bar(row, name, share):
+    y = 10 + 34 * row
+    return (f'<text x="160" y="{y + 17}" text-anchor="end">{name}</text>'
+            f'<text x="570" y="{y + 17}">{percent(share)}</text>'
+            f'<rect x="170" y="{y}" width="380" height="24" rx="3" fill="none" stroke="currentColor"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="24" rx="3" fill="#009E73"/>')
+
+# %%
+def draw(workers=2, huge_ms=180):
+    times = Q_([huge_ms if number % 10 == 7 else 20 for number in range(400)], "ms")
+    queues = {n: simulate(bursts.replace(prefetch=n, workers=workers), prepare_times=times).stall for n in (1, 2, 4, 8, 16)}
+    rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
+    said = f"The accelerator waits {rows[0][1]} of the time with the shortest queue, and {rows[-1][1]} with the longest."
+    bars = "".join(bar(row, f"prefetch {n}", stall) for row, (n, stall) in enumerate(queues.items()))
+    picture = svg.frame(bars, height=190, title="The accelerator's waiting", description=said)
+    return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
+
+# %%
+explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20))
+
+# %% [markdown]
+# ## Exercise 1.1: write the loader (20 points, in parts)
+#
+# Write the simulation yourself. It is a loop over the batches, and for each of them you need three times:
+#
+# 1. **ready**: batch j is prepared by worker `j % workers`. The worker begins when it is free and the batch has been
+#    ordered, and takes `prepare[j]`. Before its first batch each worker needs `start_up`.
+# 2. **taken**: the training loop takes the batches in order. It takes batch j when this is ready and the step before is done.
+# 3. **end**: the step on batch j takes `step`, from the moment when the batch is taken.
+#
+# The queue is bounded. At the start `workers * prefetch` batches are ordered, the first of them at time 0; from then on, one
+# more is ordered whenever the loop takes one. All times are in ms.
+#
+# <details><summary>Hint 1</summary>
+#
+# Keep three lists, `ready`, `taken` and `ends`, and append to each of them once in each round. Which earlier entries does batch j
+# have to wait for?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The worker of batch j did batch `j - workers` before. The taking of which batch lets batch j be ordered?
+#
+# </details>
+
+# %% role="answer" id="step-ends"
+def step_ends(prepare, step, workers, prefetch, start_up):
+    """A list: when the step on each batch ends [ms]; `prepare` has the time of a worker for each batch [ms]."""
+    ### BEGIN SOLUTION
+    ready, taken, ends = [], [], []
+    for j, work in enumerate(prepare):
+        free = ready[j - workers] if j >= workers else start_up
+        ordered = taken[j - workers * prefetch] if j >= workers * prefetch else 0
+        ready.append(max(free, ordered) + work)
+        taken.append(max(ready[j], ends[-1] if ends else 0))
+        ends.append(taken[j] + step)
+    return ends
+    ### END SOLUTION
+
+# %% role="test" id="step-ends-test" points=20
+credit = Credit(20)
+credit.part(3, "one worker", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 0))[-1], 190, what="the end of the last step", mistakes={
+    "While the accelerator computes, the worker prepares the next batch: the two do not add.": 240, "That is the mean rate. The first step has to wait until its batch is prepared.": 180}))
+credit.part(3, "start-up", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 100))[-1], 290, what="the end with a start-up", mistakes={
+    "Before its first batch, each worker needs its start-up.": 190, "A worker starts up once, and not before each batch.": 790}))
+credit.part(3, "three workers", lambda: check(list(step_ends([30] * 9, 12, 3, 2, 0))[-1], 138, what="the end with three workers", mistakes={
+    "One worker did it all: batch j belongs to worker j % workers.": 282, "The accelerator computes one step at a time.": 102}))
+credit.part(4, "a bounded queue", lambda: check(list(step_ends([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0))[-1], 255, what="the end after two huge batches", mistakes={
+    "The workers ran ahead without a bound: batch j has to be ordered first.": 205, "The `prefetch` counts for each worker.": 275, "More batches are under way than may be: count those that are being prepared.": 235, "The next batch is ordered when one is taken, and not when its step ends.": 265}))
+credit.part(3, "the order", lambda: check(list(step_ends([60, 10, 10, 10, 10, 10, 60, 10, 10, 10], 20, 2, 2, 30))[-1], 290, what="the end of batches in order", mistakes={"Batches are taken in the order in which they were ordered, also where a later one is ready first.": 250}))
+### BEGIN HIDDEN TESTS
+def compare(seed):
+    draw = random.Random(seed)
+    workers, prefetch, count = draw.randint(1, 5), draw.randint(1, 4), 40
+    prepare = [round(draw.uniform(1, 20) * draw.choice([1, 1, 1, 9]), 3) for _ in range(count)]
+    step, start_up = draw.randint(1, 30), draw.choice([0, 0, 55])
+    loader = Loader(step_time=Q_(step, "ms"), prepare_time="1 ms", workers=workers, prefetch=prefetch, in_flight=1,
+                    start_up=Q_(start_up, "ms"))
+    right = simulate(loader, prepare_times=Q_(prepare, "ms")).trace().step_end
+    ends = list(step_ends(prepare, step, workers, prefetch, start_up))
+    check(len(ends), count, what="the number of ends")
+    for j in range(count):
+        check(ends[j], float(right[j]), what=f"the end of step {j} of a random pipeline")
+
+credit.part(4, "random pipelines", lambda: [compare(seed) for seed in range(12)])
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# Your simulation knows no rule, only events. Here it meets the rule: how long does it take from batch to batch once it
+# runs, and what do the means say? The last row has a worker too many, and nothing becomes faster.
+
+# %%
+rows = []
+for workers in (1, 2, 3, 4, 5):
+    ends = step_ends([60] * 60, 17, workers, 2, 200)
+    rows.append([workers, Q_((ends[-1] - ends[29]) / 30, "ms"), Q_(max(60 / workers, 17), "ms")])
+table(["workers", "from batch to batch, as you simulate it", "the slower of 60 ms / workers and 17 ms"], rows)
+
+# %% [markdown]
+# ## Three black boxes
+#
+# Three pipelines ran, each with four workers, and all that is left of them is a record. For each batch it says which worker
+# prepared it, when the worker began and ended, when the loop received the batch, when it had been copied, and when its step
+# began and ended. Nobody recorded how long reading took, or how long the copy itself took. In one box the drive binds, or not:
+# any of the four resources may bind in any box.
+
+# %%
+columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start", "step_end"]
+
+
+def first_batches(box, batches=10):
+    found = record(box)
+    table([f"box {box}", *columns], [[j, *(found[name][j] for name in columns)] for j in range(batches)])
+
+
+for box in "ABC":
+    first_batches(box)
+
+# %% [markdown]
+# ## Exercise 1.2: three black boxes (15 points, in parts)
+#
+# What binds in each box, and how sure are you? Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The
+# points follow the **log score**: a probability of one in four for what is true earns nothing, 0.9 earns all, and in between it pays
+# to say exactly what you believe. `record("A")` has all 40 batches of box A as a dict of lists. Compute what you need.
+#
+# <details><summary>Hint 1</summary>
+#
+# A resource that binds is never idle. For which of them can you see when they are busy, and is there a gap?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Workers that wait for a shared drive look busy as well. At the start all four begin at the same moment: what
+# would each of them take if nothing were shared?
+#
+# </details>
+
+# %% role="answer" id="verdicts"
+def verdicts():
+    """For each of "A", "B" and "C" a dict with a probability for "storage", "CPU", "link" and "accelerator"."""
+    ### BEGIN SOLUTION
+    # A: the first four batches take 62, 90, 117 and 137 ms: their reads queue. Then one is ready every 25 ms.
+    # B: no worker waits between two batches, and now and then the accelerator does; but it is close.
+    # C: batches are copied every 26 ms, though they were received long before, and the steps have gaps.
+    return {"A": {"storage": 0.91, "CPU": 0.05, "link": 0.02, "accelerator": 0.02},
+            "B": {"storage": 0.02, "CPU": 0.9, "link": 0.02, "accelerator": 0.06},
+            "C": {"storage": 0.01, "CPU": 0.02, "link": 0.95, "accelerator": 0.02}}
+    ### END SOLUTION
+
+# %% role="test" id="verdicts-test" points=15
+credit = Credit(15)
+
+
+def check_one(given, box):
+    check(total(given), 1.0, what=f"the sum of the probabilities for box {box}", mistakes={
+        "These are percentages. Write 0.7 for 70 %.": 100.0, "You were certain of everything: of the four resources one binds.": 4.0})
+    log_score(given, "CPU")
+
+
+credit.part(3, "probabilities for three boxes", lambda: [check_one(verdicts()[box], box) for box in "ABC"])
+### BEGIN HIDDEN TESTS
+credit.part(1, "what binds in box A", lambda: check(most_likely(verdicts()["A"]), "storage", mistakes={
+    "At the start each worker takes longer than the one before: they queue for something that they share.": "CPU",
+    "The steps have gaps, so the accelerator waits.": "accelerator",
+    "A batch is copied at the moment in which it is received.": "link"}))
+credit.share(3, "how sure of box A", lambda: log_score(verdicts()["A"], "storage"))
+credit.part(1, "what binds in box B", lambda: check(most_likely(verdicts()["B"]), "CPU", mistakes={
+    "It is nearly always busy, and yet its steps have gaps, while no worker ever waits.": "accelerator",
+    "At the start the four workers take about the same time: nothing that they share holds them up.": "storage"}))
+credit.share(3, "how sure of box B", lambda: log_score(verdicts()["B"], "CPU"))
+credit.part(1, "what binds in box C", lambda: check(most_likely(verdicts()["C"]), "link", mistakes={
+    "Received batches lie waiting, so the workers are fast enough: look at what happens to them next.": "CPU",
+    "The accelerator has gaps although received batches lie waiting.": "accelerator"}))
+credit.share(3, "how sure of box C", lambda: log_score(verdicts()["C"], "link"))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## In your own words
+#
+# In which box were you least sure, and what one more measurement would have decided it? Two or three sentences. Nobody marks
+# this.
+
+# %% [markdown]
+# *Double-click here and write.*
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Take away
+#
+# - The rule of the slowest is what is left of a loader once it has run for a while. The order of events gives the rest.
+# - A mean that is fast enough starves the accelerator all the same if the queue is shorter than the bursts.
+# - What binds is never idle. What is never idle may also be queueing for what binds.
+#
+# **Next:** [Notebook 2](02_design_and_repair.ipynb): spend as little as you can, and repair what somebody else has written.

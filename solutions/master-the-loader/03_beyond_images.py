@@ -1,0 +1,271 @@
+# %% [markdown]
+# # 3. Beyond images
+#
+# Everything so far was about photographs. **Where does starvation not happen, and does what you know hold for your own
+# data?**
+#
+# In about MINUTES minutes you will
+#
+# - decide for four other kinds of data what binds, before you compute it,
+# - compute how many workers each of them needs, or that no number of workers helps,
+# - diagnose a dataset of your own, predict what a repair brings, measure it, and explain the rest.
+#
+# These minutes count four for each exercise. Give the last one up to half an hour.
+
+# %% role="setup" id="setup-beyond"
+from math import ceil
+
+from starvelab import Q_
+from starvelab.checks import Credit, check
+from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, diagnose  # noqa: F401 (for your own dataset)
+from starvelab.measure.given_datasets import given_pipeline
+from starvelab.measure.undisturbed import disturbance, run_undisturbed
+from starvelab.show import svg, table
+from starvelab.tables import percent
+from starvelab.widgets import Drawing, explore, predict, progress, reveal, scorecard
+
+# %% [markdown]
+# ## Decide first
+#
+# Four trainings, each on one accelerator with eight workers and a drive of 2 GB/s. These are round figures of a story:
+#
+# - **tokens**: a language model takes 400,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.03 ms.
+# - **audio**: a speech model takes 1,500 seconds of audio a second. A sample is 12 s long, 220 KB, and unpacked and turned
+#   into a spectrogram in 45 ms.
+# - **tables**: a model takes 3,000,000 rows a second. A sample is a block of 4,096 rows as text, 8 MB, parsed in 6 ms.
+# - **video**: a model takes 2,048 frames a second. A sample is a clip of 32 frames, 4 MB, decoded in 900 ms.
+#
+# What binds in each? Decide before you compute.
+
+# %%
+predict("tokens", choices=["the accelerator", "the workers", "the drive"], question="Tokens: what binds?")
+
+# %%
+predict("audio", choices=["the accelerator", "the workers", "the drive"], question="Audio: what binds?")
+
+# %%
+predict("tables", choices=["the accelerator", "the workers", "the drive"], question="Tables: what binds?")
+
+# %%
+predict("video", choices=["the accelerator", "the workers", "the drive"], question="Video: what binds?")
+
+# %% [markdown]
+# ## Exercise 3.1: where it does not happen (15 points, in parts)
+#
+# Now compute. How many workers does a training need so that its accelerator never waits for them? Return a whole number, at
+# least 1; or `None` where the drive cannot deliver, so that no number of workers helps. When something delivers exactly what is
+# asked for, nobody waits.
+#
+# <details><summary>Hint 1</summary>
+#
+# How many *samples* a second does the accelerator take? Everything else follows from that.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# What does 5.000000000000001 become if you round it up? A product of decimal fractions is seldom exact.
+#
+# </details>
+
+# %% role="answer" id="workers-needed"
+def workers_needed(units_per_second, units_per_sample, stored, cpu_time, bandwidth):
+    """Workers, or None; units (tokens, frames, ...) per second [1/time], `stored` [data] and `cpu_time` [time] of a sample."""
+    ### BEGIN SOLUTION
+    samples_per_second = units_per_second / units_per_sample
+    if samples_per_second * stored > bandwidth:
+        return None
+    return max(1, ceil(round((samples_per_second * cpu_time).m_as(""), 9)))
+    ### END SOLUTION
+
+# %% role="test" id="workers-needed-test" points=15
+credit, drive = Credit(15), Q_("2 GB/s")
+credit.part(2, "tokens", lambda: check(workers_needed(Q_("400000 /s"), 1024, Q_("2 KB"), Q_("0.03 ms"), drive), 1, what="the workers for tokens", mistakes={
+    "A little work is work all the same: somebody has to do it.": 0, "The accelerator takes tokens, and a worker prepares samples of many tokens.": 12}))
+credit.part(4, "audio", lambda: check(workers_needed(Q_("1500 /s"), 12, Q_("220 KB"), Q_("45 ms"), drive), 6, what="the workers for audio", mistakes={
+    "Five workers and a bit: the accelerator waits for the bit.": 5, "A sample is 12 s long: how many of them does the model take in a second?": 68, "You multiplied by the units of a sample; it holds that many.": 810}))
+credit.part(3, "tables", lambda: check(workers_needed(Q_("3e6 /s"), 4096, Q_("8 MB"), Q_("6 ms"), drive) is None, True, what="whether no number of workers helps with tables", mistakes={
+    "Ask the drive first: how many bytes a second are that?": False}))
+credit.part(2, "video", lambda: check(workers_needed(Q_("2048 /s"), 32, Q_("4 MB"), Q_("900 ms"), drive), 58, what="the workers for video", mistakes={
+    "Some workers and a bit: the accelerator waits for the bit.": 57}))
+### BEGIN HIDDEN TESTS
+credit.part(2, "workers that are exactly enough", lambda: (
+    check(workers_needed(Q_("1100 /s"), 10, Q_("1 KB"), Q_("10 ms"), drive), 2, what="the workers for 110 samples of 10 ms"),
+    check(workers_needed(Q_("200 /s"), 3, Q_("1 KB"), Q_("60 ms"), drive), 4, what="the workers where some number is exactly enough", mistakes={
+        "One fewer is exactly enough: a product of decimal fractions is a little above.": 5})))
+credit.part(2, "a drive that is exactly enough", lambda: (
+    check(workers_needed(Q_("100 /s"), 1, Q_("20 MB"), Q_("25 ms"), drive) is None, False, what="whether a drive that delivers exactly what is asked for starves anybody", mistakes={
+        "A tie starves nobody.": True}),
+    check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the workers, in other units")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## Beside what you decided
+#
+# Where it does not happen is not where data is small, but where a sample is a lot of work for the accelerator, and little for
+# everybody else. Language models are the extreme: 400,000 tokens a second are less than one megabyte.
+
+# %%
+cases = {"tokens": (400_000 / 1024, 2e-6, 0.03e-3), "audio": (1500 / 12, 220e-6, 45e-3),
+         "tables": (3e6 / 4096, 8e-3, 6e-3), "video": (2048 / 32, 4e-3, 900e-3)}
+
+
+def shares(samples_per_second, gigabytes, seconds):
+    return {"the drive": samples_per_second * gigabytes / 2, "the workers": samples_per_second * seconds / 8}
+
+
+def binds(name):
+    load = shares(*cases[name])
+    return max(load, key=load.get) if max(load.values()) > 1 else "the accelerator"
+
+# %%
+def show(*names):
+    rows = [[name, *(percent(share) for share in shares(*cases[name]).values()), binds(name)] for name in names]
+    table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
+
+
+reveal("tokens", binds("tokens"), then=lambda: show("tokens"))
+
+# %%
+reveal("audio", binds("audio"), then=lambda: show("audio"))
+
+# %%
+reveal("tables", binds("tables"), then=lambda: show("tables"))
+
+# %%
+reveal("video", binds("video"), then=lambda: show(*cases))
+
+# %% [markdown]
+# Make up a kind of data yourself: where is the border?
+
+# %%
+def bar(row, name, share):
+    y, color = 10 + 40 * row, "#D55E00" if share > 1 else "#0072B2"
+    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{percent(share)}</text>'
+            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" height="28" rx="3" fill="{color}"/>')
+
+# %%
+def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
+    load = shares(samples_per_second, stored_kb / 1e6, cpu_ms / 1e3)
+    rows = [[name, percent(share)] for name, share in load.items()]
+    said = "; ".join(f"{name}: {share} of what it can do" for name, share in rows) + "."
+    picture = svg.frame("".join(bar(row, *one) for row, one in enumerate(load.items())), height=90,
+                        title="What is asked of eight workers and a drive", description=said)
+    return Drawing(picture, said, ["of", "asked"], rows)
+
+
+explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10_000), cpu_ms=(1, 1000))
+
+# %% [markdown]
+# ## Your own dataset
+#
+# Bring a dataset: an object with a `name` and a method `read(index)` that returns stored bytes, and functions that decode and
+# transform one item to an array, as `Transform`s. Or take one of three that are given: `"recordings"`, `"tables"` or `"volumes"`.
+# The accelerator is simulated. First **diagnose** it.
+
+# %%
+mine = given_pipeline("recordings").replace(accelerator=VirtualAccelerator(step_time="20 ms"))
+finding = diagnose(mine, budget="4 s", progress=False)
+finding
+
+# %% [markdown]
+# Choose a repair: more workers, a cheaper transform, a smaller batch. **Predict** what it brings before you measure it. If you
+# change the repair below, do it before you lock.
+
+# %%
+repaired = mine.replace(workers=2)
+predict("my-repair", unit="%", question="By how many percent does your repair raise the throughput?")
+
+# %%
+before, after = run_undisturbed(mine), run_undisturbed(repaired)
+gain = 100 * (after.throughput / before.throughput - 1).m_as("")
+
+
+def show_repair():
+    rows = [[name, one.throughput, percent(one.stall)] for name, one in (("before", before), ("after", after))]
+    table(["", "throughput", "accelerator waits"], rows)
+
+# %%
+reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair)
+
+# %% [markdown]
+# ## Exercise 3.2: predict a repair (9 points, in parts)
+#
+# Write what you just did as a function. Of one batch, each part takes one worker some milliseconds; a repair makes *one* part
+# `factor` times as fast. By which factor does the throughput rise? Workers share `cores`, and the accelerator takes
+# `step` ms for a batch.
+#
+# <details><summary>Hint</summary>
+#
+# How long does it take from batch to batch before, and how long after? The accelerator has a say in both.
+#
+# </details>
+
+# %% role="answer" id="repair-gain"
+def repair_gain(parts, repaired, factor, workers, cores, step):
+    """The new throughput over the old one; `parts` has the ms of one batch by name, `repaired` is one of the names."""
+    ### BEGIN SOLUTION
+    def period(times):
+        return max(sum(times.values()) / min(workers, cores), step)
+
+    return period(parts) / period(parts | {repaired: parts[repaired] / factor})
+    ### END SOLUTION
+
+# %% role="test" id="repair-gain-test" points=9
+credit, parts = Credit(9), {"read": 10, "decode": 60, "transform": 30}
+credit.part(3, "decoding three times as fast", lambda: check(repair_gain(parts, "decode", 3, 2, 4, 5), 100 / 60, what="the gain of faster decoding", mistakes={
+    "Only decoding becomes faster: the other parts take as long as before.": 3.0, "You made it slower: a part that is twice as fast takes half of the time.": 100 / 220, "That is the share that is left of the time; how much faster is that?": 0.6}))
+credit.part(2, "a slow accelerator", lambda: check(repair_gain(parts, "decode", 3, 2, 4, 40), 1.25, what="the gain before a slow accelerator", mistakes={
+    "The accelerator does not get faster: it sets the pace from some point on.": 100 / 60}))
+credit.part(2, "more workers than cores", lambda: check(repair_gain(parts, "decode", 3, 8, 2, 20), 100 / 60, what="the gain with more workers than cores", mistakes={
+    "Workers past the cores bring nothing, before the repair nor after it.": 1.0}))
+### BEGIN HIDDEN TESTS
+credit.part(2, "a repair that brings nothing", lambda: (
+    check(repair_gain(parts, "read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
+    check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## Exercise 3.3: explain the rest (6 points, read by a person)
+#
+# In six to ten sentences: which dataset did you take, what did the diagnosis say, what did you predict for which repair and why,
+# what did you measure, and **what explains the difference**? If there is none, say what could have made one. Which measurement
+# would tell your explanation from another one?
+
+# %% [markdown] role="essay" id="explain-the-rest" points=6
+# I took the recordings. The diagnosis said that transforming them, which means computing the spectrogram, adds most to the time
+# between batches, and that the accelerator waits most of the time. A second worker should double the rate of preparing, so I
+# predicted a gain of 100 %, capped by the accelerator's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
+# Python, but slicing windows and joining the batch hold it, so that two threads wait for one another in these parts: the two
+# workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
+# processor, and I have two cores only. With `loader="processes"` there is no shared lock. If the gain rises towards 100 %, it was
+# the lock; if it stays, it was the processor.
+#
+# ### BEGIN MARK SCHEME
+# - 1 point: says which dataset and what the diagnosis found, with its figures.
+# - 2 points: a prediction with its reason, made before measuring. One point without a reason.
+# - 2 points: compares what was measured with it, and names a cause of the difference that fits the pipeline (lock, cores, start-up,
+#   the accelerator's cap, noise). One point if the cause would not change the figure in that direction.
+# - 1 point: a measurement that would tell this cause from another, and which outcome would mean what.
+# ### END MARK SCHEME
+
+# %% [markdown]
+# ## How well do you know what you know?
+
+# %%
+scorecard()
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Take away
+#
+# - Starvation depends on the work for a sample: the accelerator's over everybody else's.
+# - Ask the drive before the workers: what it cannot deliver, no worker prepares.
+# - A prediction that misses is where you learn: say which cause it was, and which measurement would show it.
+#
+# **What comes next** is your own training job: watch it, diagnose it, and write down what you expect before you change it.

@@ -1,0 +1,96 @@
+"""A host under a budget: what it costs, what stands against it, and that none is cheaper than is said."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from starvelab.lesson.checks import WrongAnswer
+from starvelab.lesson.design import (
+    CORE_PRICE,
+    DRIVE_PRICE,
+    ENOUGH_BUSY,
+    EVENT,
+    GPU_PRICES,
+    IMAGES,
+    MAX_COUNTS,
+    MAX_HOURS,
+    Design,
+    judge,
+)
+from tests.assignments import REPOSITORY
+
+GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}
+
+
+def test_a_training_costs_its_hours_times_the_price_of_an_hour():
+    host = Design("A100", 1, 8, 1)
+    assert host.dollars == pytest.approx(host.hours.m_as("h") * (1.60 + 8 * 0.05 + 0.10))
+    assert (IMAGES / host.step.throughput).m_as("h") == pytest.approx(host.hours.m_as("h"))
+
+
+@pytest.mark.parametrize(
+    ("host", "obstacle", "idle"),
+    [
+        (("A100", 4, 8, 8), "CPU", "drives"),
+        (("A100", 4, 80, 1), "storage", "cores"),
+        (("T4", 1, 8, 1), "time", "cores"),
+        (("A100", 2, 39, 3), "none", "none"),
+        (("A100", 2, 128, 3), "none", "cores"),
+        (("A100", 2, 39, 8), "none", "drives"),
+    ],
+)
+def test_what_stands_against_a_host_and_what_is_idle_in_it(host, obstacle, idle):
+    assert (Design(*host).obstacle, Design(*host).idle) == (obstacle, idle)
+
+
+def test_no_host_is_cheaper_than_the_one_that_the_check_compares_with():
+    source = (REPOSITORY / "solutions/master-the-loader/02_design_and_repair.py").read_text(encoding="utf-8")
+    compared = float(re.search(r"2 - host\.dollars / ([\d.]+)", source)[1])
+    cores, drives = np.arange(1, MAX_COUNTS["cores"] + 1)[:, None], np.arange(1, MAX_COUNTS["drives"] + 1)
+    cheapest = []
+    for gpu, price in GPU_PRICES.items():
+        for gpus in range(1, MAX_COUNTS["gpus"] + 1):
+            step = Design(gpu, gpus, 1, 1).pipeline.replace(workers=cores, cores=cores, drives=drives).solve()
+            hours = (IMAGES / step.throughput).m_as("h")
+            dollars = hours * (gpus * price + cores * CORE_PRICE + drives * DRIVE_PRICE)
+            allowed = (step.utilization >= ENOUGH_BUSY) & (hours <= MAX_HOURS)
+            cheapest.append(np.where(allowed, dollars, np.inf).min())
+    assert min(cheapest) == pytest.approx(compared, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("an A100", r"A design is a dict with gpu, gpus, cores, drives, got 'an A100'\. Give these four\."),
+        ({"gpu": "A100"}, r"got gpu\. Give these four\."),
+        (GOOD | {"gpu": "B200"}, r"A GPU is one of T4, V100, A100, H100, got 'B200'\. Choose one of these\."),
+        (GOOD | {"cores": 129}, r"A host has 1 to 128 cores, in whole numbers, got 129\. Change cores\."),
+        (GOOD | {"gpus": True}, r"A host has 1 to 8 gpus, in whole numbers, got True\."),
+        (GOOD | {"drives": 1.5}, r"A host has 1 to 8 drives, in whole numbers, got 1\.5\."),
+    ],
+)
+def test_what_cannot_be_bought_is_told_so(given, said):
+    with pytest.raises(WrongAnswer, match=said):
+        judge(given)
+
+
+HEARD: list[tuple[object, ...]] = []
+_hook: list[object] = []
+
+
+def _listen(event, arguments):
+    if event == EVENT:
+        HEARD.append(arguments)
+
+
+def test_a_report_may_listen_to_designs():
+    if not _hook:  # a hook stays as long as its process
+        sys.addaudithook(_listen)
+        _hook.append(_listen)
+    HEARD.clear()
+    host = judge(GOOD)
+    assert [(host.dollars, host.busy)] == HEARD
