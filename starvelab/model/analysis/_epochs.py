@@ -157,7 +157,7 @@ def epochs(
     >>> round(found.held, 3), round(found.cached_fraction, 3)
     (0.35, 0.138)
     >>> print(epochs(pipeline.replace(workers=64, storage=None), start_up="2 s").summary)
-    Between two epochs 2.5 s are lost, as nothing is prepared then
+    Between two epochs 3.549 s are lost, as nothing is prepared then
     """
     one_point(pipeline, "epochs", whatever=("cached_fraction",) if memory is not None else ())
     if memory is not None and pipeline.storage is None:
