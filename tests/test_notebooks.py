@@ -10,7 +10,9 @@ What an author has to know, beside what the tests below say of each notebook:
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import pytest
@@ -18,6 +20,7 @@ from nbformat import NotebookNode
 
 from starvelab.grading.submissions.names import defined, loaded
 from starvelab.lesson.widgets._reveal import LOCK_FIRST
+from starvelab.prediction_file import read_file
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
 
@@ -323,16 +326,79 @@ def test_with_predictions_every_truth_is_revealed(runs):
     assert len(ANSWER.findall(told)) == len(run.source.questions())
 
 
-def test_a_truth_of_two_digits_stands_in_no_cell_before_its_reveal(runs):
+# Their truth is measured, so that it is another number each time: nothing may be shown between the two.
+MEASURED = {"decode-bytes", "past-cores", "gil"}
+# Numbers that stand before a reveal and are something else, by the key of the prediction.
+SOMETHING_ELSE: dict[str, set[float]] = {
+    "typical-error": {8.2},  # the GFLOP that a version of the walkthrough's package counts
+    "next-wait": {20.0},  # milliseconds of a step; the truth is a percentage
+}
+
+
+def numbers_in(text: str) -> set[float]:
+    """Every number of a text but those in names, of exercises and of minutes; of "1,234.5" one."""
+    text = re.sub(r"\b(?:Exercise|[Nn]otebook) \d+(?:\.\d+)?|about \d+ minutes", "", text)
+    found = re.findall(r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)", text)
+    return {float(number.replace(",", "")) for number in found}
+
+
+def ways_to_write(truth: float, unit: str | None) -> set[float]:
+    """A number as prose rounds it, to two digits or more; a percentage as a share, too."""
+    scales = (1, 100) if unit == "%" else (1,)
+    rounded = {float(f"{truth / scale:.{digits}g}") for scale in scales for digits in (2, 3, 4, 5)}
+    return {number for number in rounded if len(f"{number:g}".replace(".", "").lstrip("0")) > 1}
+
+
+def hints_and_bold_words(text: str) -> str:
+    """What stands out of a text: its hints, and what is bold."""
+    hints = re.findall(r"<summary>Hint.*?</details>", text, flags=re.DOTALL)
+    return "\n".join(hints + re.findall(r"\*\*(.+?)\*\*", text, flags=re.DOTALL))
+
+
+def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
     run, _ = runs
-    if run.source.assignment != "starving-the-gpu":
-        return  # what is measured is another number each time
     cells = run.notebook.cells
-    for position, _ in run.source.calls("reveal"):
-        for truth in re.findall(rf"{ANSWER.pattern}(\d+(?:\.\d+)?)", text_of(cells[position])):
-            before = "\n".join(cell.source for cell in cells[:position]).replace(",", "")
-            given_away = len(truth) > 1 and re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", before)
-            assert not given_away, f"{truth} stands before cell {position + 1}, which reveals it"
+    revealed = {given(call)["key"]: position for position, call in reversed(run.source.calls("reveal"))}
+    locked = read_file(run.path.with_suffix("")).predictions
+    for key, (asked, question) in run.source.questions().items():
+        truth, until = locked[key].truth, revealed[key]
+        between = cells[asked + 1 : until]
+        shown = "\n".join(text_of(cell) for cell in between if cell.cell_type == "code")
+        if key in MEASURED:
+            assert not numbers_in(shown), f"numbers stand between the question of {key} and its answer"
+            continue
+        earlier = "\n".join(text_of(cell) for cell in cells[:asked] if cell.cell_type == "code")
+        before = notebooks_of(run.source.assignment)
+        before = before[: before.index(run.source)]
+        written = "\n".join(cell.source for cell in cells[:until])
+        written_before = "\n".join(cell.source for notebook in before for cell in notebook.cells)
+        if isinstance(truth, str):
+            stands_out = hints_and_bold_words(written) + shown
+            assert truth.lower() not in stands_out.lower(), f"{truth!r} stands out before {key} is revealed"
+            others = [choice for choice in question["choices"] if choice != truth]
+            assert truth.lower() not in question["question"].lower() or all(
+                choice.lower() in question["question"].lower() for choice in others
+            ), f"the question of {key} names its answer alone"
+            continue
+        given_away = ways_to_write(truth, locked[key].unit) & numbers_in(
+            "\n".join((written, shown, earlier, written_before))
+        )
+        assert given_away <= SOMETHING_ELSE.get(key, set()), f"{given_away} stand before {key} is revealed"
+        for numbers in lists_of_numbers(cells[:until]):
+            assert not {truth - 1, truth} <= numbers, f"{sorted(numbers)} gives {key} away"
+
+
+def lists_of_numbers(cells: list[NotebookNode]) -> Iterator[set[float]]:
+    """The numbers of each list that is written out in code."""
+    for cell in cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.List | ast.Tuple):
+                    yield {one.value for one in node.elts if isinstance(one, ast.Constant) and is_number(one)}
+
+
+def is_number(constant: ast.Constant) -> bool:
+    return isinstance(constant.value, int | float)
 
 
 def test_without_predictions_no_truth_is_revealed(runs):
