@@ -106,11 +106,13 @@ def texts(where: Notebook) -> list[str]:
     return [prose(one) for one in (notebooks_of(where.assignment) if where.name == "any" else [where])]
 
 
-def each_account(way: str = "phrase") -> pytest.MarkDecorator:
-    """Run a test on each account that says where its numbers come from in this way."""
-    chosen = [(where, account) for where, account in ACCOUNTS if way in account]
-    ids = [f"{where}: {account['phrase']}" for where, account in chosen]
-    return pytest.mark.parametrize(("where", "account"), chosen, ids=ids)
+def each_place(way: str = "phrase") -> pytest.MarkDecorator:
+    """Run a test on all accounts of a notebook that say in this way where their numbers come from."""
+    chosen: dict[Notebook, list[dict[str, Any]]] = {}
+    for where, account in ACCOUNTS:
+        if way in account:
+            chosen.setdefault(where, []).append(account)
+    return pytest.mark.parametrize(("where", "accounts"), chosen.items(), ids=map(str, chosen))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
@@ -132,36 +134,44 @@ def test_every_number_is_accounted_for(notebook):
     assert not open_ones, f"say in {where} where these come from:\n" + "\n".join(open_ones)
 
 
-@each_account()
+@each_place()
 def test_each_account_is_of_a_phrase_that_is_written_and_says_in_one_way_where_its_numbers_come_from(
-    where, account
+    where, accounts
 ):
-    assert any(places(account["phrase"], text) for text in texts(where))
-    assert len(WAYS & set(account)) == 1, f"one of {', '.join(sorted(WAYS))}"
-    assert set(account) <= WAYS | {"phrase", "format"}
-    assert "holds" in account or numbers(account["phrase"])
+    for account in accounts:
+        phrase = account["phrase"]
+        assert any(places(phrase, text) for text in texts(where)), phrase
+        assert len(WAYS & set(account)) == 1, f"{phrase}: one of {', '.join(sorted(WAYS))}"
+        assert set(account) <= WAYS | {"phrase", "format"}, phrase
+        assert "holds" in account or numbers(phrase), phrase
 
 
-@each_account("expr")
-def test_a_number_that_is_computed_is_what_the_package_gives(where, account):
-    value = eval(account["expr"], names(where.assignment))
-    values = value if isinstance(value, list | tuple) else [value]
-    assert numbers(account["phrase"]) == [format(one, account.get("format", "g")) for one in values]
+@each_place("expr")
+def test_a_number_that_is_computed_is_what_the_package_gives(where, accounts):
+    def computed(account):
+        value = eval(account["expr"], names(where.assignment))
+        values = value if isinstance(value, list | tuple) else [value]
+        return [format(one, account.get("format", "g")) for one in values]
+
+    written = [(account["phrase"], numbers(account["phrase"])) for account in accounts]
+    assert written == [(account["phrase"], computed(account)) for account in accounts]
 
 
-@each_account("holds")
-def test_what_is_said_in_words_holds(where, account):
-    assert eval(account["holds"], names(where.assignment)) is True
+@each_place("holds")
+def test_what_is_said_in_words_holds(where, accounts):
+    for account in accounts:
+        assert eval(account["holds"], names(where.assignment)) is True, account["phrase"]
 
 
-@each_account("cited")
-def test_a_number_from_outside_is_cited_beside_it(where, account):
-    sides = [
-        text[max(0, place.start - 400) : place.stop + 200]
-        for text in texts(where)
-        for place in places(account["phrase"], text)
-    ]
-    assert all(account["cited"] in side for side in sides)
+@each_place("cited")
+def test_a_number_from_outside_is_cited_beside_it(where, accounts):
+    for account in accounts:
+        sides = [
+            text[max(0, place.start - 400) : place.stop + 200]
+            for text in texts(where)
+            for place in places(account["phrase"], text)
+        ]
+        assert all(account["cited"] in side for side in sides), account["phrase"]
 
 
 # --- the reading itself ----------------------------------------------------------------------------
