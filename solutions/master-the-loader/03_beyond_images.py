@@ -58,7 +58,7 @@ predict("video", choices=["the accelerator", "the workers", "the drive"], questi
 #
 # <details><summary>Hint 1</summary>
 #
-# How many *samples* a second does the accelerator take? Everything else follows from that.
+# How many *samples* a second are trained on? Everything else follows from that.
 #
 # </details>
 #
