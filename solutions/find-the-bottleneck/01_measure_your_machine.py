@@ -248,7 +248,7 @@ def draw(workers=4, batches=10):
 explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 
 # %% [markdown]
-# ## Exercise 1.1: throughput from a record (7 points)
+# ## Exercise 1.1: throughput from a record (6 points)
 #
 # `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. Then take the longest stretch
 # that is a multiple of the workers.
@@ -275,7 +275,7 @@ def throughput(done, batch_size, workers, warm_up):
     return (Q_(batch_size, "img") * count / (marks[count] - marks[0])).to("img/s")
     ### END SOLUTION
 
-# %% role="test" id="record-throughput-test" points=7
+# %% role="test" id="record-throughput-test" points=6
 three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350, 1460, 1465]
 check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"), what="the throughput of three workers", mistakes={
     "It ends inside a burst: is your stretch a multiple of the workers?": Q_(16 * 7 / 0.245, "img/s"),

@@ -9,7 +9,8 @@
 #
 # - see why a loader can starve an accelerator although it is fast enough on average,
 # - switch most levers on and off on one simulated training job, and watch its timeline,
-# - write a function that finds the lever that gains most.
+# - write a function that finds the lever that gains most,
+# - say what waiting costs, and what a lever may cost.
 
 # %% role="setup" id="setup-levers"
 import time
@@ -18,8 +19,8 @@ from itertools import count
 import numpy as np  # noqa: F401 (for your answers too)
 from IPython.display import HTML
 
-from starvelab import Q_
-from starvelab.checks import check
+from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, bill
+from starvelab.checks import Credit, check
 from starvelab.measure import PARTS, InputPipeline, Transform, VirtualAccelerator, photo_transforms, photos, run
 from starvelab.model.levers import levers_for
 from starvelab.show import loader_timeline, svg, table
@@ -235,7 +236,7 @@ reveal("slow-samples", then=show_alone_and_last)
 # binds, so both levers gain next to nothing. At the end they would be, and still each of the two adds little, since the other
 # is there already. Only with neither is the rate lower, by a factor of 1.27.
 # %% [markdown]
-# ## Exercise 5.2: the best lever (7 points)
+# ## Exercise 5.2: the best lever (6 points)
 #
 # Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
 # `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
@@ -270,7 +271,7 @@ def best_lever(loader, levers):
     return best if rates[best] >= 1.05 * simulate(loader).throughput else None
     ### END SOLUTION
 
-# %% role="test" id="best-lever-test" points=7
+# %% role="test" id="best-lever-test" points=6
 check(best_lever(starved, to_try), "twice the workers", what="the best lever behind slow workers", mistakes={
     "It keeps the accelerator busiest, and trains more slowly: compare throughputs.": "full precision",
     "That one is the worst: is the comparison the right way round?": "one worker",
@@ -288,6 +289,89 @@ check(best_lever(copies, {"full precision": {"step_time": "60 ms"}, "one worker"
       what="the best lever where all make it worse")
 check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## What a lever may cost
+#
+# A faster drive or a host with more cores costs money, and so does an accelerator that waits: it is paid for by the hour. Eight
+# workers feed an A100 that trains ResNet-50, at 2 dollars an hour:
+
+# %%
+here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8, assumptions=PUBLISHED)
+bill(here, price="2 USD/h", samples=1_281_167)
+
+# %% [markdown]
+# More than half of the money is paid for waiting. It draws little power meanwhile, so starvation wastes money rather than energy.
+# Is it worth it to rent more cores? Say that each worker needs one, for 5 cents an hour. What counts is not the price of an
+# hour but that of an epoch:
+
+# %%
+table(["workers", "an hour", "throughput", "an epoch of ImageNet"], [
+    [workers, price, rate, (price * Q_("1281167 img") / rate).to("USD")]
+    for workers in (4, 8, 16, 24, 32)
+    for price, rate in [(Q_(2 + 0.05 * workers, "USD/h"), here.solve(workers=workers, cores=workers).throughput)]
+])
+
+# %% [markdown]
+# Each core that shortens the waiting pays for itself many times over. From the number on at which the accelerator binds, a
+# further core only costs.
+#
+# ## Exercise 5.3: dollars an hour (5 points, in parts)
+#
+# A machine costs `price` in an hour, its accelerator is busy for a share of the time, and it trains at `rate`. Which part of
+# the price is burned by waiting? With some change it would train at `better_rate`. How much may the change add to the price of
+# an hour at most, so that the same training costs no more than before? Return both, first what is burned.
+#
+# <details><summary>Hint 1</summary>
+#
+# What do a million samples cost at the old rate, and at the new one? The whole hour is paid for, not only the busy part.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# At the limit, `(price + added) / better_rate` is `price / rate`. Solve that for `added`.
+#
+# </details>
+
+# %% role="setup" id="setup-levers-dollars"
+night = Q_("4 USD/h"), 0.25, Q_("1000 img/s"), Q_("1500 img/s")
+
+
+def one_of_two(answer, which):
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise AssertionError(f"Return two values, first what is burned: return burned, added. Got {answer!r:.60}.")
+    return answer[which]
+
+# %% role="answer" id="dollars-an-hour"
+def dollars(price, busy, rate, better_rate):
+    """What waiting burns in an hour, and the most that a change may add to the price of an hour, both [money/time].
+
+    `busy` is the accelerator's share [0 to 1]; the rates are [sample/time].
+    """
+    ### BEGIN SOLUTION
+    return price * (1 - busy), price * (better_rate / rate - 1)
+    ### END SOLUTION
+
+# %% role="test" id="dollars-an-hour-test" points=5
+credit = Credit(5)
+credit.part(1, "what waiting burns", lambda: check(one_of_two(dollars(*night), 0), Q_("3 USD/h"), what="What is burned", mistakes={
+    "That is what the busy time costs.": Q_("1 USD/h"), "That is the whole price: some of the time it works.": Q_("4 USD/h")}))
+credit.part(2, "what may be added", lambda: check(one_of_two(dollars(*night), 1), Q_("2 USD/h"), what="What may be added", mistakes={
+    "That is the price of the hour with the change: what is added to the old one?": Q_("6 USD/h"),
+    "All of the hour is paid for, also the time in which it works.": Q_("1.5 USD/h"),
+    "That is what the same samples would save; the larger machine is paid for a shorter time, too.": Q_(4 / 3, "USD/h"),
+    "That is what waiting burns: a change may bring more than that, or less.": Q_("3 USD/h")}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "other numbers", lambda: (
+    check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0), Q_(1.14595, "USD/h"),
+          what="What is burned on an A100"),
+    check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1), Q_(1.76984, "USD/h"),
+          what="What may be added on an A100")))
+credit.part(1, "an accelerator that never waits", lambda: check(
+    one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
+### END HIDDEN TESTS
+credit.total()
 
 # %% [markdown]
 # ## The same levers, other names
@@ -343,5 +427,6 @@ progress()
 # - Fast enough on average is not fast enough: a late batch holds up the ones behind it. A deeper queue, and no fixed order.
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
 # - Compare throughput. Utilization also rises when the accelerator gets slower.
+# - What counts is the price of a sample. An accelerator that waits costs as much as one that works.
 #
 # **Next:** the levers that make the work itself less, on your own machine. [Notebook 6](06_less_work.ipynb).

@@ -116,7 +116,7 @@ roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[1, 8, 32,
 # Look where the slope meets the dotted line, the half of the peak that is reached here. Only a batch of one lies to the left
 # of that, so only there memory traffic takes longer than arithmetic. That is why you may leave it out now.
 #
-# ## Exercise 1.1: the step time (5 points)
+# ## Exercise 1.1: the step time (4 points)
 #
 # Write the formula. Use these figures, which are the ones behind the baseline above:
 #
@@ -146,7 +146,7 @@ def step_time(batch_size):
     return (compute + overhead).to("ms")
     ### END SOLUTION
 
-# %% role="test" id="step-time-test" points=5
+# %% role="test" id="step-time-test" points=4
 check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mistakes={
     "Only half of the peak is reached.": Q_("18.156 ms"),
     "The fixed overhead is missing: it comes on top of the arithmetic.": Q_("26.282 ms"),

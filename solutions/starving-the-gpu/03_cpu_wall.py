@@ -124,7 +124,7 @@ check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_ti
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.2: utilization (5 points)
+# ## Exercise 3.2: utilization (4 points)
 #
 # The busy share of a step, from 0 to 1, when CPU and GPU overlap.
 #
@@ -146,7 +146,7 @@ def utilization(cpu_time, gpu_time):
     return (gpu_time / max(cpu_time, gpu_time)).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="utilization-test" points=5
+# %% role="test" id="utilization-test" points=4
 check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25, what="the utilization at 40 and 10 ms", mistakes={
     "You added the times, but the CPU and the GPU overlap.": 0.2,
     "That is the slowdown.": 4.0,

@@ -91,7 +91,7 @@ def draw_lines(workers=8, batch_size=64):
 explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64], batch_size=(1, 160))
 
 # %% [markdown]
-# ## Exercise 4.1: the first starved batch (6 points)
+# ## Exercise 4.1: the first starved batch (5 points)
 #
 # The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each
 # step. Which is the smallest whole batch size at which preparing takes *longer* than using? Take it that
@@ -117,7 +117,7 @@ def starved_from(cpu_per_image, gpu_per_image, gpu_overhead):
     return floor(crossing.to("").magnitude) + 1
     ### END SOLUTION
 
-# %% role="test" id="starved-from-test" points=6
+# %% role="test" id="starved-from-test" points=5
 check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.1 ms")), 26, what="the first starved batch", mistakes={
     "At that batch the GPU does not wait yet: they cross a little later.": 25,
     "The GPU's time grows with the batch as well.": 21,

@@ -8,14 +8,15 @@
 #
 # - predict, then derive how many workers remove the stall,
 # - meet the walls behind the CPU wall: the drive, and the cores of the host,
+# - count how many GPUs one host feeds,
 # - see that real workers do not scale in a straight line,
 # - see which assumption moves which answer.
 
 # %% role="setup" id="setup-05"
-from math import ceil
+from math import ceil, floor  # noqa: F401 (for your answers)
 
 from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_
-from starvelab import explain, sensitivity, sweep, workers_needed
+from starvelab import accelerators_fed, explain, sensitivity, sweep, workers_needed
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, say, table
 from starvelab.widgets import explore, predict, progress, reveal
@@ -149,7 +150,7 @@ explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.C
         batch_size=[32, 64, 128, 256, 512], storage=(Q_("1 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
-# ## Exercise 5.2: three resources (5 points)
+# ## Exercise 5.2: three resources (4 points)
 #
 # Utilization when the drive is modeled as well. Reading, preparing and computing run on three different resources.
 #
@@ -166,7 +167,7 @@ def busy_share(read_time, cpu_time, gpu_time):
     return (gpu_time / max(read_time, cpu_time, gpu_time)).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="next-wall-test" points=5
+# %% role="test" id="next-wall-test" points=4
 check(busy_share(Q_("50 ms"), Q_("25 ms"), Q_("20 ms")), 0.4, what="the busy share at 50, 25 and 20 ms", mistakes={
     "The drive was forgotten: it is the slowest here.": 0.8,
     "Reading and preparing run on different resources: they overlap.": 20 / 75,
@@ -244,6 +245,85 @@ check(workers_for(9, []), None, what="the number of workers on an empty curve")
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## One host, several GPUs
+#
+# The cores of a host are not divided by the number of workers alone: all its GPUs share them. How many A100 that train
+# ResNet-50 do they keep busy for 90 % of each step, with two workers for each core?
+
+# %%
+host = pipe.replace(assumptions=PUBLISHED)
+table(["cores", "GPUs that are 90 % busy"], [
+    [cores, accelerators_fed(host.replace(cores=cores, workers=2 * cores), 0.9)] for cores in (16, 32, 64, 128)
+])
+
+# %% [markdown]
+# A DGX A100 has 128 cores for eight such GPUs, which is just about what these need. A GPU that is faster, or a model that is
+# smaller, asks for more cores. Behind the cores stands the drive: it, too, serves all GPUs of the host.
+#
+# ## Exercise 5.4: how many GPUs does a host feed? (5 points, in parts)
+#
+# Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the
+# two is it that keeps it from feeding more: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.
+#
+# <details><summary>Hint 1</summary>
+#
+# How many samples a second do all cores prepare together? How many of them can the host deliver, if the drive reads fewer?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Reading and preparing overlap, so the slower of them decides. How often does one GPU's rate fit into that? Round down.
+#
+# </details>
+
+# %% role="setup" id="setup-05-host"
+rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
+
+
+def one_of_two(answer, which):
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise AssertionError(f'Return two values, the number first: return 3, "cores". Got {answer!r:.60}.')
+    return answer[which]
+
+# %% role="answer" id="gpus-per-host"
+def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
+    """The largest number of GPUs [int] at full speed, and what binds ["cores" or "drive"].
+
+    The rates are [sample/time]: what one core prepares while all are busy, what the drive reads, what one GPU takes.
+    """
+    ### BEGIN SOLUTION
+    prepared = cores * core_rate
+    fed = floor((min(prepared, drive_rate) / gpu_rate).to("").magnitude)
+    return fed, "cores" if prepared < drive_rate else "drive"
+    ### END SOLUTION
+
+# %% role="test" id="gpus-per-host-test" points=5
+credit = Credit(5)
+credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3, what="The number of GPUs", mistakes={
+    "The last of these would have to wait: round down.": 4,
+    "That is what the drive alone would feed: each sample also passes a core.": 5,
+    "Cores and drive do not add: each sample needs both.": 9,
+    "That is what one core feeds, or the fraction is upside down.": 0,
+    "These are samples a second: by how many of them does one GPU count?": 3840,
+}))
+credit.part(1, "what binds at 32 cores", lambda: check(
+    one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds", mistakes={
+        "The drive would feed more GPUs than these cores: which of the two is slower?": "drive"}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "64 cores", lambda: (
+    check(one_of_two(gpus_per_host(64, *rates), 0), 5, what="The number of GPUs behind 64 cores", mistakes={
+        "The drive reads for all GPUs, too, and it is slower here.": 7,
+    }),
+    check(one_of_two(gpus_per_host(64, *rates), 1), "drive", what="What binds behind 64 cores")))
+credit.part(1, "other units", lambda: (
+    check(one_of_two(gpus_per_host(16, Q_("7200 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 3,
+          what="The number of GPUs in other units"),
+    check(one_of_two(gpus_per_host(16, Q_("7200 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
 # ## Which assumption moves which answer?
 #
 # If you ran the walkthrough on another version of its package you got 7.24 ms and 71 workers, or 13.97 ms and 37, where this
@@ -281,6 +361,7 @@ progress()
 # - Workers needed: $n \ge b S / (w\, g(b))$. Round up, once, at the end.
 # - Behind each wall stands the next: drive, cores, link. Ask again what binds after every fix.
 # - Measured workers scale less than linearly: from 16 to 28, three quarters more workers bring 22 % more.
+# - The cores and the drive of a host serve all its GPUs: count them for the whole host.
 # - Always give an answer together with its assumptions.
 #
 # **Next:** everything together, on your own. [Notebook 6](06_your_turn.ipynb).

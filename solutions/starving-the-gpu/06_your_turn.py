@@ -191,7 +191,7 @@ check(crossing(Q_("5 MB"), Q_("50 GB/s")), 709.8, what="the crossing of 5 MB ima
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 6.4: workers for medical images (4 points)
+# ### Exercise 6.4: workers for medical images (3 points)
 #
 # How many workers of 250 MB/s does it take until a GPU that trains never waits? Work out the GPU's training step inside,
 # with the values from above, and beware of rounding it.
@@ -216,7 +216,7 @@ def medical_workers(batch_size, sample_size):
     return ceil((batch_size * sample_size / (Q_("250 MB/s") * gpu_step)).to("").magnitude)
     ### END SOLUTION
 
-# %% role="test" id="medical-workers-test" points=4
+# %% role="test" id="medical-workers-test" points=3
 check(medical_workers(270, Q_("4 MB")), 119, what="the number of workers for 270 images of 4 MB", mistakes={
     "You rounded the GPU's step before dividing: round once, at the end.": 120,
     "With that many the GPU still waits a little: round up.": 118,
