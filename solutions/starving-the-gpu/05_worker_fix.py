@@ -13,7 +13,7 @@
 # - see which assumption moves which answer.
 
 # %% role="setup" id="setup-05"
-from math import ceil, floor  # noqa: F401 (for your answers)
+from math import ceil, floor
 
 from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab import accelerators_fed, explain, sensitivity, sweep, workers_needed

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..tables import cell
-from ..units import Unchecked
+from ..units import Q_, Unchecked
 from .facts import Fact
-from .rates import measured_rates
+from .rate_law import Work, frameworks_of, sample_time
 
 if TYPE_CHECKING:  # a pipeline's own module imports that of its result, which asks here
     from .pipeline import Pipeline
@@ -54,13 +54,15 @@ def choices(pipeline: Pipeline) -> Iterator[Choice]:
     given = pipeline.accelerator_rate is not None or pipeline.framework is not None
     if given or not assumed.measured_rates or pipeline.model is None or pipeline.hardware is None:
         return
-    key = (pipeline.hardware.path, pipeline.model.path, pipeline.precision, pipeline.phase or assumed.phase)
-    rates = {rate.framework: rate for rate in measured_rates() if rate.key == key}
-    if len(rates) > 1:
+    work = Work(assumed.numbers["flop_per_mac"], assumed.numbers["training_factor"])
+    asked = (pipeline.model, pipeline.hardware, pipeline.precision, pipeline.phase or assumed.phase, work)
+    times = {name: sample_time(*asked, name) for name in frameworks_of(pipeline.model)}
+    known = {name: time for name, time in times.items() if time is not None}
+    if len(known) > 1:
         yield Choice(
             "rate of the accelerator",
-            "; ".join(f"{name}: {rate.fact.source}" for name, rate in rates.items()),
-            {f"{cell(rate.fact.value)} ({name})": _in_framework(name) for name, rate in rates.items()},
+            "; ".join(f"{name}: {time.basis}" for name, time in known.items()),
+            {f"{cell(Q_(1 / time.seconds, 'img/s'))} ({n})": _in_framework(n) for n, time in known.items()},
             of_accelerator=True,
         )
 

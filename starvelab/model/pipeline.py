@@ -90,8 +90,8 @@ class Pipeline:
         What one accelerator was measured to do with its input at hand; goes before any rate of the catalogue
         and before peak times efficiency.
     framework : str, optional
-        Whose measured rate to take from the catalogue, for example "MXNet"; its default, where the
-        assumptions believe in measured rates, unless given.
+        Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
+        default, where the assumptions believe in measured rates, unless given.
     step_overhead : quantity [time], optional
         Work of the accelerator in each step, on top: synchronizing several of them.
     host_time : quantity [time], optional

@@ -62,7 +62,9 @@ class Work:
 
 
 @lru_cache(maxsize=1024)
-def sample_time(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> SampleTime | None:
+def sample_time(
+    model: Entry, hardware: Entry, precision: str, phase: str, work: Work, framework: str | None = None
+) -> SampleTime | None:
     """The time of a sample by the measured rate that is nearest; None where a value for it is missing.
 
     Parameters
@@ -70,6 +72,8 @@ def sample_time(model: Entry, hardware: Entry, precision: str, phase: str, work:
     model, hardware : Entry
     precision, phase : str
     work : Work
+    framework : str, optional
+        Start from what was measured in this one; from the default rates unless given.
 
     Notes
     -----
@@ -85,13 +89,15 @@ def sample_time(model: Entry, hardware: Entry, precision: str, phase: str, work:
     for listed in PRECISIONS[: PRECISIONS.index(precision) + 1]:
         if _peak(hardware, listed) is None:
             continue
-        rate = measured_rate(hardware=hardware, model=model, precision=listed, phase=phase)
+        rate = measured_rate(
+            hardware=hardware, model=model, precision=listed, phase=phase, framework=framework
+        )
         if rate is not None:
             time = of_rate(rate, model, hardware, work)
             if listed == precision:
                 return time
             times.append(replace(time, rate=None, basis=f"extrapolated from {listed}, {time.basis}"))
-        elif (found := _extrapolated(model, hardware, listed, phase, work)) is not None:
+        elif (found := _extrapolated(model, hardware, listed, phase, work, framework)) is not None:
             times.append(found)
     return min(times, key=lambda time: time.seconds, default=None)
 
@@ -105,12 +111,23 @@ def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime
     return SampleTime(arithmetic, seconds - arithmetic, basis, rate.fact.number)
 
 
-def _extrapolated(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> SampleTime | None:
+def frameworks_of(model: Entry) -> list[str]:
+    """The frameworks in which it was measured, or the reference model where it never was, sorted."""
+    rates = [rate for rate in measured_rates() if rate.model == model.path]
+    rates = rates or [rate for rate in measured_rates() if rate.model == REFERENCE_MODEL]
+    return sorted({rate.framework for rate in rates})
+
+
+def _extrapolated(
+    model: Entry, hardware: Entry, precision: str, phase: str, work: Work, framework: str | None
+) -> SampleTime | None:
     arithmetic = _arithmetic(model, hardware, precision, phase, work)
     activation, bandwidth = model.number("activation_size"), hardware.number("memory_bandwidth")
     if arithmetic is None or activation is None or bandwidth is None:
         return None
-    anchor = _nearest_rate(model, hardware, precision, phase)
+    anchor = _nearest_rate(model, hardware, precision, phase, framework)
+    if anchor is None:
+        return None
     moves = (
         _moves(anchor, work) * _precision_ratio(precision, work) / _precision_ratio(anchor.precision, work)
     )
@@ -123,11 +140,15 @@ def _extrapolated(model: Entry, hardware: Entry, precision: str, phase: str, wor
     )
 
 
-def _nearest_rate(model: Entry, hardware: Entry, precision: str, phase: str) -> Rate:
+def _nearest_rate(
+    model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
+) -> Rate | None:
     """The measured rate to start from: of the same model, then family, accelerator, phase and precision."""
-    rates = [rate for rate in measured_rates() if rate.default and rate.model == model.path]
+    chosen = [rate for rate in measured_rates() if rate.is_of(framework)]
+    rates = [rate for rate in chosen if rate.model == model.path]
+    rates = rates or [rate for rate in chosen if rate.model == REFERENCE_MODEL]
     if not rates:
-        rates = [rate for rate in measured_rates() if rate.default and rate.model == REFERENCE_MODEL]
+        return None
     key = (hardware.path, hardware.get("family"), _sizes(hardware))
     family = [rate for rate in rates if entry_at("Hardware", rate.hardware).get("family") == key[1]]
     reference = [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE]

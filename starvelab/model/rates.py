@@ -29,6 +29,10 @@ class Rate:
         """What was measured: the paths of the accelerator and the model, precision and phase."""
         return self.hardware, self.model, self.precision, self.phase
 
+    def is_of(self, framework: str | None) -> bool:
+        """Whether it was measured in that framework; without one, whether it is the default."""
+        return self.default if framework is None else self.framework == framework
+
 
 @cache
 def measured_rates() -> tuple[Rate, ...]:
@@ -55,7 +59,6 @@ def measured_rate(
     Without a framework, the row that the file marks as its default.
     """
     for rate in measured_rates():
-        chosen = rate.default if framework is None else rate.framework == framework
-        if chosen and rate.key == (hardware.path, model.path, precision, phase):
+        if rate.is_of(framework) and rate.key == (hardware.path, model.path, precision, phase):
             return rate
     return None

@@ -206,3 +206,18 @@ def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framewo
     # A step takes at least the launches of its 50 layers, forward and twice as many backward.
     assert one.m_as("img/s") == pytest.approx(1000 / (3 * 50 * 0.2556))
     assert large.m_as("img/s") > 1500
+
+
+def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_it():
+    fed = Pipeline(
+        model=Models.ResNet50,
+        hardware=Hardware.Cloud.H100,
+        assumptions=PUBLISHED,
+        batch_size=408,
+        cpu_throughput="1e6 img/s",
+    )
+    step = fed.solve(framework="MXNet", accelerators=8)
+    assert step.basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100")
+    # MLPerf Training 3.0, MXNet on eight H100: 56,050 img/s.
+    assert step.throughput.m_as("img/s") == pytest.approx(56_050, rel=0.1)
+    assert fed.solve().throughput.m_as("img/s") == 2790

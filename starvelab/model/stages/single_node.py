@@ -11,8 +11,7 @@ from ...units import Q_, Number, Quantity, positive, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Line, name_of_largest
-from ..rate_law import ELEMENT_BYTES, SampleTime, Work, of_rate, sample_time
-from ..rates import measured_rate, measured_rates
+from ..rate_law import ELEMENT_BYTES, SampleTime, Work, frameworks_of, sample_time
 from ..resources import ACCELERATOR, Resource
 from .stage import StageModel
 from .step_parts import (
@@ -228,20 +227,14 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     ) -> SampleTime | None:
         """The time of a sample by the law of measured rates; None where it says nothing."""
         work = Work(self.assumptions.numbers["flop_per_mac"], self.assumptions.numbers["training_factor"])
-        if framework is None:
-            return sample_time(model, hardware, precision, phase, work)
-        found = measured_rate(
-            hardware=hardware, model=model, precision=precision, phase=phase, framework=framework
-        )
-        if found is not None:
-            return of_rate(found, model, hardware, work)
-        key = (hardware.path, model.path, precision, phase)
-        known = sorted({r.framework for r in measured_rates() if r.key == key})
-        raise MissingValueError(
-            f"No rate of {model.name} on {hardware.name} was measured in {framework!r} at {precision}, "
-            f"{phase}. There is: {', '.join(known) or 'none'}. Pass one of these, or your own "
-            "accelerator_rate."
-        )
+        found = sample_time(model, hardware, precision, phase, work, framework)
+        if found is None and framework is not None:
+            raise MissingValueError(
+                f"No rate of {model.name} on {hardware.name} was measured in {framework!r}, or can be "
+                f"extrapolated at {precision}, {phase}. {model.name} was measured in "
+                f"{', '.join(frameworks_of(model))}. Pass one of these, or your own accelerator_rate."
+            )
+        return found
 
     def _law(self, time: SampleTime, model: Entry, phase: str) -> LawInputs:
         a = self.assumptions.numbers

@@ -62,9 +62,10 @@ def test_the_accelerators_rate_is_that_of_any_framework_unless_one_is_named():
         (1582, 2470, 3410.52)
     )
     assert found.disagreements[0].values == (
-        "2470 img/s (PyTorch)",
         "3411 img/s (MXNet)",
+        "2470 img/s (PyTorch)",
         "1582 img/s (PyTorch (Lambda))",
+        "2919 img/s (TensorFlow)",  # extrapolated from the 40 GB A100
     )
     assert throughput_range(fed.replace(framework="MXNet")).disagreements == ()
     assert throughput_range(fed.replace(accelerator_rate="2000 img/s")).disagreements == ()
@@ -172,3 +173,19 @@ def test_a_sweep_has_columns_for_the_range_where_the_assumptions_have_ranges():
     assert "lowest_throughput" not in sweep(PIPE, workers=[4, 8], ranges=False).columns
     assert "lowest_throughput" not in sweep(WALL, workers=[4, 8]).columns
     assert "highest_throughput_img_per_s" in sweep(WALL, workers=[4, 8], ranges=True).to_dict()
+
+
+@pytest.mark.parametrize("phase", ["training", "forward"])
+@pytest.mark.parametrize("precision", ["bf16", "tf32", "fp32"])
+@pytest.mark.parametrize("path", ["A100", "H200", "L40S"])
+def test_a_rate_that_is_extrapolated_is_no_more_certain_than_the_one_it_comes_from(path, precision, phase):
+    pipe = PIPE.replace(
+        hardware=getattr(Hardware.Cloud, path), precision=precision, phase=phase, cpu_throughput="1e6 img/s"
+    )
+    low, high = (end.m_as("img/s") for end in pipe.solve().throughput_range)
+    assert high > 1.1 * low
+
+
+def test_half_precision_has_one_range_by_either_name():
+    fed = PIPE.replace(cpu_throughput="1e6 img/s")
+    assert fed.solve(precision="bf16").throughput_range == fed.solve(precision="fp16").throughput_range
