@@ -13,7 +13,7 @@ from .._aliases import deprecated
 from ..errors import InputError, check_names
 from ..fields import choice, count, meanings, number, quantity, shape_of, supply, switch
 from ..tables import cell
-from ..units import Q_, Number, Quantity, Unchecked
+from ..units import Q_, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost
@@ -192,6 +192,19 @@ class Pipeline:
         fitting = dataset_of(self.model) if self.assumptions.dataset_of_model else None
         # The sample size and the worker rate of the assumptions are those of ImageNet.
         return None if fitting is None or fitting.path == "ImageNet" else fitting
+
+    @property
+    def foreign_samples(self) -> str:
+        """That the samples are those of the assumptions although the model takes others; "" otherwise."""
+        if self.model is None or self.samples is not None or self.sample_size is not None:
+            return ""
+        fitting = dataset_of(self.model)
+        if fitting is None or fitting.path == "ImageNet":
+            return ""
+        return (
+            f"The samples of {format_quantity(self.size)} are those of the assumptions: pass "
+            f"dataset={described(fitting)} for those of {self.model.name}."
+        )
 
     @property
     def sizes(self) -> dict[str, Number]:

@@ -101,8 +101,8 @@ class Step(TableRepr):
 
     @property
     def note(self) -> str:
-        """Below the table: why the step cannot run, if it cannot."""
-        return self.infeasible_reason
+        """Below the table: why the step cannot run, if it cannot, and whether its samples are the model's."""
+        return " ".join(filter(None, (self.infeasible_reason, self.pipeline.foreign_samples)))
 
     @property
     def headers(self) -> tuple[str, ...]:

@@ -47,3 +47,20 @@ def test_decoded_numbers_cross_the_link_in_their_type(dtype, size):
     pipe = RESNET.replace(link=Links.PCIe4_x16, dtype=dtype)
     assert pipe.transferred.m_as("B") == pytest.approx(size)
     assert pipe.solve().stage_times["copy"].m_as("ms") == pytest.approx(256 * size / 26e9 * 1e3)
+
+
+def test_a_result_says_that_its_samples_are_not_the_models():
+    said = (
+        "The samples of 500 KB are those of the assumptions: pass dataset=Datasets.KiTS19 for those of "
+        "3D U-Net (MLPerf, KiTS19)."
+    )
+    tutorial = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7)
+    assert repr(tutorial.solve()).endswith(said)
+    assert f"{said}</p>" in tutorial.solve()._repr_html_()
+    for known in (
+        UNET,
+        tutorial.replace(dataset=Datasets.KiTS19),
+        tutorial.replace(sample_size="500 KB"),
+        tutorial.replace(model=Models.ResNet50),
+    ):
+        assert known.solve().note == ""

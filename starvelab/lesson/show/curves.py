@@ -142,7 +142,8 @@ def over_workers(
         if not can_run:
             sentences += [caveat("with hollow marks", step.infeasible_reason)]
         if (wall := _wall(step)) is not None:
-            axes.plot(dense[wall], step.utilization[wall], marker=marker, color=color, markersize=9)
+            fill = "full" if can_run else "none"
+            axes.plot(dense[wall], step.utilization[wall], marker, color=color, markersize=9, fillstyle=fill)
     axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(PERCENT)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...tables import percent
-from ...units import format_number, format_quantity
-from ..catalogue import dataset_of, described
+from ...units import format_number
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, RESOURCES, capitalized
@@ -55,7 +54,7 @@ def explain(pipeline: Pipeline, *, advice: bool = True) -> str:
         sentences = _fed(pipeline, step)
     else:
         sentences = _starved(pipeline, step)
-    sentences = (*sentences, _foreign_samples(pipeline)) if advice else sentences[:1]
+    sentences = (*sentences, pipeline.foreign_samples) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(sentence for sentence in (memory, *sentences) if sentence)
 
@@ -180,16 +179,3 @@ def _starved(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         f"{_are(pipeline)} busy {percent(step.utilization)} of each step and {wait} for the rest."
     )
     return evidence, *remedy(pipeline, step)
-
-
-def _foreign_samples(pipeline: Pipeline) -> str:
-    """That samples are those of the assumptions although the model takes others."""
-    if pipeline.samples is not None or pipeline.sample_size is not None or pipeline.model is None:
-        return ""
-    fitting = dataset_of(pipeline.model)
-    if fitting is None or fitting.path == "ImageNet":
-        return ""
-    return (
-        f"The samples of {format_quantity(pipeline.size)} are those of the assumptions: pass "
-        f"dataset={described(fitting)} for those of {pipeline.model.name}."
-    )

@@ -62,6 +62,9 @@ def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn_by):
     picture = over_workers({"small": FITS, "large": TOO_LARGE}, workers=[8, 16])
     small, large = [line for line in drawn[0].axes[0].lines if len(line.get_xdata()) > 1]
     assert (small.get_marker(), large.get_fillstyle()) == ("None", "none")
+    walls = over_workers({"small": FITS, "large": TOO_LARGE}, workers=[8, 128]) and drawn[1].axes[0].lines
+    marked = [line.get_fillstyle() for line in walls if len(line.get_xdata()) == 1]
+    assert marked == ["full", "none"]
     assert large.get_label() == "large (not feasible)"
     assert picture.headers == ["workers", "small", "large (not feasible)"]
     for text in (picture.caption, picture.alt):

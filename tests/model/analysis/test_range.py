@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 
 from starvelab import (
@@ -12,6 +13,7 @@ from starvelab import (
     Hardware,
     InputError,
     Links,
+    MissingValueError,
     Models,
     Pipeline,
     Storage,
@@ -189,3 +191,18 @@ def test_a_rate_that_is_extrapolated_is_no_more_certain_than_the_one_it_comes_fr
 def test_half_precision_has_one_range_by_either_name():
     fed = PIPE.replace(cpu_throughput="1e6 img/s")
     assert fed.solve(precision="bf16").throughput_range == fed.solve(precision="fp16").throughput_range
+
+
+@pytest.mark.parametrize("model", [*Models], ids=lambda model: model.path)
+def test_a_prediction_lies_within_its_range_over_the_whole_catalogue(model):
+    for hardware in Hardware:
+        try:
+            step = PIPE.solve(model=model, hardware=hardware, batch_size=[1, 256])
+        except MissingValueError:
+            continue
+        for value, (low, high) in (
+            (step.throughput.m_as("img/s"), [end.m_as("img/s") for end in step.throughput_range]),
+            (step.utilization, step.utilization_range),
+        ):
+            assert np.all(low <= value * (1 + 1e-9)), hardware.path
+            assert np.all(value <= high * (1 + 1e-9)), hardware.path
