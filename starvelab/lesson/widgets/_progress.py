@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ... import runtime
 from ...tables import to_text
 from ..exercises import Exercise
+from ..outcomes import count_of
 from . import words
-from ._scorecard import count_of
 from .cells import LOG, CellLog
 from .memory import KERNEL, Memory
 from .store import PredictionStore

@@ -9,7 +9,12 @@ from datetime import datetime
 
 from ... import tables
 from ...prediction_file import Prediction
-from ...units import format_number
+from ..outcomes import number as number
+from ..outcomes import one_line as one_line
+from ..outcomes import percent as percent
+from ..outcomes import quoted as quoted
+from ..outcomes import truth as truth
+from ..outcomes import value as value
 from .question import WITHIN
 
 _NOTICE = (
@@ -57,11 +62,6 @@ def paragraphs(text: str) -> str:
     return "".join(blocks)
 
 
-def one_line(text: str) -> str:
-    """The same text without its marks, on one line: a name for a screen reader."""
-    return " ".join(re.sub(r"\*\*|`", "", text).split())
-
-
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
     return (
@@ -72,37 +72,6 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def left_aligned(table: str) -> str:
     """A table of texts: JupyterLab sets cells to the right, which is for numbers."""
     return re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', table)
-
-
-def value(answer: str | float, unit: str | None) -> str:
-    """An answer with its unit: ``CPU``, ``18.3 %``, ``21800 img/s``."""
-    if isinstance(answer, str):
-        return answer
-    return f"{answer:.10g} {unit or ''}".strip()
-
-
-def quoted(text: str, answer: str | float) -> str:
-    """An answer within a sentence: a choice stands in quotation marks, a number does not."""
-    return f'"{text}"' if isinstance(answer, str) else text
-
-
-def truth(locked: Prediction) -> str:
-    """The answer as it was revealed; nothing before that."""
-    if locked.truth is None or isinstance(locked.truth, str):
-        return locked.truth or ""
-    return number(locked.truth, locked.unit)
-
-
-def number(value: float, unit: str | None) -> str:
-    """A number with its unit, to four significant digits; a percentage as tables have it: ``18.3 %``."""
-    if unit == "%":
-        return tables.percent(value / 100)
-    return f"{format_number(value)} {unit or ''}".strip()
-
-
-def percent(share: float) -> str:
-    """A share as a whole percentage: ``70 %``."""
-    return tables.percent(share, 0)
 
 
 def confidence(locked: Prediction) -> str:

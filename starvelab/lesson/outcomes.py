@@ -1,0 +1,183 @@
+"""What came of predictions: hits, answers in words, and whether somebody was as sure as they were right.
+
+A prediction counts for having been made. Being wrong costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+from textwrap import shorten
+
+from .. import tables
+from ..prediction_file import Prediction
+from ..units import format_number
+
+HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
+# A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
+CALIBRATED_WITHIN = 0.10
+# Characters of a question that name it in the table.
+MAX_QUESTION_LENGTH = 80
+# With fewer predictions the comparison is only a hint.
+MIN_PREDICTIONS = 5
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Predictions beside the truth.
+
+    Attributes
+    ----------
+    predictions : tuple of Prediction
+        Every prediction, in the order it was locked.
+    """
+
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def revealed(self) -> tuple[Prediction, ...]:
+        """The predictions whose truth has been shown."""
+        return tuple(one for one in self.predictions if one.revealed)
+
+    @property
+    def hits(self) -> int:
+        """How many came true."""
+        return sum(bool(one.hit) for one in self.revealed)
+
+    @property
+    def mean_confidence(self) -> float | None:
+        """Mean confidence of the revealed predictions that have one, 0 to 1; None without any."""
+        return _mean(confidence for confidence, _ in self._rated)
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of the same predictions that came true; None without any."""
+        return _mean(float(hit) for _, hit in self._rated)
+
+    @property
+    def brier(self) -> float | None:
+        """Brier score: mean of (confidence - outcome)^2, with outcome 1 for a hit and 0 for a miss."""
+        return _mean((confidence - hit) ** 2 for confidence, hit in self._rated)
+
+    @property
+    def _rated(self) -> list[tuple[float, bool]]:
+        """Confidence and hit of each revealed prediction that has a confidence."""
+        return [(one.confidence, bool(one.hit)) for one in self.revealed if one.confidence is not None]
+
+    def sentences(self) -> list[str]:
+        """What the card says beneath its table."""
+        if not self.predictions:
+            sentences = [
+                "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
+            ]
+        elif not self.revealed:
+            sentences = [
+                f"{count_of(len(self.predictions), 'prediction')} locked, none revealed yet. "
+                "Run the cells that show the answers."
+            ]
+        else:
+            sentences = [f"{self.hits} of {count_of(len(self.revealed), 'revealed prediction')} came true."]
+        confidence, hit_rate, brier = self.mean_confidence, self.hit_rate, self.brier
+        if confidence is not None and hit_rate is not None and brier is not None:
+            sentences += [self._calibration(confidence, hit_rate), _brier_in_words(brier)]
+        unrated = len(self.revealed) - len(self._rated)
+        if unrated:
+            sentences.append(
+                f"{count_of(unrated, 'prediction')} without a statement of how sure you were: the slider was "
+                "not moved. Calibration leaves such predictions out."
+            )
+        return sentences
+
+    def _calibration(self, confidence: float, hit_rate: float) -> str:
+        gap = confidence - hit_rate
+        verdict = "well matched"
+        if gap > CALIBRATED_WITHIN + 1e-9:
+            verdict = "overconfident"
+        elif gap < -CALIBRATED_WITHIN - 1e-9:
+            verdict = "underconfident"
+        hint = (
+            ""
+            if len(self._rated) >= MIN_PREDICTIONS
+            else f" From {count_of(len(self._rated), 'prediction')} this is only a hint."
+        )
+        where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
+        return (
+            f"{where} {percent(confidence)} sure on average "
+            f"and right {percent(hit_rate)} of the time: {verdict}.{hint}"
+        )
+
+    def rows(self) -> list[list[str]]:
+        """The table's rows: prediction, yours, how sure, the answer, the result."""
+        return [
+            [
+                shorten(one_line(one.question or one.key), MAX_QUESTION_LENGTH, placeholder=" ..."),
+                value(one.answer, one.unit),
+                "" if one.confidence is None else percent(one.confidence),
+                truth(one),
+                _result(one),
+            ]
+            for one in self.predictions
+        ]
+
+
+def one_line(text: str) -> str:
+    """The same text without its marks, on one line: a name for a screen reader."""
+    return " ".join(re.sub(r"\*\*|`", "", text).split())
+
+
+def value(answer: str | float, unit: str | None) -> str:
+    """An answer with its unit: ``CPU``, ``18.3 %``, ``21800 img/s``."""
+    if isinstance(answer, str):
+        return answer
+    return f"{answer:.10g} {unit or ''}".strip()
+
+
+def quoted(text: str, answer: str | float) -> str:
+    """An answer within a sentence: a choice stands in quotation marks, a number does not."""
+    return f'"{text}"' if isinstance(answer, str) else text
+
+
+def truth(locked: Prediction) -> str:
+    """The answer as it was revealed; nothing before that."""
+    if locked.truth is None or isinstance(locked.truth, str):
+        return locked.truth or ""
+    return number(locked.truth, locked.unit)
+
+
+def number(value: float, unit: str | None) -> str:
+    """A number with its unit, to four significant digits; a percentage as tables have it: ``18.3 %``."""
+    if unit == "%":
+        return tables.percent(value / 100)
+    return f"{format_number(value)} {unit or ''}".strip()
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage: ``70 %``."""
+    return tables.percent(share, 0)
+
+
+def _result(prediction: Prediction) -> str:
+    if not prediction.revealed:
+        return "not revealed"
+    if prediction.measured is not None:
+        return f"hit: {number(prediction.measured, prediction.unit)} were measured"
+    return "hit" if prediction.hit else "miss"
+
+
+def _brier_in_words(brier: float) -> str:
+    return (
+        f"Your Brier score is {brier:.2f}: the mean squared distance between how sure you were "
+        "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
+    )
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    collected = list(values)
+    return fmean(collected) if collected else None
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
