@@ -126,24 +126,25 @@ credit.total()
 # %% [markdown]
 # ## A script that starves
 #
-# `train.py` lies beside this notebook once the next cell has run. It trains on photographs, on a machine with
+# `train.txt` lies beside this notebook once the next cell has run. It trains on photographs, on a machine with
 # **4 cores**, over a link of **0.15 GB/s**, and its accelerator starves. It has four faults; none of them is a bug, and the model that
 # it trains would be the same. Open it with a double-click in the list of files, and read it.
 #
 # `what_it_does` reads a script by running it: it counts what is done to one image, however the code looks. `simulated_throughput`
-# says what such a script reaches on that machine. In a terminal, `python train.py` runs it for real, on yours.
+# says what such a script reaches on that machine. In a terminal, `python train.txt` runs it for real, on yours: Python does not ask for
+# the ending, and files that end in .py are not graded.
 
 # %%
-before = what_it_does(script_text("train.py"))
+before = what_it_does(script_text("train.txt"))
 table(["what the script does to one image", "number"], list(before.items()))
 info("On the machine with 4 cores", throughput=simulated_throughput(before))
 
 # %% [markdown]
 # ## Exercise 2.2: repair a script (20 points, in parts)
 #
-# Edit `train.py`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
+# Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
 # learns must stay the same: the same number of images in a batch, of 224 x 224 pixels, decoded and blurred. Then return from the
-# function below what your file does: `what_it_does(script_text("train.py"), width, height)`. Submit `train.py` with your notebooks.
+# function below what your file does: `what_it_does(script_text("train.txt"), width, height)`. Submit `train.txt` with your notebooks.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -161,7 +162,7 @@ info("On the machine with 4 cores", throughput=simulated_throughput(before))
 def my_script(width, height):
     """What your script does to one image of this size, as `what_it_does` gives it."""
     ### BEGIN SOLUTION
-    text = script_text("train.py")
+    text = script_text("train.txt")
     for old, new in [("workers=3", "workers=4"), ('Transform("normalize", normalize),', ""),
                      ('Transform("blur", blur),', ""), ("crop),", 'crop), Transform("blur", blur),'),
                      ("    labels = read_labels()", ""), ("def look_up", "labels = read_labels()\n\ndef look_up")]:

@@ -29,7 +29,7 @@ def starved_script() -> str:
     return STARVED.read_text(encoding="utf-8")
 
 
-def script_text(path: str | os.PathLike[str] = "train.py") -> str:
+def script_text(path: str | os.PathLike[str] = "train.txt") -> str:
     """The text of a script; where there is no such file, the starved one is written there first."""
     file = Path(path)
     if not file.exists():
@@ -85,7 +85,7 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
         patch(f"{measure}.run", keep),
         redirect_stdout(io.StringIO()),
     ):
-        exec(compile(text, "train.py", "exec"), {"__name__": "__main__"})
+        exec(compile(text, "train.txt", "exec"), {"__name__": "__main__"})
     if len(given) != 1:
         raise InputError(f"A training script runs one pipeline, got {len(given)}. Call run(pipeline) once.")
     pipe = given[0]

@@ -14,6 +14,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
+from starvelab.measure.training_script import starved_script
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.grading.shared_runners import RUNNERS
 from tests.hostile.tiny import cell
@@ -54,3 +55,23 @@ def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
     IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
     assert {each.id: determine_grade(each)[0] for each in nb.cells if is_grade(each)} == earned
+
+
+def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
+    """The file beside the notebook reaches the sandbox, and the starved one does not take its place."""
+    exercise = next(one for one in exercises("master-the-loader") if one.answer_id == "my-script")
+    names = {"script_text": lambda _: starved_script()}
+    exec(exercise.solution.replace("what_it_does(text, width, height)", "text"), names)
+    (tmp_path / "train.txt").write_text(names["my_script"](0, 0), encoding="utf-8")
+    answer = 'def my_script(width, height):\n    return what_it_does(script_text("train.txt"), width, height)'
+    nb = new_notebook(
+        cells=[
+            cell("set-up", exercise.setup, locked=True),
+            cell("my-script", answer, solution=True),
+            cell("my-script-test", exercise.full, grade=True, locked=True, points=exercise.points),
+        ]
+    )
+    told = {"assignment": exercise.assignment, "notebook": exercise.notebook, "student": "ada"}
+    settings = Config({"IsolatedExecute": {"runners": RUNNERS}})
+    IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
+    assert determine_grade(nb.cells[-1])[0] == exercise.points

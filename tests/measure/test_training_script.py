@@ -80,7 +80,7 @@ def test_a_script_that_runs_nothing_or_twice_is_rejected():
 
 
 def test_the_starved_script_is_given_once_and_what_was_edited_stays(tmp_path):
-    path = tmp_path / "train.py"
+    path = tmp_path / "train.txt"
     assert script_text(path) == starved_script() == path.read_text()
     path.write_text("edited")
     assert script_text(path) == "edited"
