@@ -34,11 +34,12 @@ c.Exchange.root = str(course / "exchange")
 # grading. So the scripts stay behind.
 c.CourseDirectory.ignore = ["*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".DS_Store"]
 
-# A prediction that an instructor locked while trying a notebook would replace every student's. It cannot be
-# ignored by name: that would leave the students' own predictions out of the grading as well.
-stray = sorted(repository.glob("solutions/*/predictions.json"))
+# What an instructor's trial of a notebook wrote, such as predictions, would replace every student's. It
+# cannot be ignored by name: that would leave the students' own files out of the grading as well.
+written = ("predictions.json", "measurements.json", "report.html", "train.txt")
+stray = sorted(path for name in written for path in repository.glob(f"solutions/*/{name}"))
 if stray:
     raise SystemExit(
-        f"Predictions belong to students, and {stray[0].relative_to(repository)} would replace theirs. "
-        "Delete it, and try notebooks in a copy."
+        f"What notebooks write belongs to students, and {stray[0].relative_to(repository)} would replace "
+        "theirs. Delete it, and try notebooks in a copy."
     )

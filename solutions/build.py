@@ -28,6 +28,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
 # Of a folded cell JupyterLab shows the first line, in which a check would have its expected value.
 FIRST_LINE = "# The check of your answer. It holds the expected values: try first, and look afterwards."
+# What notebooks write when they are tried: students have their own.
+OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.txt")
 # How long a notebook takes: what there is to read, and what there is to do.
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 200, 15, 4
 # The author writes this in the first cell, and the build puts the number there.
@@ -147,7 +149,7 @@ def derive(root, scratch):
     config.CourseDirectory.root = str(scratch)
     config.GenerateAssignment.no_database = True
     config.SaveCells.enabled = False
-    ignored = shutil.ignore_patterns(*config.CourseDirectory.ignore, "*.ipynb", "predictions.json*")
+    ignored = shutil.ignore_patterns(*config.CourseDirectory.ignore, "*.ipynb", *OF_LEARNERS)
     for assignment in sorted({script.parent for script in _scripts(root)}):
         folder = scratch / "solutions" / assignment.name
         shutil.copytree(assignment, folder, ignore=ignored)

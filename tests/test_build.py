@@ -269,8 +269,8 @@ def test_a_prediction_left_beside_the_solutions_stops_nbgrader_before_it_replace
     )  # fmt: skip
     assert done.returncode != 0
     assert done.stderr.strip().endswith(
-        "Predictions belong to students, and solutions/doubling/predictions.json would replace theirs. "
-        "Delete it, and try notebooks in a copy."
+        "What notebooks write belongs to students, and solutions/doubling/predictions.json would replace "
+        "theirs. Delete it, and try notebooks in a copy."
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np  # noqa: F401 (for your answers)
 
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
+from starvelab.lesson.lab_report import keep_measurement
 from starvelab.measure.undisturbed import disturbance, run_undisturbed
 from starvelab.measure import InputPipeline, VirtualAccelerator, photos, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
@@ -161,6 +162,7 @@ def show_model():
     rows = []
     for name, (wanted, seen) in cases.items():
         both = measure.compare(seen, measure.predict(calibration, wanted))
+        keep_measurement(name, seen.throughput, both.forecast.throughput)
         off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
         rows.append([name, seen.throughput, both.forecast.throughput, *off, disturbance(seen) or "no"])
     table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"], rows)

@@ -17,7 +17,7 @@ from statistics import median  # for your answers too
 from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Q_, Storage, show
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
-from starvelab.widgets import explore, predict, progress, reveal, scorecard
+from starvelab.widgets import explore, predict, progress, report, reveal, scorecard
 
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
@@ -270,6 +270,13 @@ claim.solve()
 
 # %%
 scorecard()
+
+# %% [markdown]
+# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
+# what you learned from each miss.
+
+# %%
+report()
 
 # %%
 progress()

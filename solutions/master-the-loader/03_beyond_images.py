@@ -22,7 +22,7 @@ from starvelab.measure.given_datasets import given_pipeline
 from starvelab.measure.undisturbed import disturbance, run_undisturbed
 from starvelab.show import svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal, scorecard
+from starvelab.widgets import Drawing, explore, predict, progress, report, reveal, scorecard
 
 # %% [markdown]
 # ## Decide first
@@ -257,6 +257,13 @@ credit.total()
 
 # %%
 scorecard()
+
+# %% [markdown]
+# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
+# what you learned from each miss.
+
+# %%
+report()
 
 # %%
 progress()

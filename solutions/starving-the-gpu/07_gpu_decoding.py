@@ -19,7 +19,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage, explain
 from starvelab.checks import check, hint
 from starvelab.show import say, stage_bars, table
-from starvelab.widgets import explore, predict, predictions, progress, reveal, scorecard
+from starvelab.widgets import explore, predict, predictions, progress, report, reveal, scorecard
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8, phase="training")
 
@@ -261,6 +261,13 @@ say(explain(story))
 
 # %%
 scorecard()
+
+# %% [markdown]
+# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
+# what you learned from each miss.
+
+# %%
+report()
 
 # %%
 progress()

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 # What stands where nothing was answered yet; the class has it from `starvelab.grading.configure`.
 NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
+# How the line begins that is shown in place of the error of an open exercise.
+OPEN_WORD = "Not answered yet"
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
@@ -34,6 +37,9 @@ class Exercise:
         Whether a person reads it.
     is_written : bool
         Of an explanation: whether it was written before the notebook was last saved.
+    earned : float or None
+        What the check returned when the notebook was last saved: a number, infinity if it ended well with
+        anything else, and None if it failed, did not run, or needs an answer that was still open.
     """
 
     title: str
@@ -41,6 +47,7 @@ class Exercise:
     source: str
     is_essay: bool = False
     is_written: bool = False
+    earned: float | None = None
 
     @property
     def name(self) -> str:
@@ -65,7 +72,8 @@ def read_exercises(path: Path) -> tuple[Exercise, ...]:
             heading = POINTS.sub("", headings[-1]) if headings else heading
         if told.get("grade"):
             written = is_essay and source.strip() not in ("", ESSAY_STUB)
-            found.append(Exercise(heading, float(told.get("points", 0)), source, is_essay, written))
+            points = float(told.get("points", 0))
+            found.append(Exercise(heading, points, source, is_essay, written, _earned(cell)))
     return tuple(found)
 
 
@@ -93,6 +101,28 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError):
         return
     yield from (cell for cell in cells if isinstance(cell, dict))
+
+
+def title_in(path: Path) -> str:
+    """The first heading of a notebook; the name of its file where it has none."""
+    for cell in _cells(path):
+        if cell.get("cell_type") == "markdown" and (match := HEADING.search(_source(cell))):
+            return match[1]
+    return path.stem
+
+
+def _earned(cell: dict[str, Any]) -> float | None:
+    """What a code cell returned, by its saved outputs."""
+    outputs = [one for one in cell.get("outputs") or [] if isinstance(one, dict)]
+    shown = [one.get("data", {}).get("text/plain", "") for one in outputs]
+    texts = ["".join(text) for text in shown if isinstance(text, str | list)]
+    failed = any(one.get("output_type") == "error" for one in outputs)
+    if not cell.get("execution_count") or failed or any(text.startswith(OPEN_WORD) for text in texts):
+        return None
+    try:
+        return float(texts[-1]) if texts else inf
+    except ValueError:
+        return inf
 
 
 def _source(cell: dict[str, Any]) -> str:

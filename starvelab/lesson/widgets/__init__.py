@@ -6,12 +6,13 @@ Where this is imported in a notebook, answers that are open and errors of units 
 from ._explore import explore
 from ._predict import predict
 from ._progress import progress
+from ._report import report
 from ._reveal import reveal
 from ._scorecard import scorecard
 from .cells import install
 from .drawing import Drawing
 from .store import predictions
 
-__all__ = ["Drawing", "explore", "predict", "predictions", "progress", "reveal", "scorecard"]
+__all__ = ["Drawing", "explore", "predict", "predictions", "progress", "report", "reveal", "scorecard"]
 
 install()

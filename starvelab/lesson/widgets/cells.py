@@ -22,7 +22,7 @@ from ... import runtime
 from ...errors import StarvelabError
 from ..checks import NotAnsweredError
 from ..constants import answers_of, constants_in_question
-from ..exercises import NOT_ANSWERED, Exercise, find_notebook, read_exercises
+from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 from . import words
 
 _HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
@@ -100,7 +100,7 @@ class CellLog:
         source = shell.history_manager.input_hist_raw[-1] if shell.history_manager else ""
         self.earned[source] = None
         title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
-        shell.display_pub.publish(words.formats(f"{title}{_HOW}", "Not answered yet"))
+        shell.display_pub.publish(words.formats(f"{title}{_HOW}", OPEN_WORD))
 
 
 # Of the notebook that runs in this process.

@@ -31,6 +31,7 @@ def test_the_public_names_are_these_and_no_more():
         "predict",
         "predictions",
         "progress",
+        "report",
         "reveal",
         "scorecard",
     ]

@@ -1,0 +1,136 @@
+"""What a lab report says, as plain data from which everything else in it is computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ...prediction_file import Prediction
+from ...units import format_number
+from ..outcomes import Outcomes, one_line, quoted, truth, value
+from .measurements import OwnMeasurement
+
+# What somebody who made the report says of their misses; longer texts are for an essay.
+MAX_LESSON = 600
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One exercise of a notebook.
+
+    Attributes
+    ----------
+    notebook, title : str
+    points : float or None
+        What it earned so far; None for an explanation that nobody has marked.
+    most : float
+        The most that it can earn.
+    is_done : bool
+        Whether nothing is left to do that its owner could see.
+    """
+
+    notebook: str
+    title: str
+    points: float | None
+    most: float
+    is_done: bool
+
+    def __post_init__(self) -> None:
+        # The same number is written in one way, whether it comes from a notebook or from a report.
+        object.__setattr__(self, "points", None if self.points is None else float(self.points))
+        object.__setattr__(self, "most", float(self.most))
+
+    @property
+    def score(self) -> str:
+        """Its points in words."""
+        if self.points is None:
+            return f"written (of {self.most:g})" if self.is_done else f"open (of {self.most:g})"
+        return f"{format_number(self.points)} of {self.most:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabReport:
+    """The contents of a report.
+
+    Attributes
+    ----------
+    assignment, owner, date, starvelab : str
+        Which assignment, whose report, the day on which it was made, and the version that made it.
+    predictions : tuple of Prediction
+    exercises : tuple of Entry
+    measurements : tuple of OwnMeasurement
+    learned : mapping of str to str
+        By key of a prediction, what its owner learned from the miss.
+    is_graded : bool
+        Whether the points are those of an instructor, hidden checks included.
+    """
+
+    assignment: str
+    owner: str
+    date: str
+    starvelab: str
+    predictions: tuple[Prediction, ...] = ()
+    exercises: tuple[Entry, ...] = ()
+    measurements: tuple[OwnMeasurement, ...] = ()
+    learned: Mapping[str, str] = field(default_factory=dict)
+    is_graded: bool = False
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Hits and calibration, computed from the predictions."""
+        return Outcomes(self.predictions)
+
+    @property
+    def misses(self) -> tuple[Prediction, ...]:
+        """The predictions that did not come true."""
+        return tuple(one for one in self.predictions if one.revealed and not one.hit)
+
+    def sentence_of(self, miss: Prediction) -> str:
+        """A miss in words: what was asked, predicted, and true."""
+        mine = quoted(value(miss.answer, miss.unit), miss.answer)
+        right = "" if miss.truth is None else quoted(truth(miss), miss.truth)
+        return f"{one_line(miss.question or miss.key)} Predicted: {mine}. The answer: {right}."
+
+    @property
+    def points(self) -> tuple[float, float]:
+        """Points so far, and the most, of the exercises that have points."""
+        counted = [one for one in self.exercises if one.points is not None]
+        return sum(one.points or 0.0 for one in counted), sum(one.most for one in counted)
+
+    @property
+    def done(self) -> int:
+        """How many exercises are done."""
+        return sum(one.is_done for one in self.exercises)
+
+    def canonical(self) -> bytes:
+        """The contents as bytes, the same for the same contents: what is signed."""
+        data = asdict(self) | {"predictions": [one.to_json() for one in self.predictions]}
+        data["learned"] = {key: text[:MAX_LESSON] for key, text in self.learned.items()}
+        return json.dumps(data, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    # Any: JSON of a file that anybody may have written.
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> LabReport:
+        """Read the contents; a ValueError, TypeError or KeyError says that they are none."""
+        texts = {name: data[name] for name in ("assignment", "owner", "date", "starvelab")}
+        learned = data["learned"]
+        if not all(isinstance(text, str) for text in (*texts.values(), *learned, *learned.values())):
+            raise ValueError("a text is none")
+        return cls(
+            **texts,
+            predictions=tuple(Prediction.from_json(one["key"], one) for one in data["predictions"]),
+            exercises=tuple(_entry(**one) for one in data["exercises"]),
+            measurements=tuple(OwnMeasurement(**one) for one in data["measurements"]),
+            learned=learned,
+            is_graded=bool(data["is_graded"]),
+        )
+
+
+def _entry(notebook: str, title: str, points: float | None, most: float, is_done: bool) -> Entry:
+    numbers = [number for number in (points, most) if number is not None]
+    if not all(isinstance(number, int | float) for number in numbers) or not isinstance(title, str):
+        raise ValueError("an exercise is none")
+    return Entry(str(notebook), title, points, most, bool(is_done))

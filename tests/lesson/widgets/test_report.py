@@ -1,0 +1,106 @@
+"""The report that a learner writes beside the notebooks."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from starvelab.errors import InputError
+from starvelab.lesson.lab_report import verify
+from starvelab.lesson.widgets import predict, report, reveal
+from starvelab.lesson.widgets.cells import CellLog
+from starvelab.runtime import GRADING, use
+
+
+def graded(cell, **flags):
+    cell.metadata["nbgrader"] = {"grade": True, "solution": False, "points": 2} | flags
+    return cell
+
+
+def ran(source, *outputs):
+    return graded(new_code_cell(source, execution_count=1, outputs=list(outputs)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a notebook that was worked on, and two misses and a hit."""
+    error = new_output("error", ename="WrongAnswer", evalue="no", traceback=[])
+    still_open = new_output("display_data", data={"text/plain": "Not answered yet. Replace the two lines"})
+    credit = 'credit.part(1, "a", f)\ncredit.part(1, "b", f)\n# '
+    cells = [
+        new_markdown_cell("# 1. One"),
+        new_markdown_cell("## Exercise 1.1: right (2 points)"),
+        ran("check(a)", new_output("stream", text="Right.")),
+        new_markdown_cell("## Exercise 1.2: wrong (2 points)"),
+        ran("check(b)", error),
+        new_markdown_cell("## Exercise 1.3: open (2 points)"),
+        ran("check(c)", still_open),
+        new_markdown_cell("## Exercise 1.4: half (2 points)"),
+        ran(f"{credit}4", new_output("execute_result", data={"text/plain": "1.0"})),
+        new_markdown_cell("## Exercise 1.5: not run (2 points)"),
+        graded(new_code_cell("check(e)")),
+        new_markdown_cell("## Exercise 1.6: why (2 points)"),
+        graded(new_markdown_cell("Because."), solution=True),
+    ]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "01_one.ipynb")
+    for key, answer, truth in (("wall", 45, 18.3), ("rate", 100, 104), ("drive", 7, 40)):
+        predict(key, answer, unit="%", question=f"What of {key}?", folder=tmp_path)
+        reveal(key, truth, folder=tmp_path)
+    return tmp_path
+
+
+def test_it_is_written_with_the_exercises_of_all_notebooks(folder):
+    made = report(name="Ada", folder=folder, log=CellLog())
+    assert [(one.title, one.points, one.is_done) for one in made.contents.exercises] == [
+        ("Exercise 1.1: right", 2.0, True),
+        ("Exercise 1.2: wrong", 0.0, False),
+        ("Exercise 1.3: open", 0.0, False),
+        ("Exercise 1.4: half", 1.0, False),
+        ("Exercise 1.5: not run", 0.0, False),
+        ("Exercise 1.6: why", None, True),
+    ]
+    assert not verify((folder / "report.html").read_bytes()).problem
+    assert "Ada" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_ran_in_this_kernel_counts_before_what_was_saved(folder):
+    made = report(folder=folder, log=CellLog({"check(b)": float("inf"), "check(a)": None}))
+    assert [one.points for one in made.contents.exercises[:2]] == [0.0, 2.0]
+
+
+def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
+    first = report(folder=folder, log=CellLog())
+    assert repr(first).splitlines() == [
+        "The report is written: report.html. Open it in the list of files, and print it there.",
+        "Your misses, in the order in which you locked them:",
+        "1. What of wall? Predicted: 45 %. The answer: 18.3 %.",
+        "2. What of drive? Predicted: 7 %. The answer: 40.0 %.",
+        "What did you learn from those that are not explained yet? Say it by number: "
+        'report(learned={1: "I had forgotten that ..."}).',
+    ]
+    report({2: "Bits are no\nbytes."}, folder=folder, log=CellLog())
+    again = report({1: "They overlap."}, folder=folder, log=CellLog())
+    assert again.contents.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
+    assert "What did you learn" not in repr(again)
+    assert "<p>1. What of wall?" in again._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("learned", "said"),
+    [
+        ({3: "x"}, r"A miss is named by its number, 1 to 2, got 3\. Run report\(\) without it"),
+        ({"wall": "x"}, r"got 'wall'\."),
+        ({True: "x"}, r"got True\."),
+        ({1: " "}, r"What you learned is a text, got ' ' for miss 1\. Write one\."),
+    ],
+)
+def test_a_miss_that_is_none_is_rejected(folder, learned, said):
+    with pytest.raises(InputError, match=said):
+        report(learned, folder=folder, log=CellLog())
+
+
+def test_nothing_is_written_while_grading(folder):
+    with use(GRADING):
+        assert "nothing is written" in repr(report(folder=folder, log=CellLog()))
+    assert not (folder / "report.html").exists()
