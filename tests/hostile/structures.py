@@ -18,6 +18,8 @@ from typing import Any
 
 import nbformat
 
+from starvelab.grading.submissions.archives import MAX_FILES
+
 Released = dict[str, Any]
 HOSTILE: dict[str, Callable[[Path, Released], None]] = {}
 HONEST: dict[str, tuple[Callable[[Path, Released], None], str]] = {}
@@ -186,7 +188,7 @@ def a_hundred_thousand_cells(folder, released):
 
 @hostile
 def thousands_of_files(folder, released):
-    for number in range(3000):
+    for number in range(MAX_FILES + 100):
         write(folder, f"data/{number}.txt", "x")
 
 
