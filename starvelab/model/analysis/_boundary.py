@@ -44,6 +44,10 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
     own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
     read, copy = seconds.get(STORAGE.name, 0.0), seconds.get(LINK.name, 0.0)
     workers = _workers(step)
+    if steps < workers:  # the others have nothing to do, and take nobody's core
+        workers = float(ceil(steps - 1e-9))
+        fewer = step.pipeline.solve(workers=int(workers) * step.pipeline.accelerators)
+        cpu = float(fewer.resource_times[CPU.name].m_as("s"))
     batch = workers * cpu
     # A share of a round that is left by rounding is none.
     rounds = ceil(steps / workers - 1e-9)

@@ -62,7 +62,8 @@ class Epochs(TableRepr):
     @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
-        return ("epoch", "time", "at its boundary", "read from storage", "accelerator busy", "bottleneck")
+        read = ("read from storage",) if self.held is not None else ()
+        return ("epoch", "time", "at its boundary", *read, "accelerator busy", "bottleneck")
 
     @property
     def rows(self) -> list[list[str]]:
@@ -76,9 +77,10 @@ class Epochs(TableRepr):
             strict=True,
         ):
             steps = _steps_time(step, self.samples)
-            read = cell((step.actual_demand * steps).to("GB")) if self.held is not None else None
+            read = [cell((step.actual_demand * steps).to("GB"))] if self.held is not None else []
             busy = percent(step.utilization * (steps / time).m_as(""))
-            rows.append([name, cell(time), cell(more), cell(read), busy, step.bottleneck])
+            shown = time if time.m_as("min") >= 1 else time.to("s")
+            rows.append([name, cell(shown), cell(more), *read, busy, step.bottleneck])
         return rows
 
     @property

@@ -138,8 +138,18 @@ def test_workers_that_are_kept_start_once():
     assert kept.time(90).m_as("s") == pytest.approx(90 * 100 + 90 * 0.3 + 2)
     assert anew.summary == "Between two epochs 2.3 s are lost, as nothing is prepared then"
     # 2.3 s of each 102.3 s.
-    assert anew.rows[1][4] == "97.8 %"
-    assert anew.rows[1][3] == ""
+    assert anew.rows[1] == ["each later", "1.705 min", "2.3 s", "97.8 %", "accelerator"]
+    assert "read from storage" not in anew.headers
+
+
+def test_workers_without_a_batch_take_nobodys_core():
+    # Four batches in an epoch, each 400 ms of a core, and four cores or more.
+    crowd = PIPE.replace(storage=None, cpu_throughput=None, cpu_time="4 ms", workers=4, cores=4)
+    few = epochs(crowd, samples=400)
+    many = epochs(crowd.replace(workers=4096), samples=400)
+    assert many.boundary == few.boundary
+    assert few.time(1).m_as("ms") == pytest.approx(400 + 300)
+    assert few.rows[0][1] == "0.7 s"
 
 
 def test_a_pool_prepares_its_first_batch_together():
