@@ -101,8 +101,18 @@ class Step(TableRepr):
 
     @property
     def note(self) -> str:
-        """Below the table: why the step cannot run, if it cannot, and whether its samples are the model's."""
-        return " ".join(filter(None, (self.infeasible_reason, self.pipeline.foreign_samples)))
+        """Below the table: why the step cannot run, if it cannot, and what of it nobody measured."""
+        said = (self.infeasible_reason, self._spoken_basis, self.pipeline.foreign_samples)
+        return " ".join(filter(None, said))
+
+    @property
+    def _spoken_basis(self) -> str:
+        """Where the accelerator's time comes from, if a measured rate was asked for and there is none."""
+        if self.basis.startswith("extrapolated"):
+            return f"The accelerator's time is {self.basis.partition(':')[0]}."
+        if self.pipeline.assumptions.measured_rates and not self.basis.startswith("measured"):
+            return f"The accelerator's time is assumed: {self.basis}, for want of a measured rate."
+        return ""
 
     @property
     def headers(self) -> tuple[str, ...]:

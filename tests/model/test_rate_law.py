@@ -9,6 +9,7 @@ import pytest
 
 from starvelab import (
     PUBLISHED,
+    TUTORIAL,
     Hardware,
     Links,
     MissingValueError,
@@ -221,3 +222,18 @@ def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_
     # MLPerf Training 3.0, MXNet on eight H100: 56,050 img/s.
     assert step.throughput.m_as("img/s") == pytest.approx(56_050, rel=0.1)
     assert fed.solve().throughput.m_as("img/s") == 2790
+
+
+def test_a_result_says_that_its_rate_was_not_measured():
+    fed = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
+    assert fed.solve().note == ""
+    assert repr(fed.solve(hardware=Hardware.Cloud.H200)).endswith(
+        "The accelerator's time is extrapolated from the measured training of ResNet-50 on NVIDIA H100 80GB "
+        "SXM at fp16."
+    )
+    deep = Models.ResNet152
+    facts = {name: fact for name, fact in deep.facts.items() if name != "activation_size"}
+    assert fed.solve(model=type(deep)(deep.kind, deep.path, deep.name, facts)).note == (
+        "The accelerator's time is assumed: peak x efficiency, for want of a measured rate."
+    )
+    assert fed.solve(assumptions=TUTORIAL).note == ""
