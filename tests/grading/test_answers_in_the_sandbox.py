@@ -14,6 +14,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
+from starvelab.grading.autograde.execution import RESULT
 from starvelab.measure.training_script import starved_script
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.grading.shared_runners import RUNNERS
@@ -55,6 +56,10 @@ def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
     IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
     assert {each.id: determine_grade(each)[0] for each in nb.cells if is_grade(each)} == earned
+    designs = nb.metadata[RESULT]["designs"]
+    assert bool(designs) == any(one.startswith("my-design-test") for one in earned)
+    # The last is a right answer, which is busy enough.
+    assert all(busy >= 0.9 for _, busy in list(designs.values())[-1:])
 
 
 def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):

@@ -100,6 +100,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         nb.metadata[RESULT] = result | {
             "mode": mode,
             "mistakes": run.mistakes,
+            "designs": run.designs,
             "unreadable": run.unreadable,
             "out_of_time": run.is_out_of_time,
             "limited": run.is_limited,

@@ -71,6 +71,8 @@ class NotebookRun:
     ----------
     mistakes : dict of str to list of str
         By test cell, the mistakes that its checks named.
+    designs : dict of str to list of float
+        By test cell, dollars and busy share of the design that its checks judged.
     unreadable : dict of str to str
         By name, why a value of the student could not be sent to the checks.
     is_out_of_time : bool
@@ -95,6 +97,7 @@ class NotebookRun:
         self.limits, self.runners, self.reference = limits, runners, reference
         self.checks, self.student = checks, student
         self.mistakes: dict[str, list[str]] = {}
+        self.designs: dict[str, list[float]] = {}
         self.unreadable: dict[str, str] = {}
         self.is_out_of_time = self.is_limited = False
         self.cut = ""
@@ -189,6 +192,8 @@ class NotebookRun:
         reply = self._run_locked(name)
         if reply.get("mistakes"):
             self.mistakes[name] = reply["mistakes"]
+        if reply.get("design"):
+            self.designs[name] = reply["design"]
         if self._end_reason:
             reply = self._with_end_reason(reply)
         # What the student's functions printed stands there too. The error of a failed check has to stay.

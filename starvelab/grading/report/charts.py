@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from ...lesson.show.figure import StaticFigure, render_figure
 from ...lesson.show.style import GRAY, SERIES
 from ...tables import percent
-from .findings import Distribution, Item, Predicted
+from .findings import Design, Distribution, Item, Predicted
 
 
 def difficulty_chart(items: Sequence[Item]) -> StaticFigure:
@@ -105,4 +105,36 @@ def points_histogram(points: Distribution) -> StaticFigure:
         caption=summary,
         headers=["points from", "to", "students"],
         rows=[list(row) for row in points.bins],
+    )
+
+
+def frontier_chart(designs: Sequence[Design]) -> StaticFigure:
+    """Each design by what it costs and how busy it keeps its GPUs, and the frontier of the class."""
+    color, _, marker = SERIES[0]
+    other, dash, _ = SERIES[1]
+    figure = Figure(figsize=(6.5, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    best = [one for one in designs if one.on_frontier]
+    dollars, busy = [one.dollars for one in best], [one.busy for one in best]
+    axes.step(dollars, busy, where="post", color=other, linestyle=dash, label="frontier of the class")
+    axes.plot(
+        [one.dollars for one in designs],
+        [one.busy for one in designs],
+        linestyle="",
+        marker=marker,
+        color=color,
+        label="a design",
+    )
+    axes.set(xlabel="what the training costs [USD]", ylabel="busy share of the GPUs", ylim=(0, 1.05))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    points = ", ".join(f"{one.dollars:.0f} USD at {percent(one.busy, 0)}" for one in best)
+    summary = f"{len(best)} of {len(designs)} designs are on the frontier: {points}."
+    return render_figure(
+        figure,
+        alt=f"Scatter plot of designs by cost and busy share, with a stepped line. {summary}",
+        caption=f"{summary} Nobody's design is both cheaper and busier than one on the frontier.",
+        headers=["costs [USD]", "busy", "on the frontier"],
+        rows=[[one.dollars, percent(one.busy), "yes" if one.on_frontier else ""] for one in designs],
     )

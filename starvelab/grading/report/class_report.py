@@ -14,16 +14,19 @@ from ...lesson.show.figure import StaticFigure
 from ...prediction_file import Prediction, read_file
 from ...tables import to_html
 from ..autograde.definition import Definition
+from ..autograde.execution import RESULT
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..text import escape_csv_formulas
-from .charts import calibration_chart, difficulty_chart, points_histogram
+from .charts import calibration_chart, difficulty_chart, frontier_chart, points_histogram
 from .findings import (
+    Design,
     Distribution,
     Item,
     Predicted,
     by_confidence,
     by_question,
+    designs,
     distribution,
     for_a_person,
     items,
@@ -89,12 +92,14 @@ def sections(
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
     failed: dict[str, str] = {}
+    made: list[tuple[str, float, float]] = []
     for record in submissions:
         with one_student(record.student, failed, "The report leaves this submission out", READ_TIMEOUT):
             written = {name: _written(records, record, name, definition, released) for name in cells}
             texts[record.student] = {what: text for each in written.values() for what, text in each.items()}
             files[record.student] = {name: record.submitted.get(name, "") for name in cells if written[name]}
             predictions += _predictions(records, record)
+            made += _designs_of(records, record, cells)
     names = _Names(names or {})
     return [
         _look_at(submissions, failed, names),
@@ -103,6 +108,7 @@ def sections(
         _mistakes(submissions),
         _calibration(by_confidence(predictions)),
         _questions(by_question(predictions)),
+        *([_designs(designs(made), names)] if made else []),
         _similar([*same_files(files), *similar(texts, essays, released)], names),
         _graded(submissions, names),
     ]
@@ -138,6 +144,19 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
 
 def _predictions(records: GradedSubmissions, record: GradedSubmission) -> Iterable[Prediction]:
     return read_file(records.notebooks(record.student)).predictions.values()
+
+
+def _designs_of(
+    records: GradedSubmissions, record: GradedSubmission, notebooks: Iterable[str]
+) -> list[tuple[str, float, float]]:
+    """The designs that checks judged: student, dollars, busy share."""
+    found = []
+    for name in notebooks:
+        text = (records.notebooks(record.student) / f"{name}.ipynb").read_text(encoding="utf-8")
+        if '"designs"' in text:
+            judged = nbformat.reads(text, as_version=4).metadata.get(RESULT, {}).get("designs", {})
+            found += [(record.student, *numbers) for numbers in judged.values() if len(numbers) == 2]
+    return found
 
 
 def _common_texts(definition: Definition) -> set[str]:
@@ -226,6 +245,19 @@ def _questions(groups: Sequence[Predicted]) -> Section:
     rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
     about = "The same by question: teach again what the class was sure of and had wrong."
     return Section("questions", "Predictions by question", about, headers, rows)
+
+
+def _designs(made: Sequence[Design], names: Mapping[str, str]) -> Section:
+    headers = ["student", "costs [USD]", "busy", "on the frontier"]
+    rows = [
+        [names[one.student], round(one.dollars, 2), round(one.busy, 3), "yes" if one.on_frontier else ""]
+        for one in made
+    ]
+    about = (
+        "What each student designed under a budget. A design is on the frontier if nobody's is both cheaper "
+        "and busier; there are many right answers, and the frontier shows what is left to win."
+    )
+    return Section("designs", "Designs under a budget", about, headers, rows, frontier_chart(made))
 
 
 def _look_at(

@@ -228,6 +228,41 @@ def _predicted(what: str, each: Sequence[Prediction]) -> Predicted:
     )
 
 
+@dataclass(frozen=True)
+class Design:
+    """What a student designed under a budget.
+
+    Attributes
+    ----------
+    student : str
+    dollars, busy : float
+        What it costs, and the busy share of its accelerators.
+    on_frontier : bool
+        Whether nobody's is both cheaper and busier.
+    """
+
+    student: str
+    dollars: float
+    busy: float
+    on_frontier: bool
+
+
+def designs(made: Iterable[tuple[str, float, float]]) -> list[Design]:
+    """Everybody's design, the cheapest first.
+
+    Parameters
+    ----------
+    made : iterable of tuple
+        Student, dollars and busy share.
+    """
+    ordered = sorted(made, key=lambda one: (one[1], -one[2], one[0]))
+    found, busiest = [], -1.0
+    for student, dollars, busy in ordered:
+        found.append(Design(student, dollars, busy, busy > busiest))
+        busiest = max(busiest, busy)
+    return found
+
+
 def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:
     """Student, notebook and warning, where somebody should look."""
     return [

@@ -16,7 +16,7 @@ from .codec import Decoder, Encoder, Json, SerializationError
 from .remote import MAX_FRAMES, MAX_TEXT, Remote, Unreadable, called, message_of, value_of
 from .shell import Outputs, Shell, time_limit
 
-MISTAKE_EVENT = "starvelab.lesson.checks.mistake"
+MISTAKE_EVENT, DESIGN_EVENT = "starvelab.lesson.checks.mistake", "starvelab.lesson.design"
 OWN_FILES = "starvelab/grading/"
 MAX_TYPE_NAME = 60  # characters
 
@@ -35,11 +35,15 @@ class NotebookProcess:
         self._callbacks: list[Callable[..., object]] = []
         self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
         self._mistakes: list[str] = []
-        sys.addaudithook(self._note_mistake)
+        self._design: list[float] = []
+        sys.addaudithook(self._note)
 
-    def _note_mistake(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _note(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Keep what a check says to whoever listens: the mistakes that it names, and the last design."""
         if event == MISTAKE_EVENT:
             self._mistakes.append(str(arguments[0])[:MAX_TEXT])
+        elif event == DESIGN_EVENT:
+            self._design = [float(one) for one in arguments if isinstance(one, int | float)]
 
     def serve(self) -> None:
         """Answer until the notebook is over."""
@@ -61,8 +65,9 @@ class NotebookProcess:
     # --- cells ----------------------------------------------------------------------------------------
 
     def run(self, message: Message) -> Message:
-        """Run a cell: its outputs, whether it failed, its value if a number, and mistakes that were named."""
+        """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
         self._mistakes.clear()
+        self._design.clear()
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
         _insert_frames(outputs, getattr(error, "their_frames", []))
         return {
@@ -70,6 +75,7 @@ class NotebookProcess:
             "failed": error is not None,
             "value": _encoded_number(self.shell.result),
             "mistakes": list(dict.fromkeys(self._mistakes)),
+            "design": self._design,
         }
 
     def bind(self, message: Message) -> Message:

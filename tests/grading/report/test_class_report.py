@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbformat.v4 import new_notebook
 
+from starvelab.grading.autograde.execution import RESULT
+from starvelab.grading.report import class_report
+from starvelab.grading.report.findings import designs
 from starvelab.grading.text import escape_csv_formulas
 from tests.grading.a_course import TINY
 
@@ -128,3 +134,14 @@ def test_no_text_becomes_a_formula(text):
         -1.5,
         None,
     )
+
+
+def test_designs_are_read_from_the_graded_notebooks(tmp_path):
+    graded = new_notebook(metadata={RESULT: {"designs": {"my-design-test": [36.0, 0.95]}}})
+    for name, nb in (("one", graded), ("two", new_notebook())):
+        nbformat.write(nb, tmp_path / f"{name}.ipynb")
+    records, record = SimpleNamespace(notebooks=lambda _: tmp_path), SimpleNamespace(student="ada")
+    assert class_report._designs_of(records, record, ["one", "two"]) == [("ada", 36.0, 0.95)]
+    section = class_report._designs(designs([("ada", 36.0, 0.95)]), {"ada": "Ada L"})
+    assert section.rows == [["Ada L", 36.0, 0.95, "yes"]]
+    assert "1 of 1 designs are on the frontier" in section.html()

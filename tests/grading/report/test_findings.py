@@ -6,9 +6,11 @@ import pytest
 
 from starvelab.grading.batch.records import GradedSubmission
 from starvelab.grading.report import findings
+from starvelab.grading.report.charts import frontier_chart
 from starvelab.grading.report.findings import (
     by_confidence,
     by_question,
+    designs,
     distribution,
     for_a_person,
     items,
@@ -91,6 +93,21 @@ def test_mistakes_are_counted_the_commonest_first():
         ("a-test", "sum", 2),
         ("a-test", "bits", 1),
     ]
+
+
+def test_on_the_frontier_is_whose_design_nobody_beats_in_both():
+    made = [("ada", 40.0, 0.95), ("bob", 36.0, 0.91), ("cem", 50.0, 0.93), ("dee", 36.0, 0.9)]
+    made.append(("eve", 60.0, 1.0))
+    assert [(one.student, one.on_frontier) for one in designs(made)] == [
+        ("bob", True),
+        ("dee", False),
+        ("ada", True),
+        ("cem", False),
+        ("eve", True),
+    ]
+    assert designs([]) == []
+    figure = frontier_chart(designs(made))
+    assert "3 of 5 designs are on the frontier: 36 USD at 91 %, 40 USD at 95 %" in figure._repr_html_()
 
 
 def predicted(key: str, confidence: float | None, hit: bool | None) -> Prediction:
