@@ -53,7 +53,7 @@ NO_PROSE = re.compile(
     r"|^#* ?\d+\. ",
     re.DOTALL | re.MULTILINE,
 )
-QUESTION = re.compile(r'predict\([^)]*question="([^"]*)"')
+QUESTION = re.compile(r'predict\([^)]*question=((?:"[^"]*"\s*)+)')
 COUNTED = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen")
 WORDS = {word: str(n) for n, word in enumerate(COUNTED, start=6)}
 # Digits in a name (A100, ResNet-50) belong to the name.
@@ -65,7 +65,12 @@ def prose(notebook: Notebook) -> str:
     """The markdown of a notebook and what its predictions ask, without what is no prose, on one line."""
     cells = jupytext.read(notebook.script, fmt="py:percent").cells
     read = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    asked = [text for cell in cells if cell.cell_type == "code" for text in QUESTION.findall(cell.source)]
+    asked = [
+        "".join(re.findall(r'"([^"]*)"', text))
+        for cell in cells
+        if cell.cell_type == "code"
+        for text in QUESTION.findall(cell.source)
+    ]
     text = "\n\n".join([*read, *asked])
     return " ".join(NO_PROSE.sub(" ", text).replace("*", "").split())
 

@@ -15,20 +15,13 @@
 # Run All passes by exercises that are still open, and the last line says with which one to go on.
 
 # %% role="setup" id="setup-11"
-from importlib.util import find_spec
-from io import BytesIO
-from os import cpu_count
-from statistics import median
-from time import perf_counter
-
 import numpy as np
 from PIL import Image
 
 from starvelab import Q_
 from starvelab.checks import check
-from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run, usable_cores
-
-# %% role="setup" id="setup-12"
+from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run
+from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
 from starvelab.measure.undisturbed import comparison_row, disturbance, run_undisturbed
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
@@ -40,47 +33,39 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # One photo, kept as three files: twice in full, saved coarsely and saved finely, and once at half the width and height.
 
 # %%
-def as_jpeg(image, quality):
-    """The bytes of a file."""
-    file = BytesIO()
-    image.save(file, "JPEG", quality=quality)
-    return file.getvalue()
-
-
 photo = Image.open(photos("500 KB").path(0)).convert("RGB")
 half = photo.resize((photo.width // 2, photo.height // 2))
-files = {"full, coarse": as_jpeg(photo, 30), "full, fine": as_jpeg(photo, 98), "half, fine": as_jpeg(half, 98)}
-pixels = {name: Image.open(BytesIO(raw)).size for name, raw in files.items()}
+files = {"full, coarse": as_jpeg(photo, 30), "full, fine": as_jpeg(photo, 98),
+         "half, fine": as_jpeg(half, 98)}
+pixels = {name: jpeg_size(raw) for name, raw in files.items()}
 
 # %%
-rows = [[name, "{} x {}".format(*pixels[name]), Q_(len(raw) / 1e3, "KB")] for name, raw in files.items()]
+rows = [[name, "{} x {}".format(*pixels[name]), Q_(len(raw) / 1e3, "KB")]
+        for name, raw in files.items()]
 table(["file", "pixels", "bytes"], rows)
 
-# %%
-predict("decode-bytes", question="How many times as long does the full, fine file take to decode as the full, coarse one?")
+# %% [markdown]
+# `decode_times` decodes each of them several times, in turn, and takes the median.
 
 # %%
-def decode_times(files, rounds=9):
-    """Time [time] to turn each JPEG into pixels: the median of a few rounds, in which each has its turn."""
-    taken = {name: [] for name in files}
-    for _ in range(rounds):
-        for name, raw in files.items():
-            start = perf_counter()
-            Image.open(BytesIO(raw)).convert("RGB")
-            taken[name].append(perf_counter() - start)
-    return {name: Q_(1e3 * median(tries), "ms") for name, tries in taken.items()}
+predict("decode-bytes", question="How many times as long does the full, fine file take "
+                                 "to decode as the full, coarse one?")
 
 # %%
 times = decode_times(files)
 
 # %%
 def show_decoding():
-    rows = [[n, Q_(len(raw) / 1e3, "KB"), times[n], (Q_(len(raw), "B") / times[n]).to("MB/s"),
-             f"{pixels[n][0] * pixels[n][1] / times[n].m_as('s') / 1e6:.0f}"] for n, raw in files.items()]
-    table(["file", "bytes", "decoding", "bytes a second", "million pixels a second"], rows)
+    rows = [[n, Q_(len(raw) / 1e3, "KB"), times[n],
+             (Q_(len(raw), "B") / times[n]).to("MB/s"),
+             f"{pixels[n][0] * pixels[n][1] / times[n].m_as('s') / 1e6:.0f}"]
+             for n, raw in files.items()]
+    table(["file", "bytes", "decoding", "bytes a second", "million pixels a second"],
+          rows)
 
 
-reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""), then=show_decoding)
+reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
+       then=show_decoding)
 
 # %% [markdown]
 # Compare the two columns of bytes and decoding. Bytes do count, since they have to be unpacked. But many times the
@@ -96,11 +81,12 @@ kinds = {size: photos(size) for size in ("100 KB", "500 KB", "5 MB")}
 
 # %%
 stored = {size: samples.read(0) for size, samples in kinds.items()}
-shapes = {size: Image.open(BytesIO(raw)).size for size, raw in stored.items()}
+shapes = {size: jpeg_size(raw) for size, raw in stored.items()}
 rows = [[size, "{} x {}".format(*shapes[size]), each, Q_(1 / each.m_as("s"), "img/s"),
          f"{shapes[size][0] * shapes[size][1] / each.m_as('s') / 1e6:.0f}"]
         for size, each in decode_times(stored, rounds=5).items()]
-reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one core", "million pixels a second"], rows))
+reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one core",
+                                           "million pixels a second"], rows))
 
 # %% [markdown]
 # ## What one worker costs
@@ -110,16 +96,23 @@ reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one c
 # bytes than the JPEG it came from. We let the accelerator need next to nothing, so that the loader shows all it can.
 
 # %%
-pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8, accelerator=VirtualAccelerator(step_time="1 ms"))
+from importlib.util import find_spec
+
+pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8,
+                     accelerator=VirtualAccelerator(step_time="1 ms"))
 alone = run_undisturbed(pipe.replace(loader="inline"))
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
-one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s") for loader in loaders}
+one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s")
+              for loader in loaders}
 if "torch" not in loaders:
-    print("PyTorch is not installed here, so its DataLoader is left out. All else works without it.")
+    print("PyTorch is not installed here, so its DataLoader is left out. All else "
+          "works without it.")
 
 # %%
-columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker", "disturbed"]
-rows = [comparison_row(f"one worker ({loader})", record, alone) for loader, record in one_worker.items()]
+columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker",
+           "disturbed"]
+rows = [comparison_row(f"one worker ({loader})", record, alone)
+        for loader, record in one_worker.items()]
 table(columns, [comparison_row("no worker", alone, alone), *rows])
 
 # %%
@@ -139,30 +132,40 @@ info("Where the time of one image goes", **alone.stage_times)
 # while the scheduler grants you fewer.
 
 # %%
+from os import cpu_count
+
+from starvelab.measure import usable_cores
+
 cores = usable_cores(physical=True)
-info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(), usable_and_physical=cores)
+info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(),
+     usable_and_physical=cores)
 
 # %%
 predict("past-cores", unit="%",
-        question="One worker for each physical core delivers 100 %. How many percent do two for each core?")
+        question="One worker for each physical core delivers 100 %. How many percent "
+                 "do two for each core?")
 
 # %%
 limit = min(cores, 16)  # more than that would take their time to start
 if cores > limit:
-    print(f"This machine has more cores than we start workers for: {2 * limit} workers may still all find one.")
+    print(f"This machine has more cores than we start workers for: {2 * limit} workers "
+          f"may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
-several = {count: run_undisturbed(pipe.replace(loader="processes", workers=count)) for count in counts}
+several = {count: run_undisturbed(pipe.replace(loader="processes", workers=count))
+           for count in counts}
 several[1] = one_worker["processes"]
 
 # %%
 def show_workers():
-    rows = [comparison_row(f"workers: {count}", several[count], several[1]) for count in sorted(several)]
+    rows = [comparison_row(f"workers: {count}", several[count], several[1])
+            for count in sorted(several)]
     table([*columns[:3], "of one worker", columns[4]], rows)
     return loader_timeline(several[max(2, limit)].trace, batches=16)
 
 
 past = (several[2 * limit].throughput / several[limit].throughput).m_as("")
-reveal("past-cores", Q_(100 * past, "%"), then=show_workers, disturbed=disturbance(several[limit], several[2 * limit]))
+reveal("past-cores", Q_(100 * past, "%"), then=show_workers,
+       disturbed=disturbance(several[limit], several[2 * limit]))
 
 # %% [markdown]
 # Up to the cores each worker adds its hands, though not quite a full pair: they share memory, caches and one training
@@ -185,23 +188,28 @@ def checksum(raw):
 in_python = pipe.replace(transforms=[Transform("checksum", checksum, part="decode")])
 
 # %%
-predict("gil", question="Two threads compute these checksums. How many times the rate of no worker at all do they reach?")
+predict("gil", question="Two threads compute these checksums. How many times the rate "
+                        "of no worker at all do they reach?")
 
 # %%
 none_python = run_undisturbed(in_python.replace(loader="inline"))
 in_twos = in_python.replace(workers=2)
-two_python = {loader: run_undisturbed(in_twos.replace(loader=loader)) for loader in ("threads", "processes")}
-two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"), "processes": several[2]}
+two_python = {loader: run_undisturbed(in_twos.replace(loader=loader))
+              for loader in ("threads", "processes")}
+two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"),
+       "processes": several[2]}
 
 # %%
 def show_gil():
-    rows = [comparison_row(f"Pillow and NumPy, two {name}", record, alone) for name, record in two.items()]
-    rows += [comparison_row(f"pure Python, two {name}", record, none_python) for name, record in two_python.items()]
+    rows = [comparison_row(f"Pillow and NumPy, two {name}", record, alone)
+            for name, record in two.items()]
+    rows += [comparison_row(f"pure Python, two {name}", record, none_python)
+             for name, record in two_python.items()]
     table(columns, rows)
 
 
-reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""), then=show_gil,
-       disturbed=disturbance(two_python["threads"], none_python))
+reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""),
+       then=show_gil, disturbed=disturbance(two_python["threads"], none_python))
 
 # %% [markdown]
 # With two cores or more, and nobody else on them, two processes reach 1.6 to 1.9 times the rate with both kinds of work
@@ -215,12 +223,14 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
 # take 120 ms for a batch and 400 ms to start; the accelerator needs 5 ms. In the long run that is a batch every 30 ms.
 
 # %%
-bursts = simulate(Loader(step_time="5 ms", prepare_time="120 ms", workers=4, start_up="400 ms"), batches=500)
+bursts = simulate(Loader(step_time="5 ms", prepare_time="120 ms", workers=4,
+                         start_up="400 ms"), batches=500)
 loader_timeline(bursts, batches=16)
 
 # %%
 from_start, steady = bursts.trace(), bursts.trace().after(20)
-table(["batches counted", "from the start: ms a batch", "without the first 20: ms a batch"],
+table(["batches counted", "from the start: ms a batch",
+       "without the first 20: ms a batch"],
       [[n, from_start.first(n).period.m_as("ms"), steady.first(n).period.m_as("ms")]
        for n in (3, 4, 5, 6, 8, 10, 12, 40, 42, 480)])
 
@@ -238,13 +248,17 @@ table(["batches counted", "from the start: ms a batch", "without the first 20: m
 
 # %%
 def draw(workers=4, batches=10):
-    loader = Loader(step_time="5 ms", prepare_time="120 ms", workers=workers, start_up="400 ms")
+    loader = Loader(step_time="5 ms", prepare_time="120 ms", workers=workers,
+                    start_up="400 ms")
     trace = simulate(loader, batches=120).trace()
-    rows = [["from the start", trace.first(batches).period], ["without the first 20", trace.after(20).first(batches).period]]
-    said = f"In the long run a batch takes {120 / workers:.4g} ms; counted from the start, {rows[0][1].m_as('ms'):.4g} ms."
-    return Drawing(svg.loader_lanes(trace.first(batches)), said, ["batches counted", "time of a batch"], rows)
+    rows = [["from the start", trace.first(batches).period],
+            ["without the first 20", trace.after(20).first(batches).period]]
+    said = (f"In the long run a batch takes {120 / workers:.4g} ms; counted from the "
+            f"start, {rows[0][1].m_as('ms'):.4g} ms.")
+    return Drawing(svg.loader_lanes(trace.first(batches)), said,
+                   ["batches counted", "time of a batch"], rows)
 
-
+# %%
 explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 
 # %% [markdown]
@@ -268,7 +282,8 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 
 # %% role="answer" id="record-throughput"
 def throughput(done, batch_size, workers, warm_up):
-    """Images a second [sample/time]; `done` [time] has the end of every batch since the start of the run, in order."""
+    """Images a second [sample/time]; `done` [time] has the end of every batch since the
+    start of the run, in order."""
     ### BEGIN SOLUTION
     marks = done[warm_up:]
     count = (len(marks) - 1) // workers * workers
@@ -276,14 +291,21 @@ def throughput(done, batch_size, workers, warm_up):
     ### END SOLUTION
 
 # %% role="test" id="record-throughput-test" points=6
-three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350, 1460, 1465]
-check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"), what="the throughput of three workers", mistakes={
-    "It ends inside a burst: is your stretch a multiple of the workers?": Q_(16 * 7 / 0.245, "img/s"),
+three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350,
+                 1460, 1465]
+check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"),
+      what="the throughput of three workers", mistakes={
+    "It ends inside a burst: is your stretch a multiple of the workers?":
+        Q_(16 * 7 / 0.245, "img/s"),
     "You counted marks. Between 8 marks lie 7 batches.": Q_(16 * 8 / 0.245, "img/s"),
-    "From one mark to a mark 6 batches later, 6 batches were done.": Q_(16 * 7 / 0.24, "img/s"),
-    "The start-up is in it: count from the end of a batch, not from the start of the run.": Q_(16 * 14 / 1.465, "img/s"),
-    "The warm-up is in it: leave out the first `warm_up` batches.": Q_(16 * 12 / 0.66, "img/s"),
-    "You rounded the batches down, but not the time: end at the mark that many batches later.": Q_(16 * 6 / 0.245, "img/s"),
+    "From one mark to a mark 6 batches later, 6 batches were done.":
+        Q_(16 * 7 / 0.24, "img/s"),
+    "The start-up is in it: count from the end of a batch, not from the start of the "
+    "run.": Q_(16 * 14 / 1.465, "img/s"),
+    "The warm-up is in it: leave out the first `warm_up` batches.":
+        Q_(16 * 12 / 0.66, "img/s"),
+    "You rounded the batches down, but not the time: end at the mark that many batches "
+    "later.": Q_(16 * 6 / 0.245, "img/s"),
     "That is batches a second. How many images are in a batch?": Q_("25 img/s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -301,15 +323,19 @@ check(throughput(Q_([0.9, 0.95, 1.0, 1.05], "s"), 8, 1, 1), Q_("160 img/s"), wha
 # starvation:
 
 # %%
-trained = pipe.replace(loader="processes", accelerator=VirtualAccelerator(step_time="15 ms"))
-with_steps = {count: run(trained.replace(workers=count), seconds="1 s") for count in (1, 2)}
+trained = pipe.replace(loader="processes",
+                       accelerator=VirtualAccelerator(step_time="15 ms"))
+with_steps = {count: run(trained.replace(workers=count), seconds="1 s")
+              for count in (1, 2)}
 
-
+# %%
 def show_steps():
-    rows = [[f"workers: {count}", one.throughput, (one.step_time * one.throughput / Q_("8 img")).m_as("")]
+    rows = [[f"workers: {count}", one.throughput,
+             (one.step_time * one.throughput / Q_("8 img")).m_as("")]
             for count, one in with_steps.items()]
     table(["the whole run", "throughput", "busy: step x throughput / batch"], rows)
-    print("\nIn these 10 batches (the first ones of one worker) the share is not exactly that of the whole run:")
+    print("\nIn these 10 batches (the first ones of one worker) the share is not "
+          "exactly that of the whole run:")
     return loader_timeline(with_steps[1].trace, batches=10)
 
 # %%
@@ -329,18 +355,21 @@ reveal("past-cores", then=show_steps)
 
 # %% role="answer" id="stall"
 def stall(step_time, throughput, batch_size):
-    """Waiting share [a plain number from 0 to 1]; `step_time` is [time], `throughput` [sample/time]."""
+    """Waiting share [a plain number from 0 to 1]; `step_time` is [time], `throughput`
+    [sample/time]."""
     ### BEGIN SOLUTION
     period = Q_(batch_size, "img") / throughput
     return (1 - step_time / period).to("").magnitude
     ### END SOLUTION
 
 # %% role="test" id="stall-test" points=4
-check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75, what="the stall at 10 ms and 400 img/s", mistakes={
+check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
+      what="the stall at 10 ms and 400 img/s", mistakes={
     "That is the busy share.": 0.25,
     "That is a percentage; return a share from 0 to 1.": 75.0,
     "A step is for a whole batch, and the throughput counts images.": -3.0,
-    "You compared the wait with the step; compare it with the whole time of a batch.": 3.0,
+    "You compared the wait with the step; compare it with the whole time of a batch.":
+        3.0,
 })
 ### BEGIN HIDDEN TESTS
 check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s and 640 img/s", mistakes={

@@ -33,7 +33,8 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # the accelerator to finish, as PyTorch does. So the loop spends practically **all** of its time in `next()`.
 
 # %%
-predict("next-wait", unit="%", question="How much of the time does the accelerator wait here, in percent?")
+predict("next-wait", unit="%", question="How much of the time does the accelerator "
+                                        "wait here, in percent?")
 
 # %%
 one_ahead = Loader(step_time="20 ms", prepare_time="25 ms", workers=1, in_flight=2)
@@ -41,7 +42,8 @@ waiting = simulate(one_ahead, batches=300, warm_up=20)
 
 
 def show_waiting():
-    info("One worker, 25 ms; accelerator, 20 ms", loop_in_next=percent(waiting.host_wait),
+    info("One worker, 25 ms; accelerator, 20 ms",
+         loop_in_next=percent(waiting.host_wait),
          accelerator_waits=percent(waiting.stall))
     return loader_timeline(waiting, batches=10)
 
@@ -56,25 +58,21 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
 # one with `loss.item()` does. And find a setting in which the loop waits and the accelerator hardly ever does.
 
 # %%
-def bar(row, name, figure, share, color):
-    y = 10 + 40 * row
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{figure}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="28" rx="3" fill="{color}"/>')
-
-# %%
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
-    loader = one_ahead.replace(prepare_time=f"{prepare_ms} ms", workers=workers, in_flight=steps_in_flight, jitter=variation)
+    loader = one_ahead.replace(prepare_time=f"{prepare_ms} ms", workers=workers,
+                               in_flight=steps_in_flight, jitter=variation)
     found = simulate(loader, batches=300, warm_up=20)
-    rows = [["loop in next()", percent(found.host_wait)], ["accelerator waits", percent(found.stall)]]
-    said = f"The loop spends {rows[0][1]} of the time in next(), and the accelerator waits {rows[1][1]} of it."
-    bars = bar(0, *rows[0], found.host_wait, "#0072B2") + bar(1, *rows[1], found.stall, "#009E73")
-    picture = svg.frame(bars, height=90, title="Loop and accelerator", description=said)
+    rows = [["loop in next()", percent(found.host_wait)],
+            ["accelerator waits", percent(found.stall)]]
+    said = (f"The loop spends {rows[0][1]} of the time in next(), and the accelerator "
+            f"waits {rows[1][1]} of it.")
+    shares = {"loop in next()": found.host_wait, "accelerator waits": found.stall}
+    picture = svg.share_bars(shares, title=said)
     return Drawing(picture, said, ["who waits", "share of the time"], rows)
 
 # %%
-explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4), steps_in_flight=[1, 2, 4],
-        variation=(0.0, 0.5, 0.1))
+explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
+        steps_in_flight=[1, 2, 4], variation=(0.0, 0.5, 0.1))
 
 # %% [markdown]
 # ## Exercise 2.1: who waits? (5 points)
@@ -92,7 +90,8 @@ explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4), steps_in_fl
 
 # %% role="answer" id="idle-share"
 def idle_share(asked, received, step_start, step_end):
-    """Share [a plain number from 0 to 1] in which the accelerator waits; each list has one time in ms for each batch."""
+    """Share [a plain number from 0 to 1] in which the accelerator waits; each list has
+    one time in ms for each batch."""
     ### BEGIN SOLUTION
     busy = sum(end - start for start, end in zip(step_start, step_end))
     return 1 - busy / (step_end[-1] - step_start[0])
@@ -101,7 +100,8 @@ def idle_share(asked, received, step_start, step_end):
 # %% role="test" id="idle-share-test" points=5
 had = [100, 125, 150, 175, 200]
 record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
-check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits", mistakes={
+check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits",
+      mistakes={
     "That is the loop, waiting in next().": 1.0,
     "That is the busy share.": 5 / 6,
     "That is a percentage; return a share from 0 to 1.": 100 / 6,
@@ -110,7 +110,8 @@ check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits
 })
 slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 100, 130]
 check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
-    "Here next() takes no time, and the accelerator waits all the same: for a copy.": 0.0})
+    "Here next() takes no time, and the accelerator waits all the same: for a copy.":
+        0.0})
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
 check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
@@ -132,8 +133,10 @@ ours = InputPipeline(samples=photos("100 KB"), batch_size=8, loader="processes",
                      accelerator=VirtualAccelerator(step_time="1 ms"))
 calibration = measure.calibrate(ours, seconds="1 s")
 if calibration.contention > 0.3:
-    print("The workers slowed each other down so much that something else must have run: once more.")
-    calibration = min(calibration, measure.calibrate(ours, seconds="1 s"), key=lambda one: one.contention)
+    print("The workers slowed each other down so much that something else must have "
+          "run: once more.")
+    calibration = min(calibration, measure.calibrate(ours, seconds="1 s"),
+                      key=lambda one: one.contention)
 
 # %%
 calibration
@@ -164,10 +167,12 @@ def show_model():
         both = measure.compare(seen, measure.predict(calibration, wanted))
         keep_measurement(name, seen.throughput, both.forecast.throughput)
         off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
-        rows.append([name, seen.throughput, both.forecast.throughput, *off, disturbance(seen) or "no"])
-    table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"], rows)
+        rows.append([name, seen.throughput, both.forecast.throughput, *off,
+                     disturbance(seen) or "no"])
+    table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"],
+          rows)
 
-
+# %%
 show_model()
 
 # %% [markdown]
@@ -205,7 +210,8 @@ explore(mine, after="next-wait", advice=False, workers=(1, 16), cores=[1, 2, 4, 
 
 # %% role="answer" id="mean-rate"
 def predicted_rate(batch_size, workers, cores, cpu_time, handover_time, step_time):
-    """Throughput [sample/time]; `cpu_time` [time] is for an image, `handover_time` and `step_time` [time] for a batch."""
+    """Throughput [sample/time]; `cpu_time` [time] is for an image, `handover_time` and
+    `step_time` [time] for a batch."""
     ### BEGIN SOLUTION
     loader = (batch_size * cpu_time + handover_time) / min(workers, cores)
     return (Q_(batch_size, "img") / max(loader, step_time)).to("img/s")
@@ -214,15 +220,20 @@ def predicted_rate(batch_size, workers, cores, cpu_time, handover_time, step_tim
 # %% role="test" id="mean-rate-test" points=7
 credit = Credit(7)
 costs = {"cpu_time": Q_("9 ms"), "handover_time": Q_("10 ms"), "step_time": Q_("20 ms")}
-credit.part(3, "two workers on four cores", lambda: check(predicted_rate(10, 2, 4, **costs), Q_("200 img/s"), mistakes={
+credit.part(3, "two workers on four cores",
+            lambda: check(predicted_rate(10, 2, 4, **costs), Q_("200 img/s"), mistakes={
     "The hand-over is missing.": Q_(10 / 0.045, "img/s"),
-    "Each worker hands over its own batches, so the hand-over is shared among them, too.": Q_(10 / 0.055, "img/s"),
+    "Each worker hands over its own batches, so the hand-over is shared among them, "
+    "too.": Q_(10 / 0.055, "img/s"),
     "The hand-over is for a whole batch, not for each image.": Q_(10 / 0.095, "img/s"),
     "The CPU time is for one image: a batch has 10.": Q_("500 img/s"),
-    "You added the step, but the accelerator works while the workers prepare.": Q_(10 / 0.07, "img/s"),
+    "You added the step, but the accelerator works while the workers prepare.":
+        Q_(10 / 0.07, "img/s"),
 }, what="The rate of two workers"))
-credit.part(2, "eight workers on four cores", lambda: check(predicted_rate(10, 8, 4, **costs), Q_("400 img/s"), mistakes={
-    "Workers past the cores bring nothing.": Q_("500 img/s")}, what="The rate of eight workers"))
+credit.part(2, "eight workers on four cores",
+            lambda: check(predicted_rate(10, 8, 4, **costs), Q_("400 img/s"), mistakes={
+    "Workers past the cores bring nothing.": Q_("500 img/s")},
+    what="The rate of eight workers"))
 ### BEGIN HIDDEN TESTS
 slow = costs | {"step_time": Q_("0.04 s")}
 credit.part(1, "a slow accelerator", lambda: check(

@@ -15,7 +15,8 @@
 # %% role="setup" id="setup-ladder"
 from starvelab import Q_
 from starvelab.checks import check
-from starvelab.measure import InputPipeline, SimulatedClock, Transform, VirtualAccelerator, VirtualStorage
+from starvelab.measure import InputPipeline, SimulatedClock, Transform
+from starvelab.measure import VirtualAccelerator, VirtualStorage
 from starvelab.measure import diagnose, photo_transforms, photos, run
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
@@ -29,7 +30,8 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %%
 predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
-        question="Which step up the ladder brings the largest single drop in the time between batches?")
+        question="Which step up the ladder brings the largest single drop in the time "
+                 "between batches?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -47,10 +49,12 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %%
 loaders = {"slow to read": SimulatedClock({"read": "5 ms", "transform": "1 ms"}),
            "slow to transform": SimulatedClock({"read": "1 ms", "transform": "5 ms"})}
-pipe = InputPipeline(batch_size=32, workers=2, accelerator=VirtualAccelerator(step_time="50 ms"))
+pipe = InputPipeline(batch_size=32, workers=2,
+                     accelerator=VirtualAccelerator(step_time="50 ms"))
 seen = {name: run(pipe, clock=clock) for name, clock in loaders.items()}
 table(["pipeline", "time between batches", "accelerator busy", "loop waits in next()"],
-      [[name, record.period, f"{100 * record.utilization:.1f} %", f"{100 * record.host_wait:.1f} %"]
+      [[name, record.period, f"{100 * record.utilization:.1f} %",
+        f"{100 * record.host_wait:.1f} %"]
        for name, record in seen.items()])
 
 # %% [markdown]
@@ -64,33 +68,42 @@ table(["pipeline", "time between batches", "accelerator busy", "loop waits in ne
 
 # %%
 predict("ladder-inline", choices=["by about a third", "by about a tenth", "not at all"],
-        question="By how much does the time between batches fall in training, with four workers?")
+        question="By how much does the time between batches fall in training, with "
+                 "four workers?")
 
 # %%
-four = InputPipeline(batch_size=40, workers=4, storage=VirtualStorage(bandwidth="100 MB/s"),
+four = InputPipeline(batch_size=40, workers=4,
+                     storage=VirtualStorage(bandwidth="100 MB/s"),
                      accelerator=VirtualAccelerator(step_time="20 ms"))
-slow, fast = (SimulatedClock({"transform": time}, sample_size="100 KB") for time in ("2.5 ms", "1.25 ms"))
+slow, fast = (SimulatedClock({"transform": time}, sample_size="100 KB")
+              for time in ("2.5 ms", "1.25 ms"))
 
-
+# %%
 def try_both():
     better = four.replace(storage=VirtualStorage(bandwidth="200 MB/s"))
     rows = [[n, *(run(one.replace(workers=n), clock=clock).period
-                  for one, clock in ((four, slow), (four, fast), (better, slow)))] for n in (0, 4)]
-    table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"], rows)
+                  for one, clock in ((four, slow), (four, fast), (better, slow)))]
+                  for n in (0, 4)]
+    table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"],
+          rows)
 
 # %%
 def show_inline():
     try_both()
-    say("Four workers transform side by side, and read one after the other from the one storage. In one process "
-        "nothing runs side by side, so the profile finds transforms the larger part, and they are not what binds. "
-        "Below: the storage reads for one worker after the other without a pause, each worker waits for it, and "
+    say("Four workers transform side by side, and read one after the other from the "
+        "one storage. In one process "
+        "nothing runs side by side, so the profile finds transforms the larger part, "
+        "and they are not what binds. "
+        "Below: the storage reads for one worker after the other without a pause, each "
+        "worker waits for it, and "
         "the accelerator waits for them.")
     return loader_timeline(run(four, clock=slow).trace, batches=10)
 
 # %%
 saved = 1 - (run(four, clock=fast).period / run(four, clock=slow).period).m_as("")
 answers = {"by about a third": 1 / 3, "by about a tenth": 1 / 10, "not at all": 0}
-reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)), then=show_inline)
+reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)),
+       then=show_inline)
 
 # %% [markdown]
 # **Setting `num_workers=0` changes the very thing you measure.** Whatever you do to find a bottleneck has to leave
@@ -122,11 +135,13 @@ reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)
 
 # %%
 def batch_time(**costs):
-    """Time between batches [time] when a worker still has these parts to do for each image."""
+    """Time between batches [time] when a worker still has these parts to do for each
+    image."""
     return run(pipe, clock=SimulatedClock(costs)).period
 
 
-rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms", collate="0.1 ms"),
+rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms",
+                               collate="0.1 ms"),
          "raw sample": batch_time(decode="4 ms", transform="5 ms", collate="0.1 ms"),
          "decoded sample": batch_time(transform="5 ms", collate="0.1 ms"),
          "processed sample": batch_time(collate="0.1 ms"),
@@ -155,20 +170,28 @@ reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
 
 # %% role="answer" id="added"
 def added(rate_running, rate_cached):
-    """What a part adds to each batch [time]: its result is cached in the second rate [1/time], not in the first."""
+    """What a part adds to each batch [time]: its result is cached in the second rate
+    [1/time], not in the first."""
     ### BEGIN SOLUTION
     return max(1 / rate_running - 1 / rate_cached, Q_("0 ms")).to("ms")
     ### END SOLUTION
 
 # %% role="test" id="added-test" points=5
-check(added(Q_("4 / s"), Q_("5 / s")), Q_("50 ms"), what="what a part adds between 5 and 4 steps a second", mistakes={
-    "That is the whole batch; how long did it take before this part came in?": Q_("250 ms"),
-    "Subtract the times, not the rates: a step is not one over a difference of rates.": Q_("1 s"),
-    "Which of the two rungs is the slower one, and which time is the longer?": Q_("0 ms"),
+check(added(Q_("4 / s"), Q_("5 / s")), Q_("50 ms"),
+      what="what a part adds between 5 and 4 steps a second", mistakes={
+    "That is the whole batch; how long did it take before this part came in?":
+        Q_("250 ms"),
+    "Subtract the times, not the rates: a step is not one over a difference of rates.":
+        Q_("1 s"),
+    "Which of the two rungs is the slower one, and which time is the longer?":
+        Q_("0 ms"),
 })
-check(added(Q_("5 / s"), Q_("4.9 / s")), Q_("0 ms"), what="what a part adds that seems to save time", mistakes={
-    "A part cannot make batches come sooner: a negative difference is noise.": Q_(1000 / 5 - 1000 / 4.9, "ms"),
-    "A negative difference is noise, also with its sign changed.": Q_(1000 / 4.9 - 1000 / 5, "ms"),
+check(added(Q_("5 / s"), Q_("4.9 / s")), Q_("0 ms"),
+      what="what a part adds that seems to save time", mistakes={
+    "A part cannot make batches come sooner: a negative difference is noise.":
+        Q_(1000 / 5 - 1000 / 4.9, "ms"),
+    "A negative difference is noise, also with its sign changed.":
+        Q_(1000 / 4.9 - 1000 / 5, "ms"),
 })
 ### BEGIN HIDDEN TESTS
 article_read = Q_(1000 / 0.89 - 1000 / 1.72, "ms")
@@ -192,7 +215,8 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 
 # %% role="answer" id="suspects"
 def suspects(evidence):
-    """Names of the parts that add something [list of str], the largest first; `evidence` is {name: time}."""
+    """Names of the parts that add something [list of str], the largest first;
+    `evidence` is {name: time}."""
     ### BEGIN SOLUTION
     parts = [part for part, time in evidence.items() if part != "compute" and time > Q_("0 ms")]
     return sorted(parts, key=evidence.get, reverse=True)
@@ -201,11 +225,14 @@ def suspects(evidence):
 # %% role="test" id="suspects-test" points=5
 times = {"read": 16, "decode": 0, "transform": 30, "copy": 4, "compute": 50}
 evidence = {part: Q_(time, "ms") for part, time in times.items()}
-check(" > ".join(suspects(evidence)), "transform > read > copy", what="the order of the suspects", mistakes={
-    "The accelerator's own time is what should be left, so it is no suspect.": "compute > transform > read > copy",
+check(" > ".join(suspects(evidence)), "transform > read > copy",
+      what="the order of the suspects", mistakes={
+    "The accelerator's own time is what should be left, so it is no suspect.":
+        "compute > transform > read > copy",
     "The largest comes first.": "copy > read > transform",
     "A part that adds nothing is no suspect.": "transform > read > copy > decode",
-    "They stand in the order in which a sample meets them; sort by what they add.": "read > transform > copy",
+    "They stand in the order in which a sample meets them; sort by what they add.":
+        "read > transform > copy",
     "A list of names is asked for, not one name.": " > ".join("transform"),
 })
 ### BEGIN HIDDEN TESTS
@@ -228,15 +255,18 @@ costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 
 
 def compare_parts():
     rows = [[part, 32 * Q_(time) / 2, by_hand.evidence[part],
-             rungs["nothing"] - batch_time(**{other: t for other, t in costs.items() if other != part})]
+             rungs["nothing"] - batch_time(**{other: t for other, t in costs.items()
+                 if other != part})]
             for part, time in costs.items()]
     table(["part", "costs", "adds on the ladder", "gained if it alone were free"], rows)
 
 # %%
 def show_parts():
     compare_parts()
-    say("Transforms cost the most, and mending them alone gains the most. On the ladder they show only what sticks "
-        "out above the accelerator: with nothing else to prepare, its own 50 ms hide the rest of them.")
+    say("Transforms cost the most, and mending them alone gains the most. On the "
+        "ladder they show only what sticks "
+        "out above the accelerator: with nothing else to prepare, its own 50 ms hide "
+        "the rest of them.")
 
 
 reveal("ladder-culprit", then=show_parts)
@@ -253,32 +283,24 @@ reveal("ladder-culprit", then=show_parts)
 # %%
 start = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
 
-
-def bar(row, part, cost, adds, scale):
-    """One row: the name, an outline for what a part costs, a bar for what it adds, and both figures [ms]."""
-    y = 8 + 34 * row
-    color = "#009E73" if part == "compute" else "#0072B2"
-    return (f'<text x="100" y="{y + 17}" text-anchor="end">{part}</text>'
-            f'<rect x="110" y="{y}" width="{scale * adds:.1f}" height="24" fill="{color}"/>'
-            f'<rect x="110" y="{y}" width="{scale * cost:.1f}" height="24" fill="none" stroke="currentColor"/>'
-            f'<text x="452" y="{y + 17}">costs {cost:.1f}, adds {adds:.1f} ms</text>')
+# %%
+def draw(decode=start["decode"], transform=start["transform"], workers=2,
+         step=start["step"]):
+    shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform,
+             "collate": Q_("0.1 ms")}
+    accelerator = VirtualAccelerator(step_time=step)
+    found = diagnose(pipe.replace(workers=workers, accelerator=accelerator),
+                     clock=SimulatedClock(shown))
+    costs = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()}
+    costs["compute"] = step.m_as("ms")
+    adds = {part: time.m_as("ms") for part, time in found.evidence.items()}
+    return Drawing(svg.cost_bars(costs, adds, title=found.summary), found.summary,
+                   found.headers, found.rows)
 
 # %%
-def draw(decode=start["decode"], transform=start["transform"], workers=2, step=start["step"]):
-    shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform, "collate": Q_("0.1 ms")}
-    moved = pipe.replace(workers=workers, accelerator=VirtualAccelerator(step_time=step))
-    found = diagnose(moved, clock=SimulatedClock(shown))
-    each = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()} | {"compute": step.m_as("ms")}
-    scale = 330 / max(each.values())
-    bars = "".join(bar(i, part, cost, found.evidence[part].m_as("ms"), scale)
-                   for i, (part, cost) in enumerate(each.items()))
-    said = found.summary
-    told = ", ".join(f"{part} costs {cost:.1f} ms" for part, cost in each.items())
-    return Drawing(svg.frame(bars, height=180, title=said, description=told), said, found.headers, found.rows)
-
-# %%
-explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")), transform=(Q_("0 ms"), Q_("8 ms")),
-        workers=[1, 2, 3, 4], step=(Q_("10 ms"), Q_("200 ms")))
+explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
+        transform=(Q_("0 ms"), Q_("8 ms")), workers=[1, 2, 3, 4],
+        step=(Q_("10 ms"), Q_("200 ms")))
 
 # %% [markdown]
 # ## On your own machine
@@ -299,8 +321,10 @@ def ask_service(image):
 # %%
 usual = photo_transforms()
 decode, *transforms = usual
-live = InputPipeline(samples=photos("100 KB"), transforms=[decode, Transform("ask service", ask_service), *transforms],
-                     batch_size=4, workers=2, storage=VirtualStorage(bandwidth="30 MB/s"),
+live = InputPipeline(samples=photos("100 KB"),
+                     transforms=[decode, Transform("ask service", ask_service),
+                                 *transforms], batch_size=4, workers=2,
+                                 storage=VirtualStorage(bandwidth="30 MB/s"),
                      accelerator=VirtualAccelerator(step_time="6 ms"))
 found = diagnose(live, budget="8 s")
 found
@@ -313,7 +337,8 @@ found
 # What it names comes with levers, each with its reason:
 
 # %%
-table(["lever", "why it works"], [[lever.name, lever.why] for lever in found.levers[:3]])
+table(["lever", "why it works"], [[lever.name, lever.why]
+                                  for lever in found.levers[:3]])
 
 # %% [markdown]
 # The list is the usual one against transforms. This stage waits instead of computing, so more workers help even past
@@ -361,7 +386,8 @@ say(hasty.reason)
 
 # %% role="answer" id="leads"
 def leads(first, first_error, second, second_error):
-    """Whether the first part adds more than the second, beyond the noise [True or False]; all arguments are [time]."""
+    """Whether the first part adds more than the second, beyond the noise [True or
+    False]; all arguments are [time]."""
     ### BEGIN SOLUTION
     error = (first_error**2 + second_error**2) ** 0.5
     return bool(first - second > 2 * error)
@@ -369,13 +395,17 @@ def leads(first, first_error, second, second_error):
 
 # %% role="test" id="leads-test" points=4
 first, second, other = Q_("30 ms"), Q_("3 ms"), Q_("4 ms")
-check(leads(first, second, Q_("19 ms"), other), True, what="30 ± 3 ms against 19 ± 4 ms", mistakes={
-    "The lead is 11 ms. Did you add the errors as they are? Take the root of the sum of their squares.": False,
+check(leads(first, second, Q_("19 ms"), other), True,
+      what="30 ± 3 ms against 19 ± 4 ms", mistakes={
+    "The lead is 11 ms. Did you add the errors as they are? Take the root of the sum "
+    "of their squares.": False,
 })
-check(leads(first, second, Q_("22 ms"), other), False, what="30 ± 3 ms against 22 ± 4 ms", mistakes={
+check(leads(first, second, Q_("22 ms"), other), False,
+      what="30 ± 3 ms against 22 ± 4 ms", mistakes={
     "It is ahead, but not by more than twice the error of the difference.": True,
 })
-check(leads(Q_("19 ms"), second, first, other), False, what="19 ± 3 ms against 30 ± 4 ms", mistakes={
+check(leads(Q_("19 ms"), second, first, other), False,
+      what="19 ± 3 ms against 30 ± 4 ms", mistakes={
     "There is a lead, and it is the other one's.": True,
 })
 ### BEGIN HIDDEN TESTS
@@ -392,10 +422,13 @@ check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0
 # the accelerator needs, and decoding 6.4 ms. Alone, either hides. Together they do not:
 
 # %%
-tipped = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms", "transform": "2.9 ms"}))
-quicker = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms", "transform": "2.3 ms"}))
+tipped = diagnose(pipe, clock=SimulatedClock(
+    {"decode": "0.4 ms", "transform": "2.9 ms"}))
+quicker = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms",
+    "transform": "2.3 ms"}))
 say(tipped.summary)
-print(f"With transforms a fifth cheaper the accelerator waits {100 * quicker.stall:.1f} % of the time.")
+print(f"With transforms a fifth cheaper the accelerator waits "
+      f"{100 * quicker.stall:.1f} % of the time.")
 
 # %% [markdown]
 # Decoding takes the blame, as it comes in last. The workers were nearly full before, and the transforms that filled

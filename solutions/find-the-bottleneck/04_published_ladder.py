@@ -25,11 +25,14 @@ from starvelab.widgets import explore, predict, progress, reveal
 # measured these steps a second:
 
 # %%
-article = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed sample": Q_("3.23 / s"),
+article = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"),
+           "processed sample": Q_("3.23 / s"),
            "host batch": Q_("3.33 / s"), "device batch": Q_("3.45 / s")}
 rates = list(article.values())
-table(["cached", "steps a second", "time between batches", "times the rate of the row above"],
-      [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"), before and f"{(rate / before).m_as(''):.2f}"]
+table(["cached", "steps a second", "time between batches",
+       "times the rate of the row above"],
+      [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"),
+        before and f"{(rate / before).m_as(''):.2f}"]
        for (name, rate), before in zip(article.items(), [None, *rates], strict=False)])
 diagnose(article)
 
@@ -45,8 +48,10 @@ diagnose(article)
 # as fast as with a processed one. Reading was left as it was.
 
 # %%
-predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "it rises to 3.23 as well"],
-        question="With nothing cached, the rate was 0.89 steps a second. What becomes of it after this fix?")
+predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
+                               "it rises to 3.23 as well"],
+        question="With nothing cached, the rate was 0.89 steps a second. What becomes "
+                 "of it after this fix?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -77,24 +82,34 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2", "
 
 # %% role="answer" id="solve-costs"
 def solve_costs(rates, batch_size, workers):
-    """Times [time] of one worker to read and to transform an image; `rates` is {what is cached: [1/time]}."""
+    """Times [time] of one worker to read and to transform an image; `rates` is {what is
+    cached: [1/time]}."""
     ### BEGIN SOLUTION
     share = workers / batch_size
     return share * (1 / rates["nothing"] - 1 / rates["raw sample"]), share / rates["raw sample"]
     ### END SOLUTION
 
 # %% role="test" id="solve-costs-test" points=6
-credit, easy = Credit(6), ({"nothing": Q_("0.8 / s"), "raw sample": Q_("2 / s"), "processed sample": Q_("4 / s")}, 100, 5)
-credit.part(2, "reading", lambda: check(solve_costs(*easy)[0], Q_("37.5 ms"), what="The time to read", mistakes={
-    "That is what the part adds to a whole batch with all five workers; what does one image cost one worker?": Q_("750 ms"),
-    "With nothing cached a worker reads and transforms: take the transforms away.": Q_("62.5 ms"),
+credit, easy = Credit(6), ({"nothing": Q_("0.8 / s"), "raw sample": Q_("2 / s"),
+                            "processed sample": Q_("4 / s")}, 100, 5)
+credit.part(2, "reading", lambda: check(solve_costs(*easy)[0], Q_("37.5 ms"),
+                                        what="The time to read", mistakes={
+    "That is what the part adds to a whole batch with all five workers; what does one "
+    "image cost one worker?": Q_("750 ms"),
+    "With nothing cached a worker reads and transforms: take the transforms away.":
+        Q_("62.5 ms"),
     "A batch has 100 images.": Q_("3.75 s"),
-    "Five workers share the batch, so each image keeps one of them for longer than that.": Q_("7.5 ms")}))
-credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"), what="The time to transform", mistakes={
-    "That is what the part adds to a whole batch with all five workers; what does one image cost one worker?": Q_("250 ms"),
-    "That is what transforms add. The rest of what they cost hides behind the accelerator.": Q_("12.5 ms"),
+    "Five workers share the batch, so each image keeps one of them for longer than "
+    "that.": Q_("7.5 ms")}))
+credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"),
+                                           what="The time to transform", mistakes={
+    "That is what the part adds to a whole batch with all five workers; what does one "
+    "image cost one worker?": Q_("250 ms"),
+    "That is what transforms add. The rest of what they cost hides behind the "
+    "accelerator.": Q_("12.5 ms"),
     "A batch has 100 images, not one.": Q_("2.5 s"),
-    "Five workers share the batch: in the time of a batch each has only its share of the images.": Q_("5 ms")}))
+    "Five workers share the batch: in the time of a batch each has only its share of "
+    "the images.": Q_("5 ms")}))
 ### BEGIN HIDDEN TESTS
 real = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed sample": Q_("3.23 / s")}, 256, 4
 read_cost = Q_((1 / 0.89 - 1 / 1.72) * 1000 * 4 / 256, "ms")
@@ -119,7 +134,8 @@ credit.total()
 
 # %% role="answer" id="predict-rate"
 def steps_per_second(read, transform, batch_size, workers, accelerator_step):
-    """Steps a second [1/time]; `read` and `transform` [time] are one worker's for one image."""
+    """Steps a second [1/time]; `read` and `transform` [time] are one worker's for one
+    image."""
     ### BEGIN SOLUTION
     workers_time = (read + transform) * batch_size / workers
     return (1 / max(workers_time, accelerator_step)).to("1/s")
@@ -128,15 +144,18 @@ def steps_per_second(read, transform, batch_size, workers, accelerator_step):
 # %% role="test" id="predict-rate-test" points=6
 busy = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
 check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
-    "That takes the slowest of three. Reading and transforming share the workers, so they add.": Q_(1 / 0.12, "1/s"),
-    "You added the accelerator's time, and it overlaps with the workers'.": Q_(1 / 0.31, "1/s"),
+    "That takes the slowest of three. Reading and transforming share the workers, so "
+    "they add.": Q_(1 / 0.12, "1/s"),
+    "You added the accelerator's time, and it overlaps with the workers'.":
+        Q_(1 / 0.31, "1/s"),
     "The slower side sets the pace, not the faster.": Q_(1 / 0.11, "1/s"),
     "Five workers share the batch.": Q_("1 / s"),
     "That is images a second, not steps.": Q_("500 / s"),
 })
 idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
 check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
-    "However quick the workers are, the accelerator needs its time.": Q_(1 / 0.06, "1/s"),
+    "However quick the workers are, the accelerator needs its time.":
+        Q_(1 / 0.06, "1/s"),
 })
 ### BEGIN HIDDEN TESTS
 load, mended = 1000 / 0.89 - 1000 / 1.72, 1000 / 1.28 - 1000 / 0.89 + 1000 / 1.72
@@ -168,37 +187,51 @@ faster = 1000 / 1.28 - read
 
 # %%
 def steps(after_compute, by_workers):
-    """Steps a second [a number] of the model; both are [ms] of a batch, the second what all workers take for it."""
+    """Steps a second [a number] of the model; both are [ms] of a batch, the second what
+    all workers take for it."""
     model = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=4,
-                     accelerator_rate=Q_(256 * 3.45, "img/s"), step_overhead=Q_(after_compute, "ms"),
+                     accelerator_rate=Q_(256 * 3.45, "img/s"),
+                     step_overhead=Q_(after_compute, "ms"),
                      cpu_time=Q_(by_workers * 4 / 256, "ms"))
     return model.solve().throughput.m_as("img/s") / 256
 
 # %%
+BY_WORKERS = [
+    ("processed sample", 3.23, 0.01, "overhead"),
+    ("raw sample", 1.72, transform, "transform"),
+    ("nothing", 0.89, transform + read, "read"),
+    ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
+    ("raw sample, faster transforms", 3.23, faster, "predicted"),
+    ("nothing, both, small images", 3.23, faster + read / 16, "predicted")]
+
+# %%
 def eight_rows():
-    rows = [["device batch", 3.45, steps(0, 0.01), "compute"], ["host batch", 3.33, steps(copy, 0.01), "copy"]]
-    rows += [[name, measured, steps(copy + overhead, work), use] for name, measured, work, use in (
-        ("processed sample", 3.23, 0.01, "overhead"), ("raw sample", 1.72, transform, "transform"),
-        ("nothing", 0.89, transform + read, "read"),
-        ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
-        ("raw sample, faster transforms", 3.23, faster, "predicted"),
-        ("nothing, both, small images", 3.23, faster + read / 16, "predicted"))]
-    table(["cached", "measured", "model", "used to find"], [[a, f"{b:.2f}", f"{c:.2f}", d] for a, b, c, d in rows])
+    rows = [["device batch", 3.45, steps(0, 0.01), "compute"],
+            ["host batch", 3.33, steps(copy, 0.01), "copy"]]
+    rows += [[name, measured, steps(copy + overhead, work), use]
+             for name, measured, work, use in BY_WORKERS]
+    table(["cached", "measured", "model", "used to find"],
+          [[a, f"{b:.2f}", f"{c:.2f}", d] for a, b, c, d in rows])
 
 # %%
 def show_solved():
     eight_rows()
     batch = {"compute": 1000 / 3.45, "copy": copy, "overhead": overhead}
-    image = {"read": read / 64, "transform": transform / 64, "faster transform": faster / 64}
-    for each, headers in ((batch, ["for a batch", "in all"]), (image, ["for an image", "in one worker"])):
+    image = {"read": read / 64, "transform": transform / 64,
+             "faster transform": faster / 64}
+    for each, headers in ((batch, ["for a batch", "in all"]),
+                          (image, ["for an image", "in one worker"])):
         print()
         table(headers, [[part, Q_(time, "ms")] for part, time in each.items()])
-    say("The transforms cost more than reading, although the ladder says that reading adds twice as much.")
+    say("The transforms cost more than reading, although the ladder says that reading "
+        "adds twice as much.")
 
 # %%
 after_fix = steps(copy + overhead, faster + read)
-below = {"it stays at 0.89": 0.9, "it rises, to less than 2": 2, "it rises to 3.23 as well": 4}
-reveal("ladder-fix", next(said for said, most in below.items() if after_fix < most), then=show_solved)
+below = {"it stays at 0.89": 0.9, "it rises, to less than 2": 2,
+         "it rises to 3.23 as well": 4}
+reveal("ladder-fix", next(said for said, most in below.items() if after_fix < most),
+       then=show_solved)
 
 # %% [markdown]
 # The model is one line: *the longer of compute + copy + overhead, and of what the workers do*. The copy stands with
@@ -212,13 +245,17 @@ reveal("ladder-fix", next(said for said, most in below.items() if after_fix < mo
 def show_others():
     before, gpu = 1000 / 0.89, 1000 / 3.23
     table(["model", "reading", "after the fix"], [
-        ["the slowest stage", Q_(before, "ms"), "0.89 steps/s: faster transforms change nothing"],
-        ["everything adds", Q_(read, "ms"), f"at most {1000 / (read + gpu):.2f} steps/s, even with free transforms"],
-        ["workers add, accelerator overlaps", Q_(read, "ms"), f"1.28 steps/s with transforms of {faster:.0f} ms"]])
-    say(f"Measured were 1.28. To get there, a model in which everything adds needs transforms of "
+        ["the slowest stage", Q_(before, "ms"),
+         "0.89 steps/s: faster transforms change nothing"],
+        ["everything adds", Q_(read, "ms"),
+         f"at most {1000 / (read + gpu):.2f} steps/s, even with free transforms"],
+        ["workers add, accelerator overlaps", Q_(read, "ms"),
+         f"1.28 steps/s with transforms of {faster:.0f} ms"]])
+    say(f"Measured were 1.28. To get there, a model in which everything adds needs "
+        f"transforms of "
         f"{1000 / 1.28 - read - gpu:.1f} ms: a negative time.")
 
-
+# %%
 reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
@@ -230,10 +267,10 @@ reveal("ladder-fix", then=show_others)
 # accelerator sets the pace. How far is that from the start, and what do more workers do in its place?
 
 # %%
-START = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=8, accelerator_rate="826.9 img/s",
-                 cpu_time="17.6 ms")
-explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms")), workers=[1, 2, 4, 6, 8],
-        accelerator_rate=(Q_("200 img/s"), Q_("2000 img/s")))
+START = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=8,
+                 accelerator_rate="826.9 img/s", cpu_time="17.6 ms")
+explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms")),
+        workers=[1, 2, 4, 6, 8], accelerator_rate=(Q_("200 img/s"), Q_("2000 img/s")))
 
 # %% [markdown]
 # ## In your own words

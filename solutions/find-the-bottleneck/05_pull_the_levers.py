@@ -13,21 +13,15 @@
 # - say what waiting costs, and what a lever may cost.
 
 # %% role="setup" id="setup-levers"
-import time
-from itertools import count
-
 import numpy as np  # noqa: F401 (for your answers too)
-from IPython.display import HTML
 
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, bill
 from starvelab.checks import Credit, check
-from starvelab.measure import PARTS, InputPipeline, Transform, VirtualAccelerator, photo_transforms, photos, run
-from starvelab.model.levers import levers_for
+from starvelab.measure import InputPipeline, Transform, VirtualAccelerator
+from starvelab.measure import photo_transforms, photos, run
 from starvelab.show import loader_timeline, svg, table
-
-# %% role="setup" id="setup-levers-tools"
 from starvelab.simulate import Loader, simulate
-from starvelab.tables import percent, to_html
+from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
@@ -38,7 +32,8 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # is nearly enough: by average times the accelerator would be busy 88.4 % of the time.
 
 # %%
-predict("slow-samples", unit="%", question="How much of the time is the accelerator busy, in percent?")
+predict("slow-samples", unit="%", question="How much of the time is the accelerator "
+                                           "busy, in percent?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -51,9 +46,10 @@ predict("slow-samples", unit="%", question="How much of the time is the accelera
 # ## See it
 
 # %%
-slow = Loader(step_time="20 ms", prepare_time="13.25 ms", batch_size=8, workers=2, prefetch=2,
-              straggler_share=0.01, straggler_time="400 ms")
-TWO = {"as it is": {}, "deeper queue (8 each)": {"prefetch": 8}, "no fixed order": {"in_order": False},
+slow = Loader(step_time="20 ms", prepare_time="13.25 ms", batch_size=8, workers=2,
+              prefetch=2, straggler_share=0.01, straggler_time="400 ms")
+TWO = {"as it is": {}, "deeper queue (8 each)": {"prefetch": 8},
+       "no fixed order": {"in_order": False},
        "both": {"prefetch": 8, "in_order": False}}
 busy = Q_(100 * simulate(slow, batches=400, replicas=200).utilization, "%")
 reveal("slow-samples", busy, then=lambda: loader_timeline(simulate(slow), batches=40))
@@ -69,8 +65,10 @@ reveal("slow-samples", busy, then=lambda: loader_timeline(simulate(slow), batche
 
 # %%
 def show_levers():
-    sims = {name: simulate(slow.replace(**changes), batches=400, replicas=200) for name, changes in TWO.items()}
-    table(["lever", "busy", "throughput"], [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
+    sims = {name: simulate(slow.replace(**changes), batches=400, replicas=200)
+            for name, changes in TWO.items()}
+    table(["lever", "busy", "throughput"],
+          [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
     return loader_timeline(simulate(slow.replace(**TWO["both"])), batches=40)
 
 
@@ -82,19 +80,26 @@ reveal("slow-samples", then=show_levers)
 # even steps instead of by chance, so look at the order of the two rather than at their digits.
 
 # %%
+from itertools import count
+from time import sleep
+
 samples_seen = count()
 
 
 def nap(array):
-    time.sleep(0.4 if next(samples_seen) % 100 == 99 else 0)
+    sleep(0.4 if next(samples_seen) % 100 == 99 else 0)
     return array
 
 # %%
 def show_measured():
-    pipe = InputPipeline(samples=photos("100 KB"), batch_size=8, accelerator=VirtualAccelerator(step_time="20 ms"),
-                         transforms=(*photo_transforms(send="uint8"), Transform("nap", nap)))
-    records = {name: run(pipe.replace(**TWO[name]), seconds="4 s", progress=False) for name in ("as it is", "both")}
-    table(["measured here", "busy", "throughput"], [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
+    pipe = InputPipeline(samples=photos("100 KB"), batch_size=8,
+                         accelerator=VirtualAccelerator(step_time="20 ms"),
+                         transforms=(*photo_transforms(send="uint8"),
+                                     Transform("nap", nap)))
+    records = {name: run(pipe.replace(**TWO[name]), seconds="4 s", progress=False)
+               for name in ("as it is", "both")}
+    table(["measured here", "busy", "throughput"],
+          [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
 
 
 reveal("slow-samples", then=show_measured)
@@ -118,14 +123,16 @@ reveal("slow-samples", then=show_measured)
 
 # %% role="answer" id="late-batches"
 def late_batches(batch_size, share):
-    """The share [a plain number from 0 to 1] of batches with a slow sample; `share` is that of slow samples."""
+    """The share [a plain number from 0 to 1] of batches with a slow sample; `share` is
+    that of slow samples."""
     ### BEGIN SOLUTION
     return 1 - (1 - share) ** batch_size
     ### END SOLUTION
 
 # %% role="test" id="late-batches-test" points=4
 check(late_batches(20, 0.02), 1 - 0.98**20, what="the share of late batches", mistakes={
-    "Shares do not add up: some batches have two slow samples, and with 100 samples it would be more than all.": 0.4,
+    "Shares do not add up: some batches have two slow samples, and with 100 samples it "
+    "would be more than all.": 0.4,
     "That is the share of samples; one of them makes its whole batch late.": 0.02,
     "That is the share of batches that are on time.": 0.98**20,
     "Then every sample of the batch would be slow; one is enough.": 0.02**20,
@@ -148,10 +155,19 @@ check(late_batches(64, 0.0), 0.0, what="the share of late batches without slow s
 # tell that this is the one, what to change, and why it works. Open a few; you need not learn them by heart.
 
 # %%
+from IPython.display import HTML
+
+from starvelab.measure import PARTS
+from starvelab.model.levers import levers_for
+from starvelab.tables import to_html
+
+# %%
 def folded(part):
-    rows = [[lever.name, lever.diagnose, lever.change, lever.why] for lever in levers_for(part)]
+    rows = [[lever.name, lever.diagnose, lever.change, lever.why]
+            for lever in levers_for(part)]
     body = to_html(["lever", "how to tell", "what to change", "why it works"], rows)
-    return f"<details><summary><b>{part}</b> ({len(rows)} levers)</summary>{body}</details>"
+    return (f"<details><summary><b>{part}</b> ({len(rows)} "
+            f"levers)</summary>{body}</details>")
 
 
 HTML("".join(map(folded, PARTS)))
@@ -164,15 +180,26 @@ HTML("".join(map(folded, PARTS)))
 # every step. One sample in a thousand is slow.
 
 # %%
-def job(workers=4, prefetch=2, batch_size=64, in_order=True, packed_in_shards=False, decoded_offline=False,
-        crop_before_blur=False, send_uint8=False, pinned_copies=False, loss_item_each_step=True, mixed_precision=False):
-    cpu = 1 + (0.2 if decoded_offline else 4) + (0.5 if crop_before_blur else 4)  # ms of a worker, for a sample
-    sent = batch_size * 3 * 224 * 224 * (1 if send_uint8 else 4) / 1e6  # MB; a worker hands over 1 MB in a ms
-    step = 4 + batch_size * (0.3 if mixed_precision else 0.8)  # ms; 4 of them whatever the batch
-    times = {"prepare_time": batch_size * cpu + sent, "read_wait": batch_size * (0.05 if packed_in_shards else 2),
-             "copy_time": sent / (12 if pinned_copies else 3), "step_time": step, "fetch_time": 6, "straggler_time": 400}
-    return Loader(workers=workers, prefetch=prefetch, batch_size=batch_size, in_order=in_order, cores=8,
-                  copy_overlaps=pinned_copies, in_flight=1 if loss_item_each_step else 2, straggler_share=0.001,
+def costs(batch_size, packed_in_shards=False, decoded_offline=False,
+          crop_before_blur=False, send_uint8=False, pinned_copies=False,
+          mixed_precision=False):
+    """What a batch costs, in ms: 4 of its step are the same whatever the batch."""
+    worker = 1 + (0.2 if decoded_offline else 4) + (0.5 if crop_before_blur else 4)
+    # MB, in a ms each
+    sent = batch_size * 3 * 224 * 224 * (1 if send_uint8 else 4) / 1e6
+    return {"prepare_time": batch_size * worker + sent,
+            "read_wait": batch_size * (0.05 if packed_in_shards else 2),
+            "copy_time": sent / (12 if pinned_copies else 3),
+            "step_time": 4 + batch_size * (0.3 if mixed_precision else 0.8),
+            "fetch_time": 6, "straggler_time": 400}
+
+# %%
+def job(workers=4, prefetch=2, batch_size=64, in_order=True, loss_item_each_step=True,
+        pinned_copies=False, **switches):
+    times = costs(batch_size, pinned_copies=pinned_copies, **switches)
+    return Loader(workers=workers, prefetch=prefetch, batch_size=batch_size,
+                  in_order=in_order, cores=8, copy_overlaps=pinned_copies,
+                  in_flight=1 if loss_item_each_step else 2, straggler_share=0.001,
                   **{name: Q_(ms, "ms") for name, ms in times.items()})
 
 # %% [markdown]
@@ -185,14 +212,19 @@ def draw(workers=4, prefetch=2, batch_size=64, **switches):
     loader = job(workers, prefetch, batch_size, **switches)
     trace = simulate(loader, batches=100).trace().after(20)
     own = loader.stretch * loader.prepare_time + loader.read_wait + loader.mean_delay
-    rows = [["a worker's batch", own], ["... shared by all workers", own / loader.workers], ["copy", loader.copy_time],
+    rows = [["a worker's batch", own], ["... shared by all workers",
+                                        own / loader.workers],
+                                        ["copy", loader.copy_time],
             ["step", loader.step_time], ["the loop itself", loader.fetch_time]]
-    said = f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy {percent(trace.utilization)} of the time."
-    return Drawing(svg.loader_lanes(trace), said, headers=["for a batch", "time"], rows=rows)
+    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy "
+            f"{percent(trace.utilization)} of the time.")
+    return Drawing(svg.loader_lanes(trace), said, headers=["for a batch", "time"],
+                   rows=rows)
 
 # %%
-explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4], batch_size=[32, 64, 128, 256],
-        in_order=True, packed_in_shards=False, decoded_offline=False, crop_before_blur=False, send_uint8=False,
+explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4],
+        batch_size=[32, 64, 128, 256], in_order=True, packed_in_shards=False,
+        decoded_offline=False, crop_before_blur=False, send_uint8=False,
         pinned_copies=False, loss_item_each_step=True, mixed_precision=False)
 
 # %% [markdown]
@@ -206,26 +238,31 @@ explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4]
 # of four runs of 180 batches. The board shows 80 batches of one run, so its rate at the start is not exactly the same.)
 
 # %%
-GOOD = {"workers": 8, "prefetch": 4, "in_order": False, "packed_in_shards": True, "decoded_offline": True,
-        "crop_before_blur": True, "send_uint8": True, "pinned_copies": True, "loss_item_each_step": False,
+GOOD = {"workers": 8, "prefetch": 4, "in_order": False, "packed_in_shards": True,
+        "decoded_offline": True,
+        "crop_before_blur": True, "send_uint8": True, "pinned_copies": True,
+        "loss_item_each_step": False,
         "mixed_precision": True}
 
 
 def rate(**switches):
-    return simulate(job(**switches), batches=200, replicas=4, warm_up=20).throughput.m_as("img/s")
+    return simulate(job(**switches), batches=200, replicas=4,
+                    warm_up=20).throughput.m_as("img/s")
 
 # %%
 def show_alone_and_last():
     start, end, rows = rate(), rate(**GOOD), []
     for names in [*([name] for name in GOOD), ["prefetch", "in_order"]]:
         others = {name: GOOD[name] for name in GOOD if name not in names}
-        alone, last = rate(**{name: GOOD[name] for name in names}) / start, end / rate(**others)
+        alone, last = rate(**{name: GOOD[name] for name in names}) / start, end / rate(
+            **others)
         value = "both" if len(names) > 1 else GOOD[names[0]]
-        rows.append([" and ".join(names).replace("_", " "), value, f"{alone:.2f}x", f"{last:.2f}x"])
+        rows.append([" and ".join(names).replace("_", " "), value, f"{alone:.2f}x",
+                     f"{last:.2f}x"])
     table(["lever", "set to", "alone", "last"], rows)
     print(f"From {start:,.0f} to {end:,.0f} img/s with all of them.")
 
-
+# %%
 reveal("slow-samples", then=show_alone_and_last)
 
 # %% [markdown]
@@ -255,16 +292,19 @@ reveal("slow-samples", then=show_alone_and_last)
 
 # %% role="setup" id="setup-levers-cases"
 starved = Loader(step_time="20 ms", prepare_time="80 ms", workers=2)
-to_try = {"one worker": {"workers": 1}, "full precision": {"step_time": "70 ms"}, "twice the workers": {"workers": 4},
+to_try = {"one worker": {"workers": 1}, "full precision": {"step_time": "70 ms"},
+          "twice the workers": {"workers": 4},
           "a faster accelerator": {"step_time": "5 ms"}}
-late = Loader(step_time="20 ms", prepare_time="13 ms", batch_size=8, straggler_share=0.01, straggler_time="400 ms")
+late = Loader(step_time="20 ms", prepare_time="13 ms", batch_size=8,
+              straggler_share=0.01, straggler_time="400 ms")
 against_late = {"faster decoding": {"prepare_time": "5 ms"},
                 "no fixed order, deep queue": {"in_order": False, "prefetch": 16}}
 little = {"a deeper queue": {"prefetch": 4}}
 
 # %% role="answer" id="best-lever"
 def best_lever(loader, levers):
-    """The name [str] of the lever that raises the throughput most; None if none raises it by 5 % or more."""
+    """The name [str] of the lever that raises the throughput most; None if none raises
+    it by 5 % or more."""
     ### BEGIN SOLUTION
     rates = {name: simulate(loader.replace(**changes)).throughput for name, changes in levers.items()}
     best = max(rates, key=rates.get)
@@ -272,13 +312,18 @@ def best_lever(loader, levers):
     ### END SOLUTION
 
 # %% role="test" id="best-lever-test" points=6
-check(best_lever(starved, to_try), "twice the workers", what="the best lever behind slow workers", mistakes={
-    "It keeps the accelerator busiest, and trains more slowly: compare throughputs.": "full precision",
+check(best_lever(starved, to_try), "twice the workers",
+      what="the best lever behind slow workers", mistakes={
+    "It keeps the accelerator busiest, and trains more slowly: compare throughputs.":
+        "full precision",
     "That one is the worst: is the comparison the right way round?": "one worker",
-    "The accelerator waits already; making it faster gains nothing.": "a faster accelerator",
+    "The accelerator waits already; making it faster gains nothing.":
+        "a faster accelerator",
 })
-check(best_lever(late, against_late), "no fixed order, deep queue", what="the best lever against slow samples", mistakes={
-    "By average times, yes. But the order of events matters here: simulate it.": "faster decoding",
+check(best_lever(late, against_late), "no fixed order, deep queue",
+      what="the best lever against slow samples", mistakes={
+    "By average times, yes. But the order of events matters here: simulate it.":
+        "faster decoding",
 })
 check(best_lever(starved, little), None, what="the best lever where none gains")
 ### BEGIN HIDDEN TESTS
@@ -297,7 +342,8 @@ check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", w
 # workers feed an A100 that trains ResNet-50, at 2 dollars an hour:
 
 # %%
-here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8, assumptions=PUBLISHED)
+here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
+                assumptions=PUBLISHED)
 bill(here, price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
@@ -309,7 +355,8 @@ bill(here, price="2 USD/h", samples=1_281_167)
 table(["workers", "an hour", "throughput", "an epoch of ImageNet"], [
     [workers, price, rate, (price * Q_("1281167 img") / rate).to("USD")]
     for workers in (4, 8, 16, 24, 32)
-    for price, rate in [(Q_(2 + 0.05 * workers, "USD/h"), here.solve(workers=workers, cores=workers).throughput)]
+    for price, rate in [(Q_(2 + 0.05 * workers, "USD/h"),
+                         here.solve(workers=workers, cores=workers).throughput)]
 ])
 
 # %% [markdown]
@@ -340,12 +387,14 @@ night = Q_("4 USD/h"), 0.25, Q_("1000 img/s"), Q_("1500 img/s")
 
 def one_of_two(answer, which):
     if not (isinstance(answer, tuple) and len(answer) == 2):
-        raise AssertionError(f"Return two values, first what is burned: return burned, added. Got {answer!r:.60}.")
+        raise AssertionError(f"Return two values, first what is burned: return burned, "
+                             f"added. Got {answer!r:.60}.")
     return answer[which]
 
 # %% role="answer" id="dollars-an-hour"
 def dollars(price, busy, rate, better_rate):
-    """What waiting burns in an hour, and the most that a change may add to the price of an hour, both [money/time].
+    """What waiting burns in an hour, and the most that a change may add to the price of
+    an hour, both [money/time].
 
     `busy` is the accelerator's share [0 to 1]; the rates are [sample/time].
     """
@@ -355,13 +404,19 @@ def dollars(price, busy, rate, better_rate):
 
 # %% role="test" id="dollars-an-hour-test" points=5
 credit = Credit(5)
-credit.part(1, "what waiting burns", lambda: check(one_of_two(dollars(*night), 0), Q_("3 USD/h"), what="What is burned", mistakes={
-    "That is what the busy time costs.": Q_("1 USD/h"), "That is the whole price: some of the time it works.": Q_("4 USD/h")}))
-credit.part(2, "what may be added", lambda: check(one_of_two(dollars(*night), 1), Q_("2 USD/h"), what="What may be added", mistakes={
-    "That is the price of the hour with the change: what is added to the old one?": Q_("6 USD/h"),
+credit.part(1, "what waiting burns", lambda: check(one_of_two(dollars(*night), 0),
+    Q_("3 USD/h"), what="What is burned", mistakes={
+    "That is what the busy time costs.": Q_("1 USD/h"),
+    "That is the whole price: some of the time it works.": Q_("4 USD/h")}))
+credit.part(2, "what may be added", lambda: check(one_of_two(dollars(*night), 1),
+    Q_("2 USD/h"), what="What may be added", mistakes={
+    "That is the price of the hour with the change: what is added to the old one?":
+        Q_("6 USD/h"),
     "All of the hour is paid for, also the time in which it works.": Q_("1.5 USD/h"),
-    "That is what the same samples would save; the larger machine is paid for a shorter time, too.": Q_(4 / 3, "USD/h"),
-    "That is what waiting burns: a change may bring more than that, or less.": Q_("3 USD/h")}))
+    "That is what the same samples would save; the larger machine is paid for a "
+    "shorter time, too.": Q_(4 / 3, "USD/h"),
+    "That is what waiting burns: a change may bring more than that, or less.":
+        Q_("3 USD/h")}))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "other numbers", lambda: (
     check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0), Q_(1.14595, "USD/h"),
@@ -400,14 +455,17 @@ def autotune(loader, cores=8, worth=1.05):
     return loader
 
 # %%
-chain = Loader(step_time="30 ms", prepare_time="320 ms", workers=0, in_flight=1, cores=8)
+chain = Loader(step_time="30 ms", prepare_time="320 ms", workers=0, in_flight=1,
+               cores=8)
 tuned = autotune(chain.replace(prepare_time="128 ms", workers=1))
-links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8, chain.replace(prepare_time="40 ms")],
+links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8,
+                                    chain.replace(prepare_time="40 ms")],
          ["... and cache after decoding", 8, chain.replace(prepare_time="16 ms")],
          ["... and prefetch", 8, chain.replace(prepare_time="128 ms", workers=8)],
          ["... calls left to AUTOTUNE", tuned.workers, tuned]]
 table(["chain", "parallel calls", "busy", "throughput"],
-      [[name, calls, percent(s.utilization), s.throughput] for name, calls, loader in links for s in [simulate(loader)]])
+      [[name, calls, percent(s.utilization), s.throughput]
+       for name, calls, loader in links for s in [simulate(loader)]])
 
 # %% [markdown]
 # ## In your own words

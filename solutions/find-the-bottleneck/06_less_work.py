@@ -11,18 +11,9 @@
 # - see what mixed precision does to a job that is nearly starved, and choose levers for a case.
 
 # %% role="setup" id="setup-work"
-import pickle
-import tarfile
-import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import numpy as np
-from IPython.display import display
-from loky import get_reusable_executor
 from PIL import Image, ImageFilter
 
-# %% role="setup" id="setup-work-tools"
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.measure import diagnose, photos
@@ -38,6 +29,9 @@ from starvelab.widgets import explore, predict, progress, reveal
 # JPEG in every epoch. `best` gives the shortest of five runs, since other programs can only make a run longer.
 
 # %%
+import time
+
+
 def best(work, repeats=5):
     def once():
         start = time.perf_counter()
@@ -48,8 +42,10 @@ def best(work, repeats=5):
 # %%
 photo = Image.open(photos("500 KB", count=1).path(0)).convert("RGB")
 blur, crop = ImageFilter.GaussianBlur(4), (400, 300, 624, 524)
-table(["order", "time for a sample"], [["blur, then crop", best(lambda: photo.filter(blur).crop(crop))],
-                                       ["crop, then blur", best(lambda: photo.crop(crop).filter(blur))]])
+table(["order", "time for a sample"], [["blur, then crop",
+                                        best(lambda: photo.filter(blur).crop(crop))],
+                                       ["crop, then blur", best(
+                                           lambda: photo.crop(crop).filter(blur))]])
 
 # %% [markdown]
 # The two results differ by a rim as wide as the blur reaches, where pixels from outside are missing. Crop with that much margin
@@ -58,6 +54,9 @@ table(["order", "time for a sample"], [["blur, then crop", best(lambda: photo.fi
 # Now decode and scale down once, store the result as an array, and let each epoch map it into memory:
 
 # %%
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 scratch = TemporaryDirectory(ignore_cleanup_errors=True)
 store, jpegs = Path(scratch.name), photos("100 KB")
 
@@ -70,7 +69,8 @@ np.save(store / "decoded.npy", np.stack([small(index) for index in range(len(jpe
 mapped = np.load(store / "decoded.npy", mmap_mode="r")
 table(["a sample in each epoch", "time", "stored"], [
     ["read, decode, scale down", best(lambda: small(7)), jpegs.mean_size.to("KB")],
-    ["copy out of the memory map", best(lambda: mapped[7].copy()), Q_(mapped[7].nbytes / 1000, "KB")]])
+    ["copy out of the memory map", best(lambda: mapped[7].copy()),
+     Q_(mapped[7].nbytes / 1000, "KB")]])
 
 # %% [markdown]
 # Look at both columns: the CPU's work is all but gone, and the bytes went *up*. On a storage that was nearly busy
@@ -91,7 +91,8 @@ table(["a sample in each epoch", "time", "stored"], [
 def time_in_order(stages):
     """Time [time] of all stages for one sample.
 
-    Each stage is a pair: its time on the whole image [time], and the share of the pixels it gets that it passes on.
+    Each stage is a pair: its time on the whole image [time], and the share of the
+    pixels it gets that it passes on.
     """
     ### BEGIN SOLUTION
     total, left = Q_("0 ms"), 1.0
@@ -105,9 +106,12 @@ blur_, crop_, gray_ = (Q_("40 ms"), 1.0), (Q_("4 ms"), 0.25), (Q_("20 ms"), 1.0)
 check(time_in_order([blur_, crop_]), Q_("44 ms"), what="blur, then crop", mistakes={
     "A stage works on what it is given, not on what it passes on.": Q_("41 ms"),
 })
-check(time_in_order([crop_, blur_, gray_]), Q_("19 ms"), what="crop, then blur, then gray", mistakes={
-    "The crop comes first here: all that follows it works on fewer pixels.": Q_("64 ms"),
-    "Only the stage right behind the crop got cheaper: the pixels do not come back after it.": Q_("34 ms"),
+check(time_in_order([crop_, blur_, gray_]), Q_("19 ms"),
+      what="crop, then blur, then gray", mistakes={
+    "The crop comes first here: all that follows it works on fewer pixels.":
+        Q_("64 ms"),
+    "Only the stage right behind the crop got cheaper: the pixels do not come back "
+    "after it.": Q_("34 ms"),
 })
 ### BEGIN HIDDEN TESTS
 half = (Q_("8 ms"), 0.5)
@@ -123,6 +127,8 @@ check(time_in_order([(Q_("0.01 s"), 0.1), (Q_("30 ms"), 0.5), crop_]), Q_("13.2 
 # The same 400 samples of 12 KB as 400 files, as one tar archive (a *shard*), and as one memory-mapped array.
 
 # %%
+import tarfile
+
 for index in range(400):
     (store / f"{index}.bin").write_bytes(bytes(12_000))
 with tarfile.open(store / "shard.tar", "w") as shard:
@@ -136,10 +142,13 @@ def from_tar():
         return [shard.extractfile(member).read() for member in shard]
 
 
-ways = {"400 files": lambda: [(store / f"{index}.bin").read_bytes() for index in range(400)],
+ways = {"400 files": lambda: [(store / f"{index}.bin").read_bytes()
+                              for index in range(400)],
         "one tar": from_tar,
-        "one array, memory-mapped": lambda: [row.copy() for row in np.load(store / "shard.npy", mmap_mode="r")]}
-table(["stored as", "time for a sample"], [[name, best(way) / 400] for name, way in ways.items()])
+        "one array, memory-mapped": lambda: [row.copy()
+            for row in np.load(store / "shard.npy", mmap_mode="r")]}
+table(["stored as", "time for a sample"],
+      [[name, best(way) / 400] for name, way in ways.items()])
 
 # %% [markdown]
 # Surprised by the tar? These files were written a moment ago and still lie in memory, where opening one costs next to nothing,
@@ -156,21 +165,27 @@ np.savetxt(store / "table.txt", values, fmt="%.6f")
 np.save(store / "table.npy", values)
 each = rows_ // parts
 lines = sum(part * each + each for part in range(parts))
-print(f"{parts} chunks read {lines:,} lines of a file that has {rows_:,}: {lines / rows_:g} times the file.")
+print(f"{parts} chunks read {lines:,} lines of a file that has {rows_:,}: "
+      f"{lines / rows_:g} times the file.")
 
 # %%
+from loky import get_reusable_executor
+
 pool = get_reusable_executor(max_workers=2)
 
 
 def in_chunks():
-    chunks = [pool.submit(np.loadtxt, store / "table.txt", skiprows=n * each, max_rows=each) for n in range(parts)]
+    chunks = [pool.submit(np.loadtxt, store / "table.txt", skiprows=n * each,
+                          max_rows=each) for n in range(parts)]
     return np.concatenate([chunk.result() for chunk in chunks])
 
 # %%
-ways = {"starting two processes, then chunks": (in_chunks, 1), "chunks, processes running": (in_chunks, 3),
+ways = {"starting two processes, then chunks": (in_chunks, 1),
+        "chunks, processes running": (in_chunks, 3),
         "np.loadtxt": (lambda: np.loadtxt(store / "table.txt"), 3),
         "np.load (.npy)": (lambda: np.load(store / "table.npy"), 3)}
-table(["way", "time"], [[name, best(work, repeats)] for name, (work, repeats) in ways.items()])
+table(["way", "time"], [[name, best(work, repeats)]
+                        for name, (work, repeats) in ways.items()])
 pool.shutdown()
 
 # %% [markdown]
@@ -184,21 +199,29 @@ pool.shutdown()
 # link. Handing it over by pickling, as a plain queue between processes does, here and now:
 
 # %%
+import pickle
+
 pixels = np.ones((32, 3, 224, 224), np.uint8)
 rows = []
 for batch in (pixels, pixels.astype(np.float32)):
     handed_over = best(lambda: pickle.loads(pickle.dumps(batch)))  # noqa: B023
-    rows.append([str(batch.dtype), Q_(batch.nbytes / 1e6, "MB"), handed_over, Q_(batch.nbytes / 12e6, "ms")])
-table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the link"], rows)
+    rows.append([str(batch.dtype), Q_(batch.nbytes / 1e6, "MB"), handed_over,
+                 Q_(batch.nbytes / 12e6, "ms")])
+table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the link"],
+      rows)
 
 # %% [markdown]
 # Pinned memory lets the accelerator fetch a batch by itself, while it computes on the one before. From pageable memory the
 # copy takes its turn between two steps. Compare the gaps in the accelerator's lane, copies in turn first:
 
 # %%
-fast = Loader(step_time="15 ms", prepare_time="20 ms", workers=2, copy_time="8 ms", copy_overlaps=False)
+from IPython.display import display
+
+fast = Loader(step_time="15 ms", prepare_time="20 ms", workers=2, copy_time="8 ms",
+              copy_overlaps=False)
 display(loader_timeline(simulate(fast, batches=30, warm_up=10), batches=8))
-loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=10), batches=8)
+loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=10),
+                batches=8)
 
 # %% [markdown]
 # ## Exercise 6.2: in turn, or beside (5 points)
@@ -219,7 +242,8 @@ loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=1
 
 # %% role="answer" id="copy-period"
 def period(batch_size, values, bytes_each, bandwidth, step_time, overlapped):
-    """Time [time] from batch to batch; a sample has `values` numbers of `bytes_each` bytes.
+    """Time [time] from batch to batch; a sample has `values` numbers of `bytes_each`
+    bytes.
 
     `bandwidth` is [data/time], `step_time` [time], `overlapped` True or False.
     """
@@ -230,13 +254,16 @@ def period(batch_size, values, bytes_each, bandwidth, step_time, overlapped):
 
 # %% role="test" id="copy-period-test" points=5
 link = Q_("3 GB/s")
-check(period(100, 150_000, 4, link, Q_("30 ms"), False), Q_("50 ms"), what="the period with copies in turn", mistakes={
-    "That is the slower of the two, but in turn neither works while the other does.": Q_("30 ms"),
+check(period(100, 150_000, 4, link, Q_("30 ms"), False), Q_("50 ms"),
+      what="the period with copies in turn", mistakes={
+    "That is the slower of the two, but in turn neither works while the other does.":
+        Q_("30 ms"),
     "That copies one sample; the batch has 100.": Q_("30.2 ms"),
     "The bytes of a value were forgotten: float32 has four.": Q_("35 ms"),
     "Bits and bytes are mixed up: the bandwidth is in bytes already.": Q_("190 ms"),
 })
-check(period(100, 150_000, 4, link, Q_("15 ms"), True), Q_("20 ms"), what="the period with copies beside", mistakes={
+check(period(100, 150_000, 4, link, Q_("15 ms"), True), Q_("20 ms"),
+      what="the period with copies beside", mistakes={
     "Link and accelerator are two resources here: they overlap.": Q_("35 ms"),
     "The slower of the two sets the pace, not the faster.": Q_("15 ms"),
 })
@@ -254,9 +281,11 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms
 rows = []
 for beside in (False, True):
     for asks in (True, False):
-        s = simulate(fast.replace(copy_overlaps=beside, in_flight=1 if asks else 2), batches=220, warm_up=20)
+        s = simulate(fast.replace(copy_overlaps=beside, in_flight=1 if asks else 2),
+                     batches=220, warm_up=20)
         copies = "beside the step" if beside else "in turn"
-        rows.append([copies, asks, fast.step_time / s.utilization, percent(s.utilization)])
+        rows.append([copies, asks, fast.step_time / s.utilization,
+                     percent(s.utilization)])
 table(["copies", "loss.item() each step", "from batch to batch", "busy"], rows)
 
 # %% [markdown]
@@ -267,17 +296,20 @@ table(["copies", "loss.item() each step", "from batch to batch", "busy"], rows)
 # ordinary workers: together they prepare 1,090 img/s (measured by Lotus, as in the first assignment).
 
 # %%
-predict("mixed-precision", question="How many times as fast does this job train with mixed precision?")
+predict("mixed-precision", question="How many times as fast does this job train with "
+                                    "mixed precision?")
 
 # %%
 def trained(workers, precision):
-    return Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=workers,
-                    precision=precision, assumptions=PUBLISHED).solve()
+    return Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                    workers=workers, precision=precision, assumptions=PUBLISHED).solve()
 
 
 def show_precision():
-    rows = [[w, name, step.throughput, percent(step.utilization), step.bottleneck] for w in (8, 16, 38)
-            for name, p in (("TF32", "tf32"), ("mixed", "fp16")) for step in [trained(w, p)]]
+    rows = [[w, name, step.throughput, percent(step.utilization), step.bottleneck]
+            for w in (8, 16, 38)
+            for name, p in (("TF32", "tf32"), ("mixed", "fp16"))
+            for step in [trained(w, p)]]
     table(["workers", "precision", "throughput", "GPU busy", "binds"], rows)
 
 # %%
@@ -291,10 +323,10 @@ reveal("mixed-precision", faster, then=show_precision)
 # Move the workers, the batch size and the precision. From how many workers on does mixed precision keep its full gain?
 
 # %%
-explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8, precision="tf32",
-                 assumptions=PUBLISHED),
-        after="mixed-precision", advice=False, workers=[4, 8, 16, 24, 32, 38], precision=["tf32", "fp16"],
-        batch_size=[32, 64, 128, 256, 512])
+explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                 workers=8, precision="tf32", assumptions=PUBLISHED),
+        after="mixed-precision", advice=False, workers=[4, 8, 16, 24, 32, 38],
+        precision=["tf32", "fp16"], batch_size=[32, 64, 128, 256, 512])
 
 # %% [markdown]
 # ## Exercise 6.3: choose the levers (6 points, read by a person)
@@ -304,7 +336,8 @@ explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size
 # four compute all the time. This is their ladder:
 
 # %%
-case = diagnose({"nothing": "640 ms", "raw sample": "620 ms", "decoded sample": "400 ms", "processed sample": "90 ms",
+case = diagnose({"nothing": "640 ms", "raw sample": "620 ms",
+                 "decoded sample": "400 ms", "processed sample": "90 ms",
                  "host batch": "84 ms", "device batch": "60 ms"})
 table(case.headers, case.rows)
 

@@ -15,10 +15,11 @@
 # %% role="setup" id="setup-reality"
 from itertools import pairwise, permutations
 
-from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline, Q_, SingleNodeModel, crossover, show,
-                       workers_needed)
+from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline, Q_,
+                       SingleNodeModel, crossover, show, workers_needed)
 from starvelab.checks import Credit, check
 from starvelab.model.rates import measured_rates
+from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
@@ -29,12 +30,15 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # %%
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 pipe = Pipeline(model=resnet, hardware=a100, batch_size=256, workers=8)
-ceiling = SingleNodeModel().solve(model=resnet, hardware=a100, batch_size=256).throughput
+ceiling = SingleNodeModel().solve(model=resnet, hardware=a100,
+                                  batch_size=256).throughput
 
 # %%
 show.table(["framework", "precision", "measured", "walkthrough over that", "source"], [
-    [r.framework, r.precision, r.fact.value, f"{(ceiling / r.fact.value).m_as(''):.1f}x", r.fact.source.split(",")[0]]
-    for r in measured_rates() if r.model == "ResNet50" and r.hardware.startswith("Cloud.A100")
+    [r.framework, r.precision, r.fact.value,
+     f"{(ceiling / r.fact.value).m_as(''):.1f}x", r.fact.source.split(",")[0]]
+    for r in measured_rates() if r.model == "ResNet50"
+    and r.hardware.startswith("Cloud.A100")
 ])
 
 # %% [markdown]
@@ -50,7 +54,8 @@ show.table(["framework", "precision", "measured", "walkthrough over that", "sour
 # already contains.
 
 # %%
-predict("largest-factor", choices=["training", "two FLOPs a MAC", "the measured share", "no overhead"],
+predict("largest-factor", choices=["training", "two FLOPs a MAC", "the measured share",
+                                   "no overhead"],
         question="Which of the four changes carries the largest factor?")
 
 # %% [markdown]
@@ -66,22 +71,28 @@ changes = {
     "no overhead": {"overhead_per_layer": "0 ms", "overhead_per_step": "0 ms"},
 }
 
-
+# %%
 def rate(made):
     """Images per second with these of the changes made."""
-    assumed = TUTORIAL.replace(**{key: value for name in made for key, value in changes[name].items()})
-    return SingleNodeModel(assumed).solve(model=resnet, hardware=a100, batch_size=256).throughput.m_as("img/s")
+    assumed = TUTORIAL.replace(**{key: value for name in made
+                                  for key, value in changes[name].items()})
+    return SingleNodeModel(assumed).solve(model=resnet, hardware=a100,
+                                          batch_size=256).throughput.m_as("img/s")
 
 # %%
 chain = [rate(list(changes)[:n]) for n in range(len(changes) + 1)]
-divided = {name: old / new for name, (old, new) in zip(changes, pairwise(chain), strict=True)}
+divided = {name: old / new for name, (old, new) in zip(changes, pairwise(chain),
+    strict=True)}
 
-
+# %%
 def show_chain():
-    notes = [f"{new:,.0f}: divided by {by:.2f}" for new, by in zip(chain[1:], divided.values(), strict=True)]
-    whole = f"From {chain[0]:,.0f} to {chain[-1]:,.0f} img/s, change by change: a factor of {chain[0] / chain[-1]:.2f}."
+    notes = [f"{new:,.0f}: divided by {by:.2f}"
+             for new, by in zip(chain[1:], divided.values(), strict=True)]
+    whole = (f"From {chain[0]:,.0f} to {chain[-1]:,.0f} img/s, change by change: a "
+             f"factor of {chain[0] / chain[-1]:.2f}.")
     names = ["the walkthrough", *(f"+ {name}" for name in changes)]
-    return show.labeled_bars(names, chain, [f"{chain[0]:,.0f}", *notes], axis="img/s", caption=whole)
+    return show.labeled_bars(names, chain, [f"{chain[0]:,.0f}", *notes], axis="img/s",
+                             caption=whole)
 
 
 reveal("largest-factor", max(divided, key=divided.get), then=show_chain)
@@ -109,7 +120,8 @@ def show_orders():
         for n, name in enumerate(order):
             found[name].append(rate(order[:n]) / rate(order[: n + 1]))
     show.table(["change", "at least", "at most"],
-               [[name, f"{min(all_):.2f}", f"{max(all_):.2f}"] for name, all_ in found.items()])
+               [[name, f"{min(all_):.2f}", f"{max(all_):.2f}"]
+                for name, all_ in found.items()])
 
 
 reveal("largest-factor", then=show_orders)
@@ -122,13 +134,19 @@ reveal("largest-factor", then=show_orders)
 
 # %%
 def draw(training=False, two_flops=False, measured_share=False, no_overhead=False):
-    made = [name for name, on in zip(changes, (training, two_flops, measured_share, no_overhead), strict=True) if on]
-    assumed = TUTORIAL.replace(**{key: value for name in made for key, value in changes[name].items()})
+    made = [name for name, on in zip(changes,
+                                     (training, two_flops, measured_share, no_overhead),
+                                     strict=True) if on]
+    assumed = TUTORIAL.replace(**{key: value for name in made
+                                  for key, value in changes[name].items()})
     step = SingleNodeModel(assumed).solve(model=resnet, hardware=a100, batch_size=256)
-    return Drawing(show.svg.step_parts(step), f"The walkthrough's rate, divided by {(ceiling / step.throughput).m_as(''):.2f}.")
+    return Drawing(show.svg.step_parts(step),
+                   f"The walkthrough's rate, divided by "
+                   f"{(ceiling / step.throughput).m_as(''):.2f}.")
 
-
-explore(draw, after="largest-factor", training=True, two_flops=True, measured_share=True, no_overhead=True)
+# %%
+explore(draw, after="largest-factor", training=True, two_flops=True,
+        measured_share=True, no_overhead=True)
 
 # %% [markdown]
 # ## Exercise 7.1: a factor and its place (5 points)
@@ -149,7 +167,8 @@ explore(draw, after="largest-factor", training=True, two_flops=True, measured_sh
 
 # %% role="answer" id="factor-of-change"
 def factor(rate, change, after):
-    """What `change` divides the rate by [a plain number], made after those in the list `after`."""
+    """What `change` divides the rate by [a plain number], made after those in the list
+    `after`."""
     ### BEGIN SOLUTION
     return rate(after) / rate([*after, change])
     ### END SOLUTION
@@ -158,15 +177,20 @@ def factor(rate, change, after):
 def toy(made):
     arithmetic = 2 * (3 if "training" in made else 1) * (2 if "MAC" in made else 1)
     return 1000 / (arithmetic + (0 if "no overhead" in made else 10))
-check(factor(toy, "MAC", ["training"]), 22 / 16, what="the factor of MAC after training", mistakes={
-    "That is the factor when nothing was changed before: what is in `after` counts.": 14 / 12,
+check(factor(toy, "MAC", ["training"]), 22 / 16,
+      what="the factor of MAC after training", mistakes={
+    "That is the factor when nothing was changed before: what is in `after` counts.":
+        14 / 12,
     "Upside down: how many times *lower* does the rate become?": 16 / 22,
-    "That is what all of the changes divide by together; only the last one is asked for.": 22 / 12,
+    "That is what all of the changes divide by together; only the last one is asked "
+    "for.": 22 / 12,
     "The changes in `after` stay made when the new one comes.": 14 / 16,
     "That is a relative difference; a factor is a ratio of two rates.": 1 - 16 / 22,
 })
-check(factor(toy, "no overhead", []), 2 / 12, what="the factor of a change that makes it faster",
-      mistakes={"A change that makes it faster divides the rate by less than one.": 6.0})
+check(factor(toy, "no overhead", []), 2 / 12,
+      what="the factor of a change that makes it faster",
+      mistakes={"A change that makes it faster divides the rate by less than one.":
+          6.0})
 ### BEGIN HIDDEN TESTS
 check(factor(toy, "no overhead", ["training", "MAC"]), 12 / 22, what="the factor of no overhead, made last")
 check(factor(toy, "training", ["no overhead", "MAC"]), 3.0, what="the factor of training where no overhead is left")
@@ -181,50 +205,64 @@ check(factor(lambda made: 100 / (1 + len(made)), "d", ["a", "b", "c"]), 5 / 4, w
 # at a batch of 256, where eight workers prepare:
 
 # %%
-predict("verdict-that-falls", question="Put published figures in: which of these verdicts turns into its opposite?",
-        choices=["The CPU binds", "A 7 GB/s drive is too slow for the GPU's ceiling", "Eight workers are too few"])
+predict("verdict-that-falls", question="Put published figures in: which of these "
+                                       "verdicts turns into its opposite?",
+        choices=["The CPU binds", "A 7 GB/s drive is too slow for the GPU's ceiling",
+                 "Eight workers are too few"])
 
 # %%
 def answers(assumptions):
-    """The answers of notebooks 1 to 4 of the first assignment."""
     p = pipe.replace(assumptions=assumptions)
     step = p.solve()
+    of_drive = (step.demand_at_ceiling / a100.storage_bandwidth).m_as("")
     return {
         "1: ceiling": p.solve(cpu_throughput="1e9 img/s").throughput,
         "2: reading at the ceiling": step.demand_at_ceiling,
-        "2: share of a 7 GB/s drive": f"{100 * (step.demand_at_ceiling / a100.storage_bandwidth).m_as(''):.1f} %",
-        "3: preparing a batch": step.resource_times["CPU"], "3: GPU busy": f"{100 * step.utilization:.1f} %",
-        "3: slowdown": f"{step.slowdown:.2f}x", "4: first starved batch": crossover(p).starves_from,
-    }
+        "2: share of a 7 GB/s drive": percent(of_drive),
+        "3: preparing a batch": step.resource_times["CPU"],
+        "3: GPU busy": percent(step.utilization),
+        "3: slowdown": f"{step.slowdown:.2f}x",
+        "4: first starved batch": crossover(p).starves_from}
+
+# %%
+def share_that_trains(p):
+    """Where the GPU decodes, and its time for that is charged."""
+    dali = p.solve(batch_size=512, cpu_throughput="1e9 img/s",
+                   device_input_time=Q_("1 img") / a100.image_decode_rate)
+    return percent((dali.stage_times["model"] / dali.step_time).m_as(""), 0)
 
 # %%
 def later_answers(assumptions):
-    """The answers of notebooks 5 and 6; where the GPU decodes, its time for that is charged."""
     p = pipe.replace(assumptions=assumptions)
     scans = p.replace(sample_size=Datasets.Medical5MB.sample_size)
-    dali = p.solve(batch_size=512, cpu_throughput="1e9 img/s", device_input_time=Q_("1 img") / a100.image_decode_rate)
-    trains = (dali.stage_times["model"] / dali.step_time).m_as("")
+    small = p.solve(batch_size=64, phase="training")
     return {
-        "5: workers needed at 256": workers_needed(p).workers, "5: at any batch": workers_needed(p, batch_size="any").workers,
-        "6: training at a batch of 64": f"{p.solve(batch_size=64, phase='training').bottleneck} binds",
-        "6: workers for 5 MB scans": workers_needed(scans).workers, "6: GPU decodes, and trains": f"{100 * trains:.0f} %",
+        "5: workers needed at 256": workers_needed(p).workers,
+        "5: at any batch": workers_needed(p, batch_size="any").workers,
+        "6: training at a batch of 64": f"{small.bottleneck} binds",
+        "6: workers for 5 MB scans": workers_needed(scans).workers,
+        "6: GPU decodes, and trains": share_that_trains(p),
     }
 
 # %%
 def show_answers():
     old, new = (answers(one) | later_answers(one) for one in (TUTORIAL, PUBLISHED))
-    show.table(["notebook", "answer", "TUTORIAL", "PUBLISHED"], [[*name.split(": "), old[name], new[name]] for name in old])
+    show.table(["notebook", "answer", "TUTORIAL", "PUBLISHED"],
+               [[*name.split(": "), old[name], new[name]] for name in old])
 
 # %%
 def verdicts(assumptions):
     p = pipe.replace(assumptions=assumptions)
     step = p.solve()
-    return {"The CPU binds": step.bottleneck == "CPU", "Eight workers are too few": workers_needed(p).workers > 8,
-            "A 7 GB/s drive is too slow for the GPU's ceiling": step.demand_at_ceiling > a100.storage_bandwidth}
+    return {"The CPU binds": step.bottleneck == "CPU",
+            "Eight workers are too few": workers_needed(p).workers > 8,
+            "A 7 GB/s drive is too slow for the GPU's ceiling":
+                step.demand_at_ceiling > a100.storage_bandwidth}
 
 
 believed, measured = verdicts(TUTORIAL), verdicts(PUBLISHED)
-reveal("verdict-that-falls", next(one for one in believed if believed[one] != measured[one]), then=show_answers)
+reveal("verdict-that-falls", next(one for one in believed
+                                  if believed[one] != measured[one]), then=show_answers)
 
 # %% [markdown]
 # Read it in three groups.
@@ -249,12 +287,18 @@ reveal("verdict-that-falls", next(one for one in believed if believed[one] != me
 
 # %%
 quick = {"overhead_per_layer": "0.01 ms"}
-stories = {"the walkthrough": {}, "slower workers": {"worker_rate": "155 MB/s"}, "less overhead a layer": quick,
-           "faster workers": {"worker_rate": "298 MB/s"}, "less overhead, two FLOPs a MAC": {**quick, "flop_per_mac": 2},
+stories = {"the walkthrough": {}, "slower workers": {"worker_rate": "155 MB/s"},
+           "less overhead a layer": quick,
+           "faster workers": {"worker_rate": "298 MB/s"},
+           "less overhead, two FLOPs a MAC": {**quick, "flop_per_mac": 2},
            "less overhead, a quarter of peak": {**quick, "efficiency": 0.25}}
-told = {name: pipe.replace(assumptions=TUTORIAL.replace(**changed)) for name, changed in stories.items()}
+told = {name: pipe.replace(assumptions=TUTORIAL.replace(**changed))
+        for name, changed in stories.items()}
+
+# %%
 show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
-    [name, p.solve().resource_times["accelerator"], workers_needed(p).workers, workers_needed(p, batch_size=32).workers]
+    [name, p.solve().resource_times["accelerator"], workers_needed(p).workers,
+     workers_needed(p, batch_size=32).workers]
     for name, p in told.items()
 ])
 
@@ -300,16 +344,22 @@ def which_story(stories, seen):
 
 # %% role="test" id="which-story-test" points=5
 credit = Credit(5)
-tales = {"slower drive": {"step": 50.0, "workers": 20}, "larger images": {"step": 80.2, "workers": 20},
-         "fewer cores": {"step": 80.0, "workers": 35}, "a faster GPU": {"step": 30.0, "workers": 50}}
-credit.part(2, "two figures", lambda: check(which_story(tales, {"step": 80, "workers": 20}), "larger images", mistakes={
+tales = {"slower drive": {"step": 50.0, "workers": 20},
+         "larger images": {"step": 80.2, "workers": 20},
+         "fewer cores": {"step": 80.0, "workers": 35},
+         "a faster GPU": {"step": 30.0, "workers": 50}}
+credit.part(2, "two figures", lambda: check(
+    which_story(tales, {"step": 80, "workers": 20}), "larger images", mistakes={
     "It must fit every figure, and this one fits only the workers.": "slower drive",
     "It must fit every figure, and this one fits only the step.": "fewer cores",
     "It fits no figure at all.": "a faster GPU",
-    "One story is within half a percent of both figures: a printed figure may be rounded.": "undecided",
+    "One story is within half a percent of both figures: a printed figure may be "
+    "rounded.": "undecided",
 }, what="the story of 80 ms and 20 workers"))
-credit.part(1, "one figure", lambda: check(which_story(tales, {"workers": 20}), "undecided", what="the story of 20 workers alone",
-                                           mistakes={"It fits, but it is not the only one that does.": "slower drive"}))
+credit.part(1, "one figure", lambda: check(
+    which_story(tales, {"workers": 20}), "undecided",
+    what="the story of 20 workers alone",
+    mistakes={"It fits, but it is not the only one that does.": "slower drive"}))
 ### BEGIN HIDDEN TESTS
 seventy_one = {"less overhead": {"step": 7.243, "workers": 71}, "slower workers": {"step": 11.743, "workers": 71}}
 credit.part(2, "other stories", lambda: (

@@ -14,7 +14,8 @@
 # %% role="setup" id="setup-unseen"
 from statistics import median  # for your answers too
 
-from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Q_, Storage, show
+from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Q_
+from starvelab import Storage, show
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.widgets import explore, predict, progress, report, reveal, scorecard
@@ -34,11 +35,13 @@ a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
 # %%
 kits = Pipeline(
-    model=Models.UNet3D, hardware=a100, batch_size=7, sample_size=Datasets.KiTS19.sample_size,
-    cpu_time=Datasets.KiTS19.preparation_time, workers=64, cores=128, storage=Storage.NVMe_Gen4,
+    model=Models.UNet3D, hardware=a100, batch_size=7,
+    sample_size=Datasets.KiTS19.sample_size, cpu_time=Datasets.KiTS19.preparation_time,
+    workers=64, cores=128, storage=Storage.NVMe_Gen4,
     assumptions=PUBLISHED.replace(contention=0.0, coherency=0.0),
 )
-predict("shared-drive", unit="%", question="Eight A100s share that drive. How busy is each of them, in percent?")
+predict("shared-drive", unit="%", question="Eight A100s share that drive. How busy is "
+                                           "each of them, in percent?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -50,14 +53,19 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 # %%
 def show_sharing():
     counts = list(range(1, 9))
-    on_a100, on_h100 = (kits.solve(hardware=one, accelerators=counts) for one in (a100, Hardware.Cloud.H100))
-    show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy", "binds"], [
-        [n, *(x for s in (on_a100, on_h100) for x in (s.demand_at_ceiling[i], f"{100 * s.utilization[i]:.0f} %", s.bottleneck[i]))]
+    on_a100, on_h100 = (kits.solve(hardware=one, accelerators=counts)
+                        for one in (a100, Hardware.Cloud.H100))
+    show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
+                "binds"], [
+        [n, *(x for s in (on_a100, on_h100)
+              for x in (s.demand_at_ceiling[i], f"{100 * s.utilization[i]:.0f} %",
+                        s.bottleneck[i]))]
         for i, n in enumerate(counts)
     ])
 
-
-reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"), then=show_sharing)
+# %%
+reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"),
+       then=show_sharing)
 
 # %% [markdown]
 # The benchmark asks that each accelerator be busy for 90 % of the time (mlcommons/storage, unet3d_a100, `metric: au`). One drive
@@ -65,8 +73,10 @@ reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"), th
 # wall stays where it is, and you run into it sooner.
 
 # %%
-explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive", accelerators=(1, 8), workers=[4, 8, 16, 32, 64],
-        hardware={"A100": a100, "H100": Hardware.Cloud.H100}, storage=(Q_("1 GB/s"), Q_("30 GB/s")))
+explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive",
+        accelerators=(1, 8), workers=[4, 8, 16, 32, 64],
+        hardware={"A100": a100, "H100": Hardware.Cloud.H100},
+        storage=(Q_("1 GB/s"), Q_("30 GB/s")))
 
 # %% [markdown]
 # And what does *this* model leave out? Its drive is read for ever. But KiTS19 has 168 volumes for training: 24.6 GB. A host with more
@@ -82,53 +92,72 @@ explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive"
 # through which the scaling of workers was fitted.)
 
 # %%
-predict("typical-error", unit="%", question="How large is the model's typical (median) error on these eight, in percent?")
+predict("typical-error", unit="%", question="How large is the model's typical (median) "
+                                            "error on these eight, in percent?")
 
 # %%
 def eight(hardware, **fields):
-    """Eight accelerators on one host; DALI's threads, 10 for each A100 and 8 for each V100, share its cores."""
-    return Pipeline(model=resnet, hardware=hardware, accelerators=8, assumptions=PUBLISHED, **fields).solve()
+    """Eight accelerators on one host; DALI's threads, 10 for each A100 and 8 for each
+    V100, share its cores."""
+    return Pipeline(model=resnet, hardware=hardware, accelerators=8,
+                    assumptions=PUBLISHED, **fields).solve()
 
-
+# %%
 def on_h100(rate, model):
     """What an H100 does, from what an A100 was measured to do."""
-    found = extrapolate_rate(rate, model=model, measured_on=a100, to=Hardware.Cloud.H100)
-    return Pipeline(accelerator_rate=found, batch_size=7, cpu_throughput="1e9 img/s", assumptions=PUBLISHED)
+    found = extrapolate_rate(rate, model=model, measured_on=a100,
+                             to=Hardware.Cloud.H100)
+    return Pipeline(accelerator_rate=found, batch_size=7, cpu_throughput="1e9 img/s",
+                    assumptions=PUBLISHED)
 
 # %%
 v100, threads = Hardware.Cloud.V100, {"loader": "pool", "workers": 64}
-mxnet = eight(a100, batch_size=512, framework="MXNet", cpu_throughput="1e9 img/s")  # which decodes on the GPU
+# which decodes on the GPU
+mxnet = eight(a100, batch_size=512, framework="MXNet", cpu_throughput="1e9 img/s")
 rows = [
-    ["PyTorch AMP, 8 A100", Q_("16621 img/s"), eight(a100, batch_size=256, loader="pool", workers=80).throughput],
-    ["PyTorch AMP, 8 V100", Q_("8322 img/s"), eight(v100, batch_size=256, **threads).throughput],
-    ["PyTorch FP32, 8 V100", Q_("2855 img/s"), eight(v100, batch_size=112, precision="fp32", **threads).throughput],
+    ["PyTorch AMP, 8 A100", Q_("16621 img/s"),
+     eight(a100, batch_size=256, loader="pool", workers=80).throughput],
+    ["PyTorch AMP, 8 V100", Q_("8322 img/s"),
+     eight(v100, batch_size=256, **threads).throughput],
+    ["PyTorch FP32, 8 V100", Q_("2855 img/s"),
+     eight(v100, batch_size=112, precision="fp32", **threads).throughput],
     ["MXNet AMP, 8 A100", Q_("26673.72 img/s"), mxnet.throughput],
 ]
-rows = [[f"ResNet-50, {what}", *values, "NVIDIA/DeepLearningExamples"] for what, *values in rows]
+
+# %%
+rows = [[f"ResNet-50, {what}", *values, "NVIDIA/DeepLearningExamples"]
+        for what, *values in rows]
 
 # %%
 mlperf = on_h100(Q_("27170 img/s") / 8, resnet).replace(accelerators=8).solve()
 unet = on_h100(Q_("7 img") / Q_("0.636 s"), Models.UNet3D).solve()
-alone = Pipeline(accelerator_rate="1e9 img/s", assumptions=PUBLISHED)  # only a loader, or a link: nothing waits for it
+# only a loader, or a link: nothing waits for it
+alone = Pipeline(accelerator_rate="1e9 img/s", assumptions=PUBLISHED)
 loader = alone.solve(batch_size=128, workers=64, cores=32)
 copy = alone.solve(link=Links.PCIe4_x16, transfer_size="1 MB", batch_size=1)
+
+# %%
 rows += [
-    ["ResNet-50, MLPerf, 8 H100", Q_("56050 img/s"), mlperf.throughput, "MLPerf Training v3.0"],
+    ["ResNet-50, MLPerf, 8 H100", Q_("56050 img/s"), mlperf.throughput,
+     "MLPerf Training v3.0"],
     ["3D U-Net, step on an H100", Q_("0.323 s"), unet.step_time, "mlcommons/storage"],
-    ["PyTorch loader, 64 vCPU", Q_("6015 img/s"), loader.throughput, "tf.data, PVLDB 14, Table 6"],
-    ["A100's link, by others", Q_("25 GB/s"), Q_("1 MB") / copy.stage_times["copy"], "ZaidQureshi/bam, issue 54"],
+    ["PyTorch loader, 64 vCPU", Q_("6015 img/s"), loader.throughput,
+     "tf.data, PVLDB 14, Table 6"],
+    ["A100's link, by others", Q_("25 GB/s"), Q_("1 MB") / copy.stage_times["copy"],
+     "ZaidQureshi/bam, issue 54"],
 ]
 
 # %%
 def show_rows():
-    errors = [100 * ((predicted / measured).m_as("") - 1) for _, measured, predicted, _ in rows]
+    errors = [100 * ((predicted / measured).m_as("") - 1)
+              for _, measured, predicted, _ in rows]
     show.table(["what", "measured", "predicted", "error", "source"], [
         [what, measured, predicted.to(measured.units), f"{error:+.1f} %", source]
-        for (what, measured, predicted, source), error in zip(rows, errors, strict=True)
-    ])
-    typical = median(abs(error) for error in errors)
-    spread = f"Typical (median) size of an error {typical:.1f} %, from {min(errors):+.1f} to {max(errors):+.1f} %."
-    return show.labeled_bars([row[0] for row in rows], errors, [f"{error:+.1f} %" for error in errors],
+        for (what, measured, predicted, source), error in zip(rows, errors)])
+    spread = (f"Typical (median) size of an error {median(map(abs, errors)):.1f} %, "
+              f"from {min(errors):+.1f} to {max(errors):+.1f} %.")
+    return show.labeled_bars([row[0] for row in rows], errors,
+                             [f"{error:+.1f} %" for error in errors],
                              axis="error of the prediction (%)", caption=spread)
 
 # %%
@@ -150,7 +179,8 @@ reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows)
 # %%
 def lost(one, eight, batch_size):
     """What a step of eight takes longer than a step of one."""
-    return (8 * Q_(batch_size, "img") / Q_(eight) - Q_(batch_size, "img") / Q_(one)).to("ms")
+    return (8 * Q_(batch_size, "img") / Q_(eight) - Q_(batch_size, "img") / Q_(one)).to(
+        "ms")
 
 
 show.table(["eight of them", "lost in each step"], [
@@ -195,7 +225,8 @@ show.table(["eight of them", "lost in each step"], [
 
 # %% role="answer" id="honest-summary"
 def summary(pairs):
-    """The lowest error, the median size of an error, the highest error [three plain numbers, shares]."""
+    """The lowest error, the median size of an error, the highest error [three plain
+    numbers, shares]."""
     ### BEGIN SOLUTION
     errors = [(predicted - measured) / measured for predicted, measured in pairs]
     return min(errors), median(abs(error) for error in errors), max(errors)
@@ -203,13 +234,15 @@ def summary(pairs):
 
 # %% role="test" id="honest-summary-test" points=6
 credit, pairs = Credit(6), [(90, 100), (150, 200), (66, 60), (260, 200), (400, 320)]
-credit.part(1, "the lowest error", lambda: check(summary(pairs)[0], -0.25, what="the lowest error", mistakes={
+credit.part(1, "the lowest error", lambda: check(summary(pairs)[0], -0.25,
+    what="the lowest error", mistakes={
     "An error is relative to what was *measured*.": -1 / 3,
     "It has a sign: a prediction that is too low has a negative error.": 0.1,
     "The sign is the other way round: too low is negative.": -0.3,
     "That is a percentage; a share is asked for.": -25.0,
 }))
-credit.part(2, "the typical error", lambda: check(summary(pairs)[1], 0.25, what="the typical error", mistakes={
+credit.part(2, "the typical error", lambda: check(summary(pairs)[1], 0.25,
+    what="the typical error", mistakes={
     "That is the mean: one bad row pulls it up or down. The median does not care.": 0.2,
     "Here positive and negative errors cancel: take the sizes before the median.": 0.1,
 }))
@@ -238,7 +271,8 @@ credit.total()
 # believe.
 
 # %%
-claim = Pipeline(accelerator_rate="3375 img/s", accelerators=8, batch_size=256, workers=64, storage=Storage.NVMe_Gen4)
+claim = Pipeline(accelerator_rate="3375 img/s", accelerators=8, batch_size=256,
+                 workers=64, storage=Storage.NVMe_Gen4)
 claim.solve()
 
 # %% [markdown] role="essay" id="audit-a-claim" points=6

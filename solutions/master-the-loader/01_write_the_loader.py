@@ -34,20 +34,23 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # them may have one finished batch waiting, and batches arrive in order.
 
 # %%
-predict("bursts", unit="%", question="How much of the time does the accelerator wait here, in percent?")
+predict("bursts", unit="%", question="How much of the time does the accelerator wait "
+                                     "here, in percent?")
 
 # %%
 times = [180 if number % 10 == 7 else 20 for number in range(400)]
-bursts = Loader(step_time="20 ms", prepare_time="36 ms", workers=2, prefetch=2, in_flight=1)
+bursts = Loader(step_time="20 ms", prepare_time="36 ms", workers=2, prefetch=2,
+                in_flight=1)
 found = simulate(bursts, prepare_times=Q_(times, "ms"))
 
 
 def show_bursts():
-    info("Two workers, one huge image in ten batches", mean_allows=percent(bursts.mean_utilization),
+    info("Two workers, one huge image in ten batches",
+         mean_allows=percent(bursts.mean_utilization),
          accelerator_waits=percent(found.stall))
     return loader_timeline(found, batches=14)
 
-
+# %%
 reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
 
 # %% [markdown]
@@ -59,17 +62,23 @@ def bar(row, name, share):
     y = 10 + 34 * row
     return (f'<text x="160" y="{y + 17}" text-anchor="end">{name}</text>'
             f'<text x="570" y="{y + 17}">{percent(share)}</text>'
-            f'<rect x="170" y="{y}" width="380" height="24" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="24" rx="3" fill="#009E73"/>')
+            f'<rect x="170" y="{y}" width="380" height="24" rx="3" fill="none" '
+            f'stroke="currentColor"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="24" '
+            f'rx="3" fill="#009E73"/>')
 
 # %%
 def draw(workers=2, huge_ms=180):
     times = Q_([huge_ms if number % 10 == 7 else 20 for number in range(400)], "ms")
-    queues = {n: simulate(bursts.replace(prefetch=n, workers=workers), prepare_times=times).stall for n in (1, 2, 4, 8, 16)}
+    queues = {n: simulate(bursts.replace(prefetch=n, workers=workers),
+                          prepare_times=times).stall for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
-    said = f"The accelerator waits {rows[0][1]} of the time with the shortest queue, and {rows[-1][1]} with the longest."
-    bars = "".join(bar(row, f"prefetch {n}", stall) for row, (n, stall) in enumerate(queues.items()))
-    picture = svg.frame(bars, height=190, title="The accelerator's waiting", description=said)
+    said = (f"The accelerator waits {rows[0][1]} of the time with the shortest queue, "
+            f"and {rows[-1][1]} with the longest.")
+    bars = "".join(bar(row, f"prefetch {n}", stall)
+                   for row, (n, stall) in enumerate(queues.items()))
+    picture = svg.frame(bars, height=190, title="The accelerator's waiting",
+                        description=said)
     return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
 
 # %%
@@ -103,7 +112,8 @@ explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20))
 
 # %% role="answer" id="step-ends"
 def step_ends(prepare, step, workers, prefetch, start_up):
-    """A list: when the step on each batch ends [ms]; `prepare` has the time of a worker for each batch [ms]."""
+    """A list: when the step on each batch ends [ms]; `prepare` has the time of a worker
+    for each batch [ms]."""
     ### BEGIN SOLUTION
     ready, taken, ends = [], [], []
     for j, work in enumerate(prepare):
@@ -117,15 +127,33 @@ def step_ends(prepare, step, workers, prefetch, start_up):
 
 # %% role="test" id="step-ends-test" points=20
 credit = Credit(20)
-credit.part(3, "one worker", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 0))[-1], 190, what="the end of the last step", mistakes={
-    "While the accelerator computes, the worker prepares the next batch: the two do not add.": 240, "That is the mean rate. The first step has to wait until its batch is prepared.": 180}))
-credit.part(3, "start-up", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 100))[-1], 290, what="the end with a start-up", mistakes={
-    "Before its first batch, each worker needs its start-up.": 190, "A worker starts up once, and not before each batch.": 790}))
-credit.part(3, "three workers", lambda: check(list(step_ends([30] * 9, 12, 3, 2, 0))[-1], 138, what="the end with three workers", mistakes={
-    "One worker did it all: batch j belongs to worker j % workers.": 282, "The accelerator computes one step at a time.": 102}))
-credit.part(4, "a bounded queue", lambda: check(list(step_ends([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0))[-1], 255, what="the end after two huge batches", mistakes={
-    "The workers ran ahead without a bound: batch j has to be ordered first.": 205, "The `prefetch` counts for each worker.": 275, "More batches are under way than may be: count those that are being prepared.": 235, "The next batch is ordered when one is taken, and not when its step ends.": 265}))
-credit.part(3, "the order", lambda: check(list(step_ends([60, 10, 10, 10, 10, 10, 60, 10, 10, 10], 20, 2, 2, 30))[-1], 290, what="the end of batches in order", mistakes={"Batches are taken in the order in which they were ordered, also where a later one is ready first.": 250}))
+credit.part(3, "one worker", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 0))[-1],
+                                           190, what="the end of the last step",
+                                           mistakes={
+    "While the accelerator computes, the worker prepares the next batch: the two do "
+    "not add.": 240, "That is the mean rate. The first step has to wait until its "
+                     "batch is prepared.": 180}))
+credit.part(3, "start-up", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 100))[-1],
+                                         290, what="the end with a start-up", mistakes={
+    "Before its first batch, each worker needs its start-up.": 190,
+    "A worker starts up once, and not before each batch.": 790}))
+credit.part(3, "three workers", lambda: check(
+    list(step_ends([30] * 9, 12, 3, 2, 0))[-1], 138, what="the end with three workers",
+    mistakes={
+    "One worker did it all: batch j belongs to worker j % workers.": 282,
+    "The accelerator computes one step at a time.": 102}))
+credit.part(4, "a bounded queue", lambda: check(
+    list(step_ends([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0))[-1], 255,
+    what="the end after two huge batches", mistakes={
+    "The workers ran ahead without a bound: batch j has to be ordered first.": 205,
+    "The `prefetch` counts for each worker.": 275,
+    "More batches are under way than may be: count those that are being prepared.": 235,
+    "The next batch is ordered when one is taken, and not when its step ends.": 265}))
+credit.part(3, "the order", lambda: check(
+    list(step_ends([60, 10, 10, 10, 10, 10, 60, 10, 10, 10], 20, 2, 2, 30))[-1], 290,
+    what="the end of batches in order",
+    mistakes={"Batches are taken in the order in which they were ordered, also where a "
+              "later one is ready first.": 250}))
 ### BEGIN HIDDEN TESTS
 def compare(seed):
     draw = random.Random(seed)
@@ -152,8 +180,10 @@ credit.total()
 rows = []
 for workers in (1, 2, 3, 4, 5):
     ends = step_ends([60] * 60, 17, workers, 2, 200)
-    rows.append([workers, Q_((ends[-1] - ends[29]) / 30, "ms"), Q_(max(60 / workers, 17), "ms")])
-table(["workers", "from batch to batch, as you simulate it", "the slower of 60 ms / workers and 17 ms"], rows)
+    rows.append([workers, Q_((ends[-1] - ends[29]) / 30, "ms"),
+                 Q_(max(60 / workers, 17), "ms")])
+table(["workers", "from batch to batch, as you simulate it",
+       "the slower of 60 ms / workers and 17 ms"], rows)
 
 # %% [markdown]
 # ## Three black boxes
@@ -164,12 +194,14 @@ table(["workers", "from batch to batch, as you simulate it", "the slower of 60 m
 # any of the four resources may bind in any box.
 
 # %%
-columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start", "step_end"]
+columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start",
+           "step_end"]
 
 
 def first_batches(box, batches=10):
     found = record(box)
-    table([f"box {box}", *columns], [[j, *(found[name][j] for name in columns)] for j in range(batches)])
+    table([f"box {box}", *columns], [[j, *(found[name][j] for name in columns)]
+                                     for j in range(batches)])
 
 
 for box in "ABC":
@@ -197,7 +229,8 @@ for box in "ABC":
 
 # %% role="answer" id="verdicts"
 def verdicts():
-    """For each of "A", "B" and "C" a dict with a probability for "storage", "CPU", "link" and "accelerator"."""
+    """For each of "A", "B" and "C" a dict with a probability for "storage", "CPU",
+    "link" and "accelerator"."""
     ### BEGIN SOLUTION
     # A: the first four batches take 62, 90, 117 and 137 ms: their reads queue. Then one is ready every 25 ms.
     # B: no worker waits between two batches, and now and then the accelerator does; but it is close.
@@ -212,12 +245,15 @@ credit = Credit(15)
 
 
 def check_one(given, box):
-    check(total(given), 1.0, what=f"the sum of the probabilities for box {box}", mistakes={
-        "These are percentages. Write 0.7 for 70 %.": 100.0, "You were certain of everything: of the four resources one binds.": 4.0})
+    check(total(given), 1.0, what=f"the sum of the probabilities for box {box}",
+          mistakes={
+        "These are percentages. Write 0.7 for 70 %.": 100.0,
+        "You were certain of everything: of the four resources one binds.": 4.0})
     log_score(given, "CPU")
 
 
-credit.part(3, "probabilities for three boxes", lambda: [check_one(verdicts()[box], box) for box in "ABC"])
+credit.part(3, "probabilities for three boxes",
+            lambda: [check_one(verdicts()[box], box) for box in "ABC"])
 ### BEGIN HIDDEN TESTS
 credit.part(1, "what binds in box A", lambda: check(most_likely(verdicts()["A"]), "storage", mistakes={
     "At the start each worker takes longer than the one before: they queue for something that they share.": "CPU",

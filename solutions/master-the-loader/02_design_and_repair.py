@@ -18,7 +18,9 @@ from functools import cache  # for the checks
 from starvelab import Q_
 from starvelab.checks import Credit, check
 from starvelab.lesson.design import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
-from starvelab.measure.training_script import changed_training, script_text, simulated_throughput, starved_script, what_it_does
+from starvelab.measure.training_script import changed_training, script_text
+from starvelab.measure.training_script import simulated_throughput, starved_script
+from starvelab.measure.training_script import what_it_does
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
@@ -32,18 +34,20 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %%
 prices = [[name, f"{price:.2f} USD"] for name, price in GPU_PRICES.items()]
-table(["for an hour", "price"], [*prices, ["core", f"{CORE_PRICE:.2f} USD"], ["drive", f"{DRIVE_PRICE:.2f} USD"]])
+table(["for an hour", "price"], [*prices, ["core", f"{CORE_PRICE:.2f} USD"],
+                                 ["drive", f"{DRIVE_PRICE:.2f} USD"]])
 
 # %%
-predict("eight-cores", unit="%", question="One A100, eight cores, one drive: how busy is the GPU, in percent?")
+predict("eight-cores", unit="%", question="One A100, eight cores, one drive: how busy "
+                                          "is the GPU, in percent?")
 
 # %%
 small = Design("A100", gpus=1, cores=8, drives=1)
 
 
 def show_small():
-    info("One A100 with eight cores", busy=percent(small.busy), training_takes=small.hours,
-         training_costs=f"{small.dollars:.0f} USD")
+    info("One A100 with eight cores", busy=percent(small.busy),
+         training_takes=small.hours, training_costs=f"{small.dollars:.0f} USD")
 
 
 reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small)
@@ -55,19 +59,26 @@ reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small)
 # %%
 def bar(row, name, share, shown):
     y = 10 + 40 * row
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{shown}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" height="28" rx="3" fill="#0072B2"/>')
+    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" '
+            f'y="{y + 19}">{shown}</text>'
+            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" '
+            f'stroke="currentColor"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" '
+            f'height="28" rx="3" fill="#0072B2"/>')
 
 # %%
 def draw(gpus=2, cores=4, drives=1):
     host = Design("V100", gpus, cores, drives)
-    rows = [["GPUs busy", percent(host.busy)], ["the training costs", f"{host.dollars:.0f} USD"]]
-    said = f"The GPUs are busy {rows[0][1]} of the time, and the training costs {rows[1][1]} and takes {host.hours:.1f~}."
-    bars = bar(0, *rows[0][:1], host.busy, rows[0][1]) + bar(1, "of 200 USD", host.dollars / 200, rows[1][1])
-    return Drawing(svg.frame(bars, height=90, title="A host", description=said), said, ["what", "value"], rows)
+    rows = [["GPUs busy", percent(host.busy)],
+            ["the training costs", f"{host.dollars:.0f} USD"]]
+    said = (f"The GPUs are busy {rows[0][1]} of the time, and the training costs "
+            f"{rows[1][1]} and takes {host.hours:.1f~}.")
+    bars = bar(0, *rows[0][:1], host.busy, rows[0][1]) + bar(1, "of 200 USD",
+        host.dollars / 200, rows[1][1])
+    return Drawing(svg.frame(bars, height=90, title="A host", description=said), said,
+                   ["what", "value"], rows)
 
-
+# %%
 explore(draw, after="eight-cores", gpus=(1, 8), cores=(1, 64), drives=(1, 8))
 
 # %% [markdown]
@@ -104,8 +115,11 @@ def my_design():
 # %% role="test" id="my-design-test" points=15
 credit = Credit(15)
 credit.part(2, "a host that can be bought", lambda: judge(my_design()))
-credit.part(6, "90 % busy within twelve hours", lambda: check(judge(my_design()).obstacle, "none", what="what stands against this host", mistakes={
-    "The workers cannot feed the GPUs: more cores, or fewer or slower GPUs.": "CPU", "The drives cannot feed the GPUs: more drives, or fewer or slower GPUs.": "storage",
+credit.part(6, "90 % busy within twelve hours",
+            lambda: check(judge(my_design()).obstacle, "none",
+                          what="what stands against this host", mistakes={
+    "The workers cannot feed the GPUs: more cores, or fewer or slower GPUs.": "CPU",
+    "The drives cannot feed the GPUs: more drives, or fewer or slower GPUs.": "storage",
     "The GPUs are busy, and too slow to finish in twelve hours.": "time"}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "nothing idle", lambda: (check(judge(my_design()).obstacle, "none"), check(judge(my_design()).idle, "none", what="what is idle in this host", mistakes={
@@ -171,17 +185,41 @@ def my_script(width, height):
     ### END SOLUTION
 
 # %% role="test" id="my-script-test" points=20
-credit, done, larger = Credit(20), cache(lambda: my_script(500, 375)), cache(lambda: my_script(640, 480))
-credit.part(2, "the same training", lambda: check(changed_training(done()), "nothing", what="what your script changes of the training", mistakes={
-    "How many images a step sees is part of the training.": "batch size", "The model is trained on 3 x 224 x 224 values.": "pixels", "The model is trained on images that are blurred.": "blur", "The model is trained on images, and yours are not decoded.": "images"}))
-credit.part(3, "workers", lambda: check(done()["workers"], 4, what="the number of workers", mistakes={
-    "That is as it was, and a core is idle.": 3, "Workers past the cores bring nothing.": 8, "Without workers the training loop prepares each batch, and the accelerator waits for it.": 0}))
-credit.part(3, "pixels that are blurred", lambda: check(done()["blurred pixels"], 224 * 224, what="the pixels that are blurred", mistakes={"The blur sees pixels that the crop throws away.": 500 * 375, "No pixel is blurred any more.": 0}))
-credit.part(3, "labels", lambda: check(done()["label reads"], 0, what="how often labels are read for one image", mistakes={"All labels are read again for each image, and they are the same each time.": 1}))
-credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 * 224, what="the bytes that are sent", mistakes={"These are four bytes a value: the accelerator can normalize what comes as uint8.": 4 * 3 * 224 * 224, "These are two bytes a value.": 2 * 3 * 224 * 224}))
+credit, done, larger = Credit(20), cache(lambda: my_script(500, 375)), cache(
+    lambda: my_script(640, 480))
+credit.part(2, "the same training", lambda: check(changed_training(done()), "nothing",
+    what="what your script changes of the training", mistakes={
+    "How many images a step sees is part of the training.": "batch size",
+    "The model is trained on 3 x 224 x 224 values.": "pixels",
+    "The model is trained on images that are blurred.": "blur",
+    "The model is trained on images, and yours are not decoded.": "images"}))
+credit.part(3, "workers", lambda: check(done()["workers"], 4,
+                                        what="the number of workers", mistakes={
+    "That is as it was, and a core is idle.": 3,
+    "Workers past the cores bring nothing.": 8,
+    "Without workers the training loop prepares each batch, and the accelerator waits "
+    "for it.": 0}))
+credit.part(3, "pixels that are blurred",
+            lambda: check(done()["blurred pixels"], 224 * 224,
+                          what="the pixels that are blurred",
+                          mistakes={"The blur sees pixels that the crop throws away.":
+                              500 * 375, "No pixel is blurred any more.": 0}))
+credit.part(3, "labels", lambda: check(done()["label reads"], 0,
+                                       what="how often labels are read for one image",
+                                       mistakes={
+                                           "All labels are read again for each image, "
+                                           "and they are the same each time.": 1}))
+credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 * 224,
+    what="the bytes that are sent",
+    mistakes={"These are four bytes a value: the accelerator can normalize what comes "
+              "as uint8.": 4 * 3 * 224 * 224, "These are two bytes a value.": 2 * 3
+              * 224 * 224}))
 def twice(mine, width, height):
-    return bool(simulated_throughput(mine) >= 2 * simulated_throughput(what_it_does(starved_script(), width, height)))
-credit.part(3, "twice the throughput", lambda: (check(changed_training(done()), "nothing"), check(twice(done(), 500, 375), True, what="whether the throughput is twice what it was")))
+    return bool(simulated_throughput(mine) >= 2
+                * simulated_throughput(what_it_does(starved_script(), width, height)))
+credit.part(3, "twice the throughput", lambda: (check(changed_training(done()),
+    "nothing"), check(twice(done(), 500, 375), True,
+                      what="whether the throughput is twice what it was")))
 ### BEGIN HIDDEN TESTS
 credit.part(3, "twice the throughput with larger images", lambda: (
     check(changed_training(larger()), "nothing"),

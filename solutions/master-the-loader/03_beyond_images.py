@@ -17,12 +17,14 @@ from math import ceil
 
 from starvelab import Q_
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, diagnose  # noqa: F401 (for your own dataset)
+from starvelab.measure import InputPipeline, Transform  # noqa: F401 (for your dataset)
+from starvelab.measure import VirtualAccelerator, diagnose
 from starvelab.measure.given_datasets import given_pipeline
 from starvelab.measure.undisturbed import disturbance, run_undisturbed
 from starvelab.show import svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, progress, report, reveal, scorecard
+from starvelab.widgets import Drawing, explore, predict, progress, report, reveal
+from starvelab.widgets import scorecard
 
 # %% [markdown]
 # ## Decide first
@@ -38,16 +40,20 @@ from starvelab.widgets import Drawing, explore, predict, progress, report, revea
 # What binds in each? Decide before you compute.
 
 # %%
-predict("tokens", choices=["the accelerator", "the workers", "the drive"], question="Tokens: what binds?")
+predict("tokens", choices=["the accelerator", "the workers", "the drive"],
+        question="Tokens: what binds?")
 
 # %%
-predict("audio", choices=["the accelerator", "the workers", "the drive"], question="Audio: what binds?")
+predict("audio", choices=["the accelerator", "the workers", "the drive"],
+        question="Audio: what binds?")
 
 # %%
-predict("tables", choices=["the accelerator", "the workers", "the drive"], question="Tables: what binds?")
+predict("tables", choices=["the accelerator", "the workers", "the drive"],
+        question="Tables: what binds?")
 
 # %%
-predict("video", choices=["the accelerator", "the workers", "the drive"], question="Video: what binds?")
+predict("video", choices=["the accelerator", "the workers", "the drive"],
+        question="Video: what binds?")
 
 # %% [markdown]
 # ## Exercise 3.1: where it does not happen (15 points, in parts)
@@ -70,7 +76,8 @@ predict("video", choices=["the accelerator", "the workers", "the drive"], questi
 
 # %% role="answer" id="workers-needed"
 def workers_needed(units_per_second, units_per_sample, stored, cpu_time, bandwidth):
-    """Workers, or None; units (tokens, frames, ...) per second [1/time], `stored` [data] and `cpu_time` [time] of a sample."""
+    """Workers, or None; units (tokens, frames, ...) per second [1/time], `stored`
+    [data] and `cpu_time` [time] of a sample."""
     ### BEGIN SOLUTION
     samples_per_second = units_per_second / units_per_sample
     if samples_per_second * stored > bandwidth:
@@ -80,13 +87,21 @@ def workers_needed(units_per_second, units_per_sample, stored, cpu_time, bandwid
 
 # %% role="test" id="workers-needed-test" points=15
 credit, drive = Credit(15), Q_("2 GB/s")
-credit.part(2, "tokens", lambda: check(workers_needed(Q_("400000 /s"), 1024, Q_("2 KB"), Q_("0.03 ms"), drive), 1, what="the workers for tokens", mistakes={
-    "A little work is work all the same: somebody has to do it.": 0, "The accelerator takes tokens, and a worker prepares samples of many tokens.": 12}))
-credit.part(4, "audio", lambda: check(workers_needed(Q_("1500 /s"), 12, Q_("220 KB"), Q_("45 ms"), drive), 6, what="the workers for audio", mistakes={
-    "Five workers and a bit: the accelerator waits for the bit.": 5, "A sample is 12 s long: how many of them does the model take in a second?": 68, "You multiplied by the units of a sample; it holds that many.": 810}))
-credit.part(3, "tables", lambda: check(workers_needed(Q_("3e6 /s"), 4096, Q_("8 MB"), Q_("6 ms"), drive) is None, True, what="whether no number of workers helps with tables", mistakes={
+credit.part(2, "tokens", lambda: check(workers_needed(Q_("400000 /s"), 1024, Q_("2 KB"),
+    Q_("0.03 ms"), drive), 1, what="the workers for tokens", mistakes={
+    "A little work is work all the same: somebody has to do it.": 0,
+    "The accelerator takes tokens, and a worker prepares samples of many tokens.": 12}))
+credit.part(4, "audio", lambda: check(workers_needed(Q_("1500 /s"), 12, Q_("220 KB"),
+    Q_("45 ms"), drive), 6, what="the workers for audio", mistakes={
+    "Five workers and a bit: the accelerator waits for the bit.": 5,
+    "A sample is 12 s long: how many of them does the model take in a second?": 68,
+    "You multiplied by the units of a sample; it holds that many.": 810}))
+credit.part(3, "tables", lambda: check(workers_needed(Q_("3e6 /s"), 4096, Q_("8 MB"),
+    Q_("6 ms"), drive) is None, True,
+    what="whether no number of workers helps with tables", mistakes={
     "Ask the drive first: how many bytes a second are that?": False}))
-credit.part(2, "video", lambda: check(workers_needed(Q_("2048 /s"), 32, Q_("4 MB"), Q_("900 ms"), drive), 58, what="the workers for video", mistakes={
+credit.part(2, "video", lambda: check(workers_needed(Q_("2048 /s"), 32, Q_("4 MB"),
+    Q_("900 ms"), drive), 58, what="the workers for video", mistakes={
     "Some workers and a bit: the accelerator waits for the bit.": 57}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "workers that are exactly enough", lambda: (
@@ -112,7 +127,8 @@ cases = {"tokens": (400_000 / 1024, 2e-6, 0.03e-3), "audio": (1500 / 12, 220e-6,
 
 
 def shares(samples_per_second, gigabytes, seconds):
-    return {"the drive": samples_per_second * gigabytes / 2, "the workers": samples_per_second * seconds / 8}
+    return {"the drive": samples_per_second * gigabytes / 2,
+            "the workers": samples_per_second * seconds / 8}
 
 
 def binds(name):
@@ -121,7 +137,8 @@ def binds(name):
 
 # %%
 def show(*names):
-    rows = [[name, *(percent(share) for share in shares(*cases[name]).values()), binds(name)] for name in names]
+    rows = [[name, *(percent(share) for share in shares(*cases[name]).values()),
+             binds(name)] for name in names]
     table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
 
 
@@ -142,21 +159,26 @@ reveal("video", binds("video"), then=lambda: show(*cases))
 # %%
 def bar(row, name, share):
     y, color = 10 + 40 * row, "#D55E00" if share > 1 else "#0072B2"
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" y="{y + 19}">{percent(share)}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" height="28" rx="3" fill="{color}"/>')
+    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" '
+            f'y="{y + 19}">{percent(share)}</text>'
+            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" '
+            f'stroke="currentColor"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" '
+            f'height="28" rx="3" fill="{color}"/>')
 
 # %%
 def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
     load = shares(samples_per_second, stored_kb / 1e6, cpu_ms / 1e3)
     rows = [[name, percent(share)] for name, share in load.items()]
     said = "; ".join(f"{name}: {share} of what it can do" for name, share in rows) + "."
-    picture = svg.frame("".join(bar(row, *one) for row, one in enumerate(load.items())), height=90,
-                        title="What is asked of eight workers and a drive", description=said)
+    picture = svg.frame("".join(bar(row, *one) for row, one in enumerate(load.items())),
+                        height=90, title="What is asked of eight workers and a drive",
+                        description=said)
     return Drawing(picture, said, ["of", "asked"], rows)
 
 
-explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10_000), cpu_ms=(1, 1000))
+explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10_000),
+        cpu_ms=(1, 1000))
 
 # %% [markdown]
 # ## Your own dataset
@@ -166,7 +188,8 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10
 # The accelerator is simulated. First **diagnose** it.
 
 # %%
-mine = given_pipeline("recordings").replace(accelerator=VirtualAccelerator(step_time="20 ms"))
+mine = given_pipeline("recordings").replace(
+    accelerator=VirtualAccelerator(step_time="20 ms"))
 finding = diagnose(mine, budget="4 s", progress=False)
 finding
 
@@ -176,7 +199,8 @@ finding
 
 # %%
 repaired = mine.replace(workers=2)
-predict("my-repair", unit="%", question="By how many percent does your repair raise the throughput?")
+predict("my-repair", unit="%", question="By how many percent does your repair raise "
+                                        "the throughput?")
 
 # %%
 before, after = run_undisturbed(mine), run_undisturbed(repaired)
@@ -184,7 +208,8 @@ gain = 100 * (after.throughput / before.throughput - 1).m_as("")
 
 
 def show_repair():
-    rows = [[name, one.throughput, percent(one.stall)] for name, one in (("before", before), ("after", after))]
+    rows = [[name, one.throughput, percent(one.stall)]
+            for name, one in (("before", before), ("after", after))]
     table(["", "throughput", "accelerator waits"], rows)
 
 # %%
@@ -205,7 +230,8 @@ reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repai
 
 # %% role="answer" id="repair-gain"
 def repair_gain(parts, repaired, factor, workers, cores, step):
-    """The new throughput over the old one; `parts` has the ms of one batch by name, `repaired` is one of the names."""
+    """The new throughput over the old one; `parts` has the ms of one batch by name,
+    `repaired` is one of the names."""
     ### BEGIN SOLUTION
     def period(times):
         return max(sum(times.values()) / min(workers, cores), step)
@@ -215,11 +241,21 @@ def repair_gain(parts, repaired, factor, workers, cores, step):
 
 # %% role="test" id="repair-gain-test" points=9
 credit, parts = Credit(9), {"read": 10, "decode": 60, "transform": 30}
-credit.part(3, "decoding three times as fast", lambda: check(repair_gain(parts, "decode", 3, 2, 4, 5), 100 / 60, what="the gain of faster decoding", mistakes={
-    "Only decoding becomes faster: the other parts take as long as before.": 3.0, "You made it slower: a part that is twice as fast takes half of the time.": 100 / 220, "That is the share that is left of the time; how much faster is that?": 0.6}))
-credit.part(2, "a slow accelerator", lambda: check(repair_gain(parts, "decode", 3, 2, 4, 40), 1.25, what="the gain before a slow accelerator", mistakes={
-    "The accelerator does not get faster: it sets the pace from some point on.": 100 / 60}))
-credit.part(2, "more workers than cores", lambda: check(repair_gain(parts, "decode", 3, 8, 2, 20), 100 / 60, what="the gain with more workers than cores", mistakes={
+credit.part(3, "decoding three times as fast",
+            lambda: check(repair_gain(parts, "decode", 3, 2, 4, 5), 100 / 60,
+                          what="the gain of faster decoding", mistakes={
+    "Only decoding becomes faster: the other parts take as long as before.": 3.0,
+    "You made it slower: a part that is twice as fast takes half of the time.": 100
+    / 220, "That is the share that is left of the time; how much faster is that?":
+        0.6}))
+credit.part(2, "a slow accelerator", lambda: check(
+    repair_gain(parts, "decode", 3, 2, 4, 40), 1.25,
+    what="the gain before a slow accelerator", mistakes={
+    "The accelerator does not get faster: it sets the pace from some point on.": 100
+    / 60}))
+credit.part(2, "more workers than cores",
+            lambda: check(repair_gain(parts, "decode", 3, 8, 2, 20), 100 / 60,
+                          what="the gain with more workers than cores", mistakes={
     "Workers past the cores bring nothing, before the repair nor after it.": 1.0}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "a repair that brings nothing", lambda: (

@@ -55,7 +55,8 @@ Models.ResNet50
 
 # %%
 predict("baseline", unit="img/s",
-        question="How many images per second does the model say that this A100 processes at a batch size of 256?")
+        question="How many images per second does the model say that this A100 "
+                 "processes at a batch size of 256?")
 
 # %% [markdown]
 # <details><summary>Hint: how would I estimate it?</summary>
@@ -71,13 +72,14 @@ predict("baseline", unit="img/s",
 
 # %%
 baseline = SingleNodeModel().solve(
-    model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, precision="fp16"
+    model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+    precision="fp16"
 )
 
 
 def show_baseline():
-    info("ResNet-50 on an A100, batch 256", step_time=baseline.latency, throughput=baseline.throughput,
-         bottleneck=baseline.bottleneck)
+    info("ResNet-50 on an A100, batch 256", step_time=baseline.latency,
+         throughput=baseline.throughput, bottleneck=baseline.bottleneck)
 
 
 reveal("baseline", baseline.throughput, then=show_baseline)
@@ -95,11 +97,15 @@ reveal("baseline", baseline.throughput, then=show_baseline)
 # %%
 def draw_step(batch_size=256):
     """Draw the parts of one step."""
-    step = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
-    return Drawing(svg.step_parts(step), f"Most of this step is {step.cause}. Of the peak, {100 * step.mfu:.1f} % is used.")
+    step = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                                   batch_size=batch_size)
+    return Drawing(svg.step_parts(step),
+                   f"Most of this step is {step.cause}. Of the peak, "
+                   f"{100 * step.mfu:.1f} % is used.")
 
 
-explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 191, 256, 512, 1024])
+explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 191, 256,
+    512, 1024])
 
 # %% [markdown]
 # Below a batch of 191 more than half of the step is overhead. The usual name for what binds a GPU is "compute" or
@@ -110,7 +116,8 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
 # the roof is what overhead and imperfect kernels cost.
 
 # %%
-roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[1, 8, 32, 128, 512], assumptions=TUTORIAL)
+roofline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+         batches=[1, 8, 32, 128, 512], assumptions=TUTORIAL)
 
 # %% [markdown]
 # Look where the slope meets the dotted line, the half of the peak that is reached here. Only a batch of one lies to the left
@@ -149,11 +156,13 @@ def step_time(batch_size):
 # %% role="test" id="step-time-test" points=4
 check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mistakes={
     "Only half of the peak is reached.": Q_("18.156 ms"),
-    "The fixed overhead is missing: it comes on top of the arithmetic.": Q_("26.282 ms"),
+    "The fixed overhead is missing: it comes on top of the arithmetic.":
+        Q_("26.282 ms"),
     "The dispatch of the step is missing.": Q_("31.282 ms"),
     "The overhead is paid once for each of the 50 layers.": Q_("26.397 ms"),
     "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
-    "That is the step of 256 images: use the batch size that is passed in.": Q_("11.743 ms"),
+    "That is the step of 256 images: use the batch size that is passed in.":
+        Q_("11.743 ms"),
     "Check the prefix: milli, not full seconds.": Q_("31.297 s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -181,7 +190,8 @@ def throughput(batch_size, step):
     ### END SOLUTION
 
 # %% role="test" id="throughput-test" points=3
-check(throughput(100, Q_("20 ms")), Q_("5000 img/s"), what="throughput(100, 20 ms)", mistakes={
+check(throughput(100, Q_("20 ms")), Q_("5000 img/s"), what="throughput(100, 20 ms)",
+      mistakes={
     "That is steps per second: a step holds a whole batch.": Q_("50 img/s"),
     "Milliseconds were taken for seconds.": Q_("5 img/s"),
 })
@@ -201,13 +211,15 @@ def show_published():
     """Print published rates of ResNet-50 training on one A100."""
     rows = [["this model, forward pass", baseline.throughput, "computed above"]]
     for rate in measured_rates():
-        if (rate.hardware, rate.model, rate.precision) == ("Cloud.A100", "ResNet50", "fp16"):
-            rows.append([f"measured, {rate.framework}", rate.fact.value, rate.fact.source.split(",")[0]])
+        if (rate.hardware, rate.model, rate.precision) == ("Cloud.A100", "ResNet50",
+            "fp16"):
+            rows.append([f"measured, {rate.framework}", rate.fact.value,
+                         rate.fact.source.split(",")[0]])
     table(["what", "rate", "source"], rows)
 
-
-measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50, precision="fp16", phase="training",
-                         framework="PyTorch")
+# %%
+measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50,
+                         precision="fp16", phase="training", framework="PyTorch")
 reveal("baseline", measured=measured.fact.value, then=show_published)
 
 # %% [markdown]
@@ -249,18 +261,21 @@ reveal("baseline", measured=measured.fact.value, then=show_published)
 
 # %% role="answer" id="training-work"
 def training_work(forward_macs):
-    """GFLOP [compute] of one training step of one image; `forward_macs` is a plain number of giga-MACs."""
+    """GFLOP [compute] of one training step of one image; `forward_macs` is a plain
+    number of giga-MACs."""
     ### BEGIN SOLUTION
     return Q_(2 * forward_macs * 3, "GFLOP")
     ### END SOLUTION
 
 # %% role="test" id="training-work-test" points=4
 credit = Credit(4)
-credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814), Q_("10.884 GFLOP"), what="The work", mistakes={
+credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814),
+    Q_("10.884 GFLOP"), what="The work", mistakes={
     "That is the forward pass alone.": Q_("3.628 GFLOP"),
     "A multiply-accumulate is two operations.": Q_("5.442 GFLOP"),
     "That is the backward pass alone: training runs forward too.": Q_("7.256 GFLOP"),
-    "Two things are missing: a MAC is two operations, and training also runs backward.": Q_("1.814 GFLOP"),
+    "Two things are missing: a MAC is two operations, and training also runs backward.":
+        Q_("1.814 GFLOP"),
 }))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP"), what="The work"))
@@ -288,7 +303,8 @@ attempts = {
 
 def step_of(batch_size):
     """One step of ResNet-50 on an A100."""
-    return SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
+    return SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                                   batch_size=batch_size)
 
 # %%
 for name, attempt in attempts.items():

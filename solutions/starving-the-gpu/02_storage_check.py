@@ -13,13 +13,15 @@
 # %% role="setup" id="setup-02"
 from math import ceil
 
-from starvelab import DataModel, Datasets, Hardware, MissingValueError, Models, Pipeline, Q_
+from starvelab import DataModel, Datasets, Hardware, MissingValueError, Models, Pipeline
+from starvelab import Q_
 from starvelab import SingleNodeModel, Storage, TransferModel
 from starvelab.checks import check
 from starvelab.show import info, say, stage_bars, table
 from starvelab.widgets import explore, predict, progress, reveal
 
-baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                                   batch_size=256)
 
 # %% [markdown]
 # ## Predict
@@ -29,7 +31,8 @@ baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Clou
 # one NVMe drive on PCIe 4.0, good for 7 GB/s.
 
 # %%
-predict("storage-check", choices=["The drive keeps up easily", "It is just enough", "The drive is too slow"],
+predict("storage-check", choices=["The drive keeps up easily", "It is just enough",
+                                  "The drive is too slow"],
         question="Can one 7 GB/s NVMe drive feed that GPU at its ceiling?")
 
 # %% [markdown]
@@ -51,12 +54,13 @@ supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A1
 
 
 def show_check():
-    info("Storage check", demand=demand, supply=supply.supply_bw, utilization=f"{100 * supply.utilization:.1f} %",
-         stalled=supply.is_stalled)
+    info("Storage check", demand=demand, supply=supply.supply_bw,
+         utilization=f"{100 * supply.utilization:.1f} %", stalled=supply.is_stalled)
 
 
 found = "The drive keeps up easily" if supply.utilization < 0.5 else "It is just enough"
-reveal("storage-check", "The drive is too slow" if supply.is_stalled else found, then=show_check)
+reveal("storage-check", "The drive is too slow" if supply.is_stalled else found,
+       then=show_check)
 
 # %% [markdown]
 # Note how the units did the work: `img/s` times `KB/img` leaves bytes per second. Had you divided instead, the units would
@@ -82,7 +86,8 @@ except MissingValueError as error:
 
 # %% role="answer" id="data-demand"
 def data_demand(throughput, sample_size):
-    """Bytes per second [data/time] that `throughput` [sample/time] asks for; `sample_size` [data] is one image."""
+    """Bytes per second [data/time] that `throughput` [sample/time] asks for;
+    `sample_size` [data] is one image."""
     ### BEGIN SOLUTION
     return (throughput * sample_size / Q_("1 img")).to("GB/s")
     ### END SOLUTION
@@ -96,7 +101,8 @@ def data_demand(throughput, sample_size):
 # </details>
 
 # %% role="test" id="data-demand-test" points=4
-check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"), what="the demand of 3000 img/s of 200 KB", mistakes={
+check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"),
+      what="the demand of 3000 img/s of 200 KB", mistakes={
     "That counts bits: a byte has eight.": Q_("4.8 GB/s"),
     "You divided by eight, but these are bytes already.": Q_("0.075 GB/s"),
     "Check the prefix: kilo, not mega.": Q_("600 GB/s"),
@@ -132,14 +138,17 @@ def drives_needed(demand, drive_bandwidth):
     ### END SOLUTION
 
 # %% role="test" id="drives-needed-test" points=4
-check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5, what="the number of drives of 2 GB/s for 9 GB/s", mistakes={
+check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5,
+      what="the number of drives of 2 GB/s for 9 GB/s", mistakes={
     "Half a drive cannot be bought: with that many the demand is not met.": 4,
     "Check what is above and what is below the fraction bar.": 1,
 })
-check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3, what="the number of drives of 2 GB/s for 6 GB/s", mistakes={
+check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3,
+      what="the number of drives of 2 GB/s for 6 GB/s", mistakes={
     "A supply that equals the demand is enough.": 4,
 })
-check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2, what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
+check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2,
+      what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
     "Convert both figures to the same unit first.": 1,
 })
 ### BEGIN HIDDEN TESTS
@@ -157,9 +166,11 @@ check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives
 # fraction of that.
 
 # %%
-drives = [Storage.HDD, Storage.SATA_SSD, Storage.NVMe_Gen3, Storage.NVMe_Gen4, Storage.NVMe_Gen5, Storage.EBS_gp3]
+drives = [Storage.HDD, Storage.SATA_SSD, Storage.NVMe_Gen3, Storage.NVMe_Gen4,
+          Storage.NVMe_Gen5, Storage.EBS_gp3]
 table(["drive", "sustained", "share of the demand", "images per second"], [
-    [d.name, d.bandwidth_sustained, f"{100 * (d.bandwidth_sustained / demand).to('').magnitude:.1f} %",
+    [d.name, d.bandwidth_sustained,
+     f"{100 * (d.bandwidth_sustained / demand).to('').magnitude:.1f} %",
      (d.bandwidth_sustained / Q_("500 KB/img")).to("img/s")]
     for d in drives
 ])
@@ -169,8 +180,8 @@ table(["drive", "sustained", "share of the demand", "images per second"], [
 # them starve the GPU at a batch of 256, and which at a batch of 32?
 
 # %%
-behind_a_fast_cpu = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, cpu_throughput=Q_("50 GB/s"),
-                             storage=Storage.NVMe_Gen4)
+behind_a_fast_cpu = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                             cpu_throughput=Q_("50 GB/s"), storage=Storage.NVMe_Gen4)
 explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in drives},
         batch_size=[8, 16, 32, 64, 111, 112, 256, 512, 1024])
 
@@ -183,10 +194,11 @@ explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in dr
 # is only 30 % busy" does not mean it would be fast enough once the CPU is fixed.
 
 # %%
-eight_workers = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8,
-                         storage=Hardware.Cloud.A100)
+eight_workers = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                         batch_size=256, workers=8, storage=Hardware.Cloud.A100)
 behind = eight_workers.solve()
-info("One drive, eight workers", demand_at_the_ceiling=behind.demand_at_ceiling, really_read=behind.actual_demand,
+info("One drive, eight workers", demand_at_the_ceiling=behind.demand_at_ceiling,
+     really_read=behind.actual_demand,
      drive_idle=f"{100 * behind.headroom['storage']:.0f} %", binds=behind.bottleneck)
 stage_bars(behind)
 
@@ -198,7 +210,8 @@ stage_bars(behind)
 # %%
 table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
     [kind, Q_(150528 * width / 1000, "KB"),
-     TransferModel().solve(batch_size=256, transfer_size=Q_(150528 * width, "B"), link=Hardware.Cloud.A100).transfer_time]
+     TransferModel().solve(batch_size=256, transfer_size=Q_(150528 * width, "B"),
+                           link=Hardware.Cloud.A100).transfer_time]
     for kind, width in (("uint8", 1), ("fp16", 2), ("fp32", 4))
 ])
 
@@ -218,16 +231,19 @@ table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
 
 # %% role="answer" id="really-read"
 def really_read(gpu_demand, cpu_supply, drive_supply):
-    """Bytes per second [data/time] that are read in the long run; all three arguments are [data/time]."""
+    """Bytes per second [data/time] that are read in the long run; all three arguments
+    are [data/time]."""
     ### BEGIN SOLUTION
     return min(gpu_demand, cpu_supply, drive_supply)
     ### END SOLUTION
 
 # %% role="test" id="really-read-test" points=4
-check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"), what="the rate really read", mistakes={
+check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"),
+      what="the rate really read", mistakes={
     "That is the demand at the ceiling, which nobody can serve here.": Q_("9 GB/s"),
     "That is what the drive could do; nobody asks it to.": Q_("7 GB/s"),
-    "These flows are in series: the same bytes pass all three, so rates do not add.": Q_("19 GB/s"),
+    "These flows are in series: the same bytes pass all three, so rates do not add.":
+        Q_("19 GB/s"),
     "That is the mean of the three: the slowest one decides.": Q_("6.3333 GB/s"),
 })
 ### BEGIN HIDDEN TESTS
@@ -243,8 +259,8 @@ check(really_read(Q_("1.5 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("1.5 GB/s"), 
 
 # %%
 real = (baseline.throughput * Datasets.ImageNet.sample_size / Q_("1 img")).to("GB/s")
-info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size, demand=real,
-     source=Datasets.ImageNet.facts["sample_size"].source)
+info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size,
+     demand=real, source=Datasets.ImageNet.facts["sample_size"].source)
 
 # %% [markdown]
 # 114.66 KB instead of 500 KB: one drive is enough after all, even at a ceiling that is itself too high. An assumption of

@@ -12,13 +12,15 @@
 # - write utilization and slowdown yourself, and explain the wall in your own words.
 
 # %% role="setup" id="setup-03"
-from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, TransformationModel
+from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel
+from starvelab import TransformationModel
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
 from starvelab.show import info, table, timeline
 from starvelab.widgets import explore, predict, progress, reveal
 
-baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
+baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+                                   batch_size=256)
 
 # %% [markdown]
 # ## Predict
@@ -27,7 +29,8 @@ baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Clou
 # would need 11.74 ms for a batch.
 
 # %%
-predict("cpu-wall", unit="%", question="How much of the time is the GPU busy behind these eight workers, in percent?")
+predict("cpu-wall", unit="%", question="How much of the time is the GPU busy behind "
+                                       "these eight workers, in percent?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -49,8 +52,9 @@ wall = TransformationModel().solve(
 
 # %%
 def show_wall():
-    info("The CPU wall, batch 256", cpu_time=wall.transform_time, gpu_time=wall.accelerator_step_time,
-         cpu_binds=wall.is_bottleneck, gpu_utilization=f"{100 * wall.accelerator_utilization:.1f} %",
+    info("The CPU wall, batch 256", cpu_time=wall.transform_time,
+         gpu_time=wall.accelerator_step_time, cpu_binds=wall.is_bottleneck,
+         gpu_utilization=f"{100 * wall.accelerator_utilization:.1f} %",
          slowdown=f"{wall.slowdown_factor:.2f}x")
 
 
@@ -61,7 +65,8 @@ reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=show_wall)
 # CPU is never idle; the GPU is never busy for long. The hatched gaps *are* the starvation.
 
 # %%
-pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                workers=8)
 reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 
 # %% [markdown]
@@ -82,8 +87,10 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 # %%
 apart = pipe.replace(overlap=False).solve()
 together = pipe.solve()
-rows = [["one after the other (no prefetching)", apart.step_time, f"{100 * apart.utilization:.1f} %"],
-        ["overlapped (workers run ahead)", together.step_time, f"{100 * together.utilization:.1f} %"]]
+rows = [["one after the other (no prefetching)", apart.step_time,
+         f"{100 * apart.utilization:.1f} %"],
+        ["overlapped (workers run ahead)", together.step_time,
+         f"{100 * together.utilization:.1f} %"]]
 reveal("cpu-wall", then=lambda: table(["stages", "step", "GPU busy"], rows))
 
 # %% [markdown]
@@ -91,7 +98,8 @@ reveal("cpu-wall", then=lambda: table(["stages", "step", "GPU busy"], rows))
 # and what that does to the busy share.
 
 # %%
-explore(pipe, after="cpu-wall", advice=False, workers=(1, 64), batch_size=[8, 16, 32, 64, 128, 256, 512])
+explore(pipe, after="cpu-wall", advice=False, workers=(1, 64),
+        batch_size=[8, 16, 32, 64, 128, 256, 512])
 
 # %% [markdown]
 # ## Exercise 3.1: time to prepare a batch (4 points)
@@ -106,13 +114,15 @@ explore(pipe, after="cpu-wall", advice=False, workers=(1, 64), batch_size=[8, 16
 
 # %% role="answer" id="cpu-time"
 def cpu_time(batch_size, sample_size, workers, worker_rate):
-    """Time [time] for all workers together to prepare a batch; `worker_rate` [data/time] is that of one worker."""
+    """Time [time] for all workers together to prepare a batch; `worker_rate`
+    [data/time] is that of one worker."""
     ### BEGIN SOLUTION
     return (batch_size * sample_size / (workers * worker_rate)).to("ms")
     ### END SOLUTION
 
 # %% role="test" id="cpu-time-test" points=4
-check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"), what="cpu_time of 100 images", mistakes={
+check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"),
+      what="cpu_time of 100 images", mistakes={
     "That is one worker alone: all of them share the batch.": Q_("400 ms"),
     "More workers make it shorter, not longer.": Q_("1600 ms"),
     "That is one image: a batch has 100.": Q_("1 ms"),
@@ -147,14 +157,17 @@ def utilization(cpu_time, gpu_time):
     ### END SOLUTION
 
 # %% role="test" id="utilization-test" points=4
-check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25, what="the utilization at 40 and 10 ms", mistakes={
+check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25,
+      what="the utilization at 40 and 10 ms", mistakes={
     "You added the times, but the CPU and the GPU overlap.": 0.2,
     "That is the slowdown.": 4.0,
     "That is the share the GPU waits.": 0.75,
     "That is a percentage; return a share from 0 to 1.": 25.0,
 })
-check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0, what="the utilization when the GPU is the slower one", mistakes={
-    "A GPU cannot be busy for longer than the step: the slower of the two sets the step.": 2.0,
+check(utilization(Q_("5 ms"), Q_("10 ms")), 1.0,
+      what="the utilization when the GPU is the slower one", mistakes={
+    "A GPU cannot be busy for longer than the step: the slower of the two sets the "
+    "step.": 2.0,
     "The GPU is the slower one here, so it never waits.": 0.5,
 })
 ### BEGIN HIDDEN TESTS
@@ -179,18 +192,21 @@ check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilization at 3
 
 # %% role="answer" id="slowdown"
 def slowdown(cpu_time, gpu_time):
-    """Step time over the GPU's own time [a plain number of at least 1]; both arguments are [time]."""
+    """Step time over the GPU's own time [a plain number of at least 1]; both arguments
+    are [time]."""
     ### BEGIN SOLUTION
     return (max(cpu_time, gpu_time) / gpu_time).to("").magnitude
     ### END SOLUTION
 
 # %% role="test" id="slowdown-test" points=3
-check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms", mistakes={
+check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms",
+      mistakes={
     "That is the utilization.": 0.4,
     "You added the times, but the CPU and the GPU overlap.": 3.5,
     "That is the extra time only; the whole step counts.": 1.5,
 })
-check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0, what="the slowdown when the GPU is the slower one", mistakes={
+check(slowdown(Q_("6 ms"), Q_("12 ms")), 1.0,
+      what="the slowdown when the GPU is the slower one", mistakes={
     "A fast CPU does not make the GPU faster than it is.": 0.5,
     "Divide by the GPU's own time, also where that is the longer one.": 2.0,
 })
@@ -218,7 +234,8 @@ check(slowdown(Q_("1000 ms"), Q_("1 s")), 1.0, what="the slowdown of a tie")
 # %%
 published = (PUBLISHED.worker_rate * PUBLISHED.sample_size / Q_("1 img")).to("MB/s")
 table(["one worker", "rate", "images per second"], [
-    ["walkthrough", TUTORIAL.worker_rate, (TUTORIAL.worker_rate / TUTORIAL.sample_size * Q_("1 img")).to("img/s")],
+    ["walkthrough", TUTORIAL.worker_rate, (TUTORIAL.worker_rate / TUTORIAL.sample_size
+                                           * Q_("1 img")).to("img/s")],
     ["measured (Lotus)", published, PUBLISHED.worker_rate],
 ])
 

@@ -29,7 +29,8 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 # 5.015 ms of overhead for each step.
 
 # %%
-predict("crossover", question="What is the smallest batch size at which the GPU has to wait for the workers?")
+predict("crossover", question="What is the smallest batch size at which the GPU has to "
+                              "wait for the workers?")
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -70,10 +71,13 @@ reveal("crossover", then=lambda: over_batch(pipe))
 # the same thing.
 
 # %%
-for_batch = {b: SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=b)
+for_batch = {b: SingleNodeModel().solve(model=Models.ResNet50,
+                                        hardware=Hardware.Cloud.A100, batch_size=b)
              for b in (8, 22, 64, 191, 256, 1024)}
-table(["batch", "step", "overhead", "share of the step", "largest part", "share of peak used"], [
-    [b, s.latency, s.overhead_time, f"{100 * (s.overhead_time / s.latency).to('').magnitude:.0f} %", s.cause,
+table(["batch", "step", "overhead", "share of the step", "largest part",
+       "share of peak used"], [
+    [b, s.latency, s.overhead_time,
+     f"{100 * (s.overhead_time / s.latency).to('').magnitude:.0f} %", s.cause,
      f"{100 * s.mfu:.1f} %"] for b, s in for_batch.items()
 ])
 
@@ -88,7 +92,8 @@ def draw_lines(workers=8, batch_size=64):
     return Drawing(svg.lines_over_batch(here), str(crossover(here)))
 
 
-explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64], batch_size=(1, 160))
+explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
+        batch_size=(1, 160))
 
 # %% [markdown]
 # ## Exercise 4.1: the first starved batch (5 points)
@@ -111,20 +116,23 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64], batch_s
 
 # %% role="answer" id="starved-from"
 def starved_from(cpu_per_image, gpu_per_image, gpu_overhead):
-    """The smallest batch size [int] at which the GPU waits; all arguments are [time]."""
+    """The smallest batch size [int] at which the GPU waits; all arguments are
+    [time]."""
     ### BEGIN SOLUTION
     crossing = gpu_overhead / (cpu_per_image - gpu_per_image)
     return floor(crossing.to("").magnitude) + 1
     ### END SOLUTION
 
 # %% role="test" id="starved-from-test" points=5
-check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.1 ms")), 26, what="the first starved batch", mistakes={
+check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.1 ms")), 26,
+      what="the first starved batch", mistakes={
     "At that batch the GPU does not wait yet: they cross a little later.": 25,
     "The GPU's time grows with the batch as well.": 21,
     "You looked at powers of two only: batches in between count.": 32,
     "Times of an image do not add here: look at their difference.": 18,
 })
-check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11, what="the first starved batch with a tie at 10", mistakes={
+check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11,
+      what="the first starved batch with a tie at 10", mistakes={
     "In a tie nobody waits: the next batch is the first.": 10,
 })
 ### BEGIN HIDDEN TESTS
@@ -149,19 +157,22 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 
 # %% role="answer" id="utilization-limit"
 def utilization_limit(cpu_per_image, gpu_per_image):
-    """Busy share of the GPU [a number from 0 to 1] for a batch without end; both arguments are [time]."""
+    """Busy share of the GPU [a number from 0 to 1] for a batch without end; both
+    arguments are [time]."""
     ### BEGIN SOLUTION
     return min(1.0, (gpu_per_image / cpu_per_image).to("").magnitude)
     ### END SOLUTION
 
 # %% role="test" id="utilization-limit-test" points=4
-check(utilization_limit(Q_("0.4 ms"), Q_("0.1 ms")), 0.25, what="the limit at 0.4 and 0.1 ms an image", mistakes={
+check(utilization_limit(Q_("0.4 ms"), Q_("0.1 ms")), 0.25,
+      what="the limit at 0.4 and 0.1 ms an image", mistakes={
     "It does not fall to nothing: the GPU does work for every image.": 0.0,
     "That is the share it waits.": 0.75,
     "That is the slowdown.": 4.0,
     "The times per image overlap; they do not add.": 0.2,
 })
-check(utilization_limit(Q_("0.1 ms"), Q_("0.2 ms")), 1.0, what="the limit when the CPU is faster", mistakes={
+check(utilization_limit(Q_("0.1 ms"), Q_("0.2 ms")), 1.0,
+      what="the limit when the CPU is faster", mistakes={
     "The busy share of a step is at most 1.": 2.0,
     "The GPU is the slower one here, so it never waits.": 0.5,
 })

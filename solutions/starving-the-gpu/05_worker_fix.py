@@ -29,7 +29,8 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 # Images of 500 KB, batches of 256, and 250 MB/s for each worker. The GPU needs 11.74 ms for a batch.
 
 # %%
-predict("worker-fix", question="How many workers does it take until the GPU never waits at a batch of 256?")
+predict("worker-fix", question="How many workers does it take until the GPU never "
+                               "waits at a batch of 256?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -99,7 +100,8 @@ reveal("worker-fix", then=show_enough)
 def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
     """The smallest number of workers [int] with which the GPU never waits.
 
-    `sample_size` is [data], `worker_rate` [data/time] is that of one worker, `gpu_step` is [time].
+    `sample_size` is [data], `worker_rate` [data/time] is that of one worker, `gpu_step`
+    is [time].
     """
     ### BEGIN SOLUTION
     return ceil((batch_size * sample_size / (worker_rate * gpu_step)).to("").magnitude)
@@ -108,10 +110,12 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
 # %% role="test" id="workers-needed-test" points=6
 credit = Credit(6)
 easy = Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")
-credit.part(3, "an easy case", lambda: check(how_many_workers(100, *easy), 14, what="The number of workers", mistakes={
+credit.part(3, "an easy case", lambda: check(how_many_workers(100, *easy), 14,
+    what="The number of workers", mistakes={
     "With that many the GPU still waits a little: round up.": 13,
     "That is enough for one image: is the whole batch above the fraction bar?": 1,
-    "That is less than one worker: check what is above and what is below the fraction bar.": 0,
+    "That is less than one worker: check what is above and what is below the fraction "
+    "bar.": 0,
     "Bits and bytes are mixed up: a byte has eight bits.": 107,
 }))
 ### BEGIN HIDDEN TESTS
@@ -133,7 +137,8 @@ credit.total()
 
 # %%
 with_drive = pipe.replace(batch_size=512, storage=Hardware.Cloud.A100)
-over_workers({"drive not modeled": pipe.replace(batch_size=512), "one NVMe drive": with_drive},
+over_workers({"drive not modeled": pipe.replace(batch_size=512),
+              "one NVMe drive": with_drive},
              workers=[1, 8, 16, 24, 28, 32, 48, 56, 64])
 
 # %% [markdown]
@@ -146,7 +151,9 @@ say(explain(with_drive.replace(workers=32)))
 sensitivity(with_drive.replace(workers=16))
 
 # %%
-explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.Cloud.A100), after="worker-fix", workers=(1, 80),
+explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
+                           link=Hardware.Cloud.A100), after="worker-fix",
+                           workers=(1, 80),
         batch_size=[32, 64, 128, 256, 512], storage=(Q_("1 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
@@ -162,21 +169,25 @@ explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"), link=Hardware.C
 
 # %% role="answer" id="next-wall"
 def busy_share(read_time, cpu_time, gpu_time):
-    """Busy share of the GPU [a number from 0 to 1]; the arguments are the [time] each resource needs for a batch."""
+    """Busy share of the GPU [a number from 0 to 1]; the arguments are the [time] each
+    resource needs for a batch."""
     ### BEGIN SOLUTION
     return (gpu_time / max(read_time, cpu_time, gpu_time)).to("").magnitude
     ### END SOLUTION
 
 # %% role="test" id="next-wall-test" points=4
-check(busy_share(Q_("50 ms"), Q_("25 ms"), Q_("20 ms")), 0.4, what="the busy share at 50, 25 and 20 ms", mistakes={
+check(busy_share(Q_("50 ms"), Q_("25 ms"), Q_("20 ms")), 0.4,
+      what="the busy share at 50, 25 and 20 ms", mistakes={
     "The drive was forgotten: it is the slowest here.": 0.8,
     "Reading and preparing run on different resources: they overlap.": 20 / 75,
     "Nothing adds here: three resources, three times, the slowest counts.": 20 / 95,
     "The slowest of them sets the step, not the fastest.": 1.0,
     "That is the slowdown.": 2.5,
 })
-check(busy_share(Q_("5 ms"), Q_("10 ms"), Q_("20 ms")), 1.0, what="the busy share when the GPU is the slowest", mistakes={
-    "A GPU cannot be busy for longer than the step: the slowest of all three sets it.": 2.0,
+check(busy_share(Q_("5 ms"), Q_("10 ms"), Q_("20 ms")), 1.0,
+      what="the busy share when the GPU is the slowest", mistakes={
+    "A GPU cannot be busy for longer than the step: the slowest of all three sets it.":
+        2.0,
 })
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560 * 512 + 5.015, "ms")
@@ -199,9 +210,11 @@ check(busy_share(Q_("0.01 s"), Q_("40 ms"), Q_("10 ms")), 0.25, what="the busy s
 
 # %%
 table(["workers", "straight line", "measured law", "of the straight line"], [
-    [n, f"{n}x", f"{PUBLISHED.speedup(n, 16):.1f}x", f"{100 * PUBLISHED.speedup(n, 16) / n:.0f} %"] for n in (1, 4, 8, 16, 28, 32)
+    [n, f"{n}x", f"{PUBLISHED.speedup(n, 16):.1f}x",
+     f"{100 * PUBLISHED.speedup(n, 16) / n:.0f} %"] for n in (1, 4, 8, 16, 28, 32)
 ])
-print(f"On 16 cores they never prepare more than {PUBLISHED.speedup(1000, 16):.1f} times what one worker does.")
+print(f"On 16 cores they never prepare more than {PUBLISHED.speedup(1000, 16):.1f} "
+      f"times what one worker does.")
 
 # %% [markdown]
 # ## Exercise 5.3: read a measured curve (3 points)
@@ -217,7 +230,8 @@ print(f"On 16 cores they never prepare more than {PUBLISHED.speedup(1000, 16):.1
 
 # %% role="answer" id="measured-workers"
 def workers_for(target, speedups):
-    """The smallest number of workers [int] whose speed-up is at least `target`, or None."""
+    """The smallest number of workers [int] whose speed-up is at least `target`, or
+    None."""
     ### BEGIN SOLUTION
     for workers, speedup in enumerate(speedups, start=1):
         if speedup >= target:
@@ -227,17 +241,22 @@ def workers_for(target, speedups):
 
 # %% role="test" id="measured-workers-test" points=3
 curve = [1.0, 1.9, 2.7, 3.3, 3.7, 3.9, 3.9]
-check(workers_for(3.2, curve), 4, what="the number of workers for 3.2 times the rate", mistakes={
-    "That is a position in the list, which counts from 0; one worker stands at position 0.": 3,
+check(workers_for(3.2, curve), 4, what="the number of workers for 3.2 times the rate",
+      mistakes={
+    "That is a position in the list, which counts from 0; one worker stands at "
+    "position 0.": 3,
     "Look for the first that reaches the target, not the last.": 7,
 })
-check(workers_for(2.8, curve), 4, what="the number of workers for 2.8 times the rate", mistakes={
+check(workers_for(2.8, curve), 4, what="the number of workers for 2.8 times the rate",
+      mistakes={
     "That is the nearest one, and it does not reach the target.": 3,
 })
-check(workers_for(1.9, curve), 2, what="the number of workers for 1.9 times the rate", mistakes={
+check(workers_for(1.9, curve), 2, what="the number of workers for 1.9 times the rate",
+      mistakes={
     "Reaching the target exactly is enough.": 3,
 })
-check(workers_for(4.0, curve), None, what="the number of workers for 4.0 times the rate")
+check(workers_for(4.0, curve), None,
+      what="the number of workers for 4.0 times the rate")
 ### BEGIN HIDDEN TESTS
 check(workers_for(1.0, curve), 1, what="the number of workers for the rate of one")
 check(workers_for(2.0, [1.0, 2.2, 1.4, 1.8, 2.1]), 2, what="the number of workers on a curve that dips")
@@ -253,7 +272,8 @@ check(workers_for(9, []), None, what="the number of workers on an empty curve")
 # %%
 host = pipe.replace(assumptions=PUBLISHED)
 table(["cores", "GPUs that are 90 % busy"], [
-    [cores, accelerators_fed(host.replace(cores=cores, workers=2 * cores), 0.9)] for cores in (16, 32, 64, 128)
+    [cores, accelerators_fed(host.replace(cores=cores, workers=2 * cores), 0.9)]
+    for cores in (16, 32, 64, 128)
 ])
 
 # %% [markdown]
@@ -283,14 +303,17 @@ rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
 
 def one_of_two(answer, which):
     if not (isinstance(answer, tuple) and len(answer) == 2):
-        raise AssertionError(f'Return two values, the number first: return 3, "cores". Got {answer!r:.60}.')
+        raise AssertionError(f'Return two values, the number first: return 3, "cores". '
+                             f'Got {answer!r:.60}.')
     return answer[which]
 
 # %% role="answer" id="gpus-per-host"
 def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
-    """The largest number of GPUs [int] at full speed, and what binds ["cores" or "drive"].
+    """The largest number of GPUs [int] at full speed, and what binds ["cores" or
+    "drive"].
 
-    The rates are [sample/time]: what one core prepares while all are busy, what the drive reads, what one GPU takes.
+    The rates are [sample/time]: what one core prepares while all are busy, what the
+    drive reads, what one GPU takes.
     """
     ### BEGIN SOLUTION
     prepared = cores * core_rate
@@ -300,7 +323,8 @@ def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
 
 # %% role="test" id="gpus-per-host-test" points=5
 credit = Credit(5)
-credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3, what="The number of GPUs", mistakes={
+credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3,
+                                         what="The number of GPUs", mistakes={
     "The last of these would have to wait: round down.": 4,
     "That is what the drive alone would feed: each sample also passes a core.": 5,
     "Cores and drive do not add: each sample needs both.": 9,
@@ -309,7 +333,8 @@ credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0
 }))
 credit.part(1, "what binds at 32 cores", lambda: check(
     one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds", mistakes={
-        "The drive would feed more GPUs than these cores: which of the two is slower?": "drive"}))
+        "The drive would feed more GPUs than these cores: which of the two is slower?":
+            "drive"}))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "64 cores", lambda: (
     check(one_of_two(gpus_per_host(64, *rates), 0), 5, what="The number of GPUs behind 64 cores", mistakes={
@@ -331,18 +356,22 @@ credit.total()
 # one more.
 
 # %%
-less = {"overhead_per_layer": "0.01 ms"}
+quick = TUTORIAL.replace(overhead_per_layer="0.01 ms")
 rows = [
     [label, p.solve().resource_times["accelerator"], workers_needed(p).workers]
     for label, p in {
         "the walkthrough's": pipe,
-        "0.01 ms of overhead a layer": pipe.replace(assumptions=TUTORIAL.replace(**less)),
-        "... and a MAC counted as two FLOPs": pipe.replace(assumptions=TUTORIAL.replace(**less, flop_per_mac=2)),
+        "0.01 ms of overhead a layer": pipe.replace(assumptions=quick),
+        "... and a MAC counted as two FLOPs":
+            pipe.replace(assumptions=quick.replace(flop_per_mac=2)),
         "a training step": pipe.replace(phase="training"),
         "published measurements": pipe.replace(assumptions=PUBLISHED),
     }.items()
 ]
-reveal("worker-fix", then=lambda: table(["assumptions", "GPU step", "workers at 256"], rows))
+
+# %%
+reveal("worker-fix", then=lambda: table(["assumptions", "GPU step", "workers at 256"],
+                                        rows))
 
 # %% [markdown]
 # ## In your own words

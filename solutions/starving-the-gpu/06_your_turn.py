@@ -19,7 +19,8 @@
 # %% role="setup" id="setup-06"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Datasets, Hardware, Models, Pipeline, Q_, crossover, sweep, workers_needed
+from starvelab import Datasets, Hardware, Models, Pipeline, Q_, crossover, sweep
+from starvelab import workers_needed
 from starvelab.checks import check
 from starvelab.show import say, table
 from starvelab.widgets import explore, predict, progress, reveal
@@ -40,9 +41,11 @@ predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
 
 # %%
 def show_flip():
-    steps = {"forward": forward.solve(batch_size=64), "training": pipe.solve(batch_size=64)}
+    steps = {"forward": forward.solve(batch_size=64),
+             "training": pipe.solve(batch_size=64)}
     table(["phase", "CPU", "GPU", "binds", "GPU busy"], [
-        [name, s.resource_times["CPU"], s.resource_times["accelerator"], s.bottleneck, f"{100 * s.utilization:.1f} %"]
+        [name, s.resource_times["CPU"], s.resource_times["accelerator"], s.bottleneck,
+         f"{100 * s.utilization:.1f} %"]
         for name, s in steps.items()
     ])
 
@@ -80,13 +83,15 @@ def training_step(batch_size):
     ### END SOLUTION
 
 # %% role="test" id="training-step-test" points=4
-check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e-4, mistakes={
+check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e-4,
+      mistakes={
     "That is the forward pass alone.": Q_("7.6432 ms"),
     "The dispatch is paid once.": Q_("22.9296 ms"),
     "The overhead of the layers triples as well.": Q_("12.8996 ms"),
     "The arithmetic triples as well.": Q_("17.6432 ms"),
     "That is the backward pass alone; training runs forward too.": Q_("15.2714 ms"),
-    "Take the 4.1 GFLOP as they are given: only the factor of three is asked for.": Q_("30.7842 ms"),
+    "Take the 4.1 GFLOP as they are given: only the factor of three is asked for.":
+        Q_("30.7842 ms"),
 })
 ### BEGIN HIDDEN TESTS
 for batch in (8, 64, 512):
@@ -113,10 +118,12 @@ def what_binds(cpu_time, gpu_time):
     ### END SOLUTION
 
 # %% role="test" id="what-binds-test" points=3
-check(what_binds(Q_("16 ms"), Q_("7 ms")), "CPU", what="what binds at 16 and 7 ms", mistakes={
+check(what_binds(Q_("16 ms"), Q_("7 ms")), "CPU", what="what binds at 16 and 7 ms",
+      mistakes={
     "The one that takes longer sets the step.": "GPU",
 })
-check(what_binds(Q_("20 ms"), Q_("20 ms")), "GPU", what="what binds in a tie", mistakes={
+check(what_binds(Q_("20 ms"), Q_("20 ms")), "GPU", what="what binds in a tie",
+      mistakes={
     "In a tie the GPU never waits.": "CPU",
     "It is called GPU here.": "accelerator",
 })
@@ -132,7 +139,8 @@ check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s a
 
 # %%
 medical = pipe.replace(sample_size=Datasets.Medical5MB.sample_size)
-predict("medical", question="Training on these images: what is the smallest batch size at which the GPU has to wait?")
+predict("medical", question="Training on these images: what is the smallest batch size "
+                            "at which the GPU has to wait?")
 
 # %%
 def show_medical():
@@ -147,7 +155,8 @@ reveal("medical", crossover(medical).starves_from, then=show_medical)
 # the forward pass, which it times, the answer is 3.) Move the workers. Which batch sizes starve behind twice as many?
 
 # %%
-explore(medical, after="medical", advice=False, batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 256], workers=[2, 4, 8, 16, 32])
+explore(medical, after="medical", advice=False,
+        batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 256], workers=[2, 4, 8, 16, 32])
 
 # %% [markdown]
 # ### Exercise 6.3: the crossing (4 points)
@@ -169,19 +178,22 @@ explore(medical, after="medical", advice=False, batch_size=[1, 2, 4, 8, 16, 32, 
 
 # %% role="answer" id="crossing"
 def crossing(sample_size, cpu_throughput):
-    """Batch size [a plain number] at which both take equally long; arguments are [data] and [data/time]."""
+    """Batch size [a plain number] at which both take equally long; arguments are [data]
+    and [data/time]."""
     ### BEGIN SOLUTION
     cpu_per_image = (sample_size / cpu_throughput).to("ms").magnitude
     return 15.015 / (cpu_per_image - 41 / 520)
     ### END SOLUTION
 
 # %% role="test" id="crossing-test" points=4
-check(crossing(Q_("1 MB"), Q_("2 GB/s")), 35.6521, what="the crossing of 1 MB images", mistakes={
+check(crossing(Q_("1 MB"), Q_("2 GB/s")), 35.6521, what="the crossing of 1 MB images",
+      mistakes={
     "Give it unrounded: this one is rounded down.": 35.0,
     "Give it unrounded: this one is rounded up.": 36.0,
     "The GPU's time grows with the batch as well.": 30.03,
     "Times per image that overlap are subtracted here, not added.": 25.9395,
-    "Check the units: the GPU's figures are in milliseconds.": 15.015 / (0.0005 - 41 / 520),
+    "Check the units: the GPU's figures are in milliseconds.": 15.015
+    / (0.0005 - 41 / 520),
     "That is where the forward pass crosses: this pipeline trains.": 10.5865,
 })
 ### BEGIN HIDDEN TESTS
@@ -217,7 +229,8 @@ def medical_workers(batch_size, sample_size):
     ### END SOLUTION
 
 # %% role="test" id="medical-workers-test" points=3
-check(medical_workers(270, Q_("4 MB")), 119, what="the number of workers for 270 images of 4 MB", mistakes={
+check(medical_workers(270, Q_("4 MB")), 119,
+      what="the number of workers for 270 images of 4 MB", mistakes={
     "You rounded the GPU's step before dividing: round once, at the end.": 120,
     "With that many the GPU still waits a little: round up.": 118,
     "The overhead of the GPU's step is missing.": 203,
@@ -256,13 +269,15 @@ say(workers_needed(medical, batch_size=256))
 
 # %% role="answer" id="narrowest"
 def narrowest(rates):
-    """Name of the resource that limits a pipeline [str]; `rates` maps names to plain numbers."""
+    """Name of the resource that limits a pipeline [str]; `rates` maps names to plain
+    numbers."""
     ### BEGIN SOLUTION
     return min(rates, key=rates.get)
     ### END SOLUTION
 
 # %% role="test" id="narrowest-test" points=3
-check(narrowest({"drive": 1400, "CPU": 87200, "link": 6400, "GPU": 21800}), "drive", what="the narrowest place", mistakes={
+check(narrowest({"drive": 1400, "CPU": 87200, "link": 6400, "GPU": 21800}), "drive",
+      what="the narrowest place", mistakes={
     "That is the widest place: it waits for all the others.": "CPU",
     "Look at all of them, not only at those next to the GPU.": "link",
     "The GPU could do more than it gets here.": "GPU",

@@ -16,12 +16,15 @@
 from contextlib import suppress
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage, explain
+from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage
+from starvelab import explain
 from starvelab.checks import check, hint
 from starvelab.show import say, stage_bars, table
-from starvelab.widgets import explore, predict, predictions, progress, report, reveal, scorecard
+from starvelab.widgets import explore, predict, predictions, progress, report, reveal
+from starvelab.widgets import scorecard
 
-pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8, phase="training")
+pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
+                phase="training")
 
 # %% [markdown]
 # ## A real medical workload
@@ -61,18 +64,21 @@ stage_bars(kits.solve())
 
 # %% role="answer" id="gpus-per-drive"
 def gpus_per_drive(drive_bandwidth, volume_size, batch_size, step_time):
-    """The largest number of GPUs [int] that a drive feeds; arguments are [data/time], [data], a number, [time]."""
+    """The largest number of GPUs [int] that a drive feeds; arguments are [data/time],
+    [data], a number, [time]."""
     ### BEGIN SOLUTION
     demand = batch_size * volume_size / step_time
     return floor((drive_bandwidth / demand).to("").magnitude)
     ### END SOLUTION
 
 # %% role="test" id="gpus-per-drive-test" points=3
-check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10, what="the number of GPUs on a 43 GB/s store", mistakes={
+check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10,
+      what="the number of GPUs on a 43 GB/s store", mistakes={
     "The last of these would have to wait: round down.": 11,
     "Each GPU reads a whole batch in a step.": 43,
     "Bits and bytes are mixed up: all of these figures are in bytes.": 1,
-    "Not even one? Convert to the same units, and check what is above the fraction bar.": 0,
+    "Not even one? Convert to the same units, and check what is above the fraction "
+    "bar.": 0,
 })
 ### BEGIN HIDDEN TESTS
 kits19 = Datasets.KiTS19.sample_size
@@ -90,7 +96,8 @@ check(gpus_per_drive(Q_("530 MB/s"), kits19, 7, Q_("0.636 s")), 0, what="the num
 
 # %%
 predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
-        question="Training with DALI as a supply of 50 GB/s, images of 500 KB, a batch of 512: what binds?")
+        question="Training with DALI as a supply of 50 GB/s, images of 500 KB, a batch "
+                 "of 512: what binds?")
 
 # %%
 dali = pipe.replace(batch_size=512, workers=1, cpu_throughput=Q_("50 GB/s"))
@@ -98,10 +105,12 @@ dali = pipe.replace(batch_size=512, workers=1, cpu_throughput=Q_("50 GB/s"))
 
 def show_dali():
     step = dali.solve()
-    print(f"GPU busy {100 * step.utilization:.0f} %: preparing takes {step.resource_times['CPU']:~.3g}")
+    print(f"GPU busy {100 * step.utilization:.0f} %: preparing takes "
+          f"{step.resource_times['CPU']:~.3g}")
 
 
-reveal("dali", {"CPU": "The CPU", "accelerator": "The GPU"}[dali.solve().bottleneck], then=show_dali)
+reveal("dali", {"CPU": "The CPU", "accelerator": "The GPU"}[dali.solve().bottleneck],
+       then=show_dali)
 
 # %% [markdown]
 # 100 %, as in every row of the walkthrough's table, because its DALI is free. In reality decoding on the GPU takes **GPU
@@ -112,8 +121,10 @@ reveal("dali", {"CPU": "The CPU", "accelerator": "The GPU"}[dali.solve().bottlen
 on_gpu = dali.replace(device_input_time=Q_("0.12765 ms"), storage=Storage.NVMe_Gen4)
 cases = {"forward, for free": dali.replace(phase="forward", storage=Storage.NVMe_Gen4),
          "training, for free": dali.replace(storage=Storage.NVMe_Gen4),
-         "training, with its GPU time": on_gpu, "training, eight workers": pipe.replace(batch_size=512)}
-table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy", "GPU in the model"], [
+         "training, with its GPU time": on_gpu,
+         "training, eight workers": pipe.replace(batch_size=512)}
+table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy",
+       "GPU in the model"], [
     [name, s.step_time, s.throughput, s.bottleneck, f"{100 * s.utilization:.0f} %",
      f"{100 * (s.stage_times['model'] / s.step_time).to('').magnitude:.0f} %"]
     for name, s in ((name, p.solve()) for name, p in cases.items())
@@ -129,7 +140,8 @@ table(["DALI, one NVMe drive", "step", "throughput", "binds", "GPU busy", "GPU i
 # smallest?
 
 # %%
-explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali", phase=["training", "forward"], batch_size=[64, 128, 256, 512],
+explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali",
+        phase=["training", "forward"], batch_size=[64, 128, 256, 512],
         storage=(Q_("2 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
@@ -152,19 +164,22 @@ explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali", phase=["training", "
 
 # %% role="answer" id="training-share"
 def training_share(read_time, decode_time, model_time):
-    """Share of a step [a number from 0 to 1] spent in the model; all arguments are the [time] for one batch."""
+    """Share of a step [a number from 0 to 1] spent in the model; all arguments are the
+    [time] for one batch."""
     ### BEGIN SOLUTION
     step = max(read_time, decode_time + model_time)
     return (model_time / step).to("").magnitude
     ### END SOLUTION
 
 # %% role="test" id="training-share-test" points=4
-check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms")), 0.25, what="the share at 20, 30 and 10 ms", mistakes={
+check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms")), 0.25,
+      what="the share at 20, 30 and 10 ms", mistakes={
     "Decoding and the model share one GPU: their times add.": 10 / 30,
     "The drive is another resource: its time overlaps.": 10 / 60,
     "Decoding keeps the GPU busy, but it trains nothing.": 1.0,
 })
-check(training_share(Q_("80 ms"), Q_("30 ms"), Q_("10 ms")), 0.125, what="the share behind a slow drive", mistakes={
+check(training_share(Q_("80 ms"), Q_("30 ms"), Q_("10 ms")), 0.125,
+      what="the share behind a slow drive", mistakes={
     "Reading takes longer than everything on the GPU here.": 0.25,
 })
 ### BEGIN HIDDEN TESTS
@@ -186,7 +201,8 @@ gpu_busy = 20 / max(20, 35)
 ### END SOLUTION
 
 # %% role="test" id="self-check-test" points=2
-hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", within=5e-3, mistakes={
+hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", within=5e-3,
+     mistakes={
     "You added the times, but the two overlap.": 20 / 55,
     "That is the share the GPU waits.": 15 / 35,
     "That is how busy the CPU is.": 1.0,
@@ -232,12 +248,14 @@ def without_widgets():
     ### END SOLUTION
 
 # %% role="test" id="predictions-test" points=3
-asked = ["baseline", "storage-check", "cpu-wall", "crossover", "worker-fix", "batch-64", "medical", "dali"]
+asked = ["baseline", "storage-check", "cpu-wall", "crossover", "worker-fix", "batch-64",
+         "medical", "dali"]
 with suppress(NotImplementedError, NameError):
     for key, answer in (without_widgets() or {}).items():
         predict(key, answer)
 missing = [key for key in asked if key not in predictions()]
-print(f"{len(asked) - len(missing)} of {len(asked)} predictions are locked. Missing: {', '.join(missing) or 'none'}.")
+print(f"{len(asked) - len(missing)} of {len(asked)} predictions are locked. Missing: "
+      f"{', '.join(missing) or 'none'}.")
 float(3 - 3 * len(missing) / len(asked))
 
 # %% [markdown]

@@ -23,6 +23,8 @@ from ...tables import percent
 from ...units import Number, format_number, format_quantity
 from .feasibility import caveat
 from .style import COLORS, PART_COLORS
+from .svg_bars import cost_bars as cost_bars
+from .svg_bars import share_bars as share_bars
 from .svg_parts import BAR, LEFT, NUMBERS, ROW, bars, fill, frame, hatching, lines, listed
 
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
