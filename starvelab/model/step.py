@@ -100,6 +100,13 @@ class Step(TableRepr):
         return "" if low == high else f"its sources allow {low} to {high} img/s"
 
     @property
+    def spoken_utilization_range(self) -> str:
+        """The same of the utilization."""
+        low, high = (percent(end) for end in self.utilization_range)
+        differ = self.pipeline.assumptions.ranged and low != high
+        return f"its sources allow {low} to {high}" if differ else ""
+
+    @property
     def note(self) -> str:
         """Below the table: why the step cannot run, if it cannot, and what of it nobody measured."""
         said = (self.infeasible_reason, self._spoken_basis, self.pipeline.foreign_samples)

@@ -98,7 +98,9 @@ class Bill(TableRepr):
         who = "The accelerator is" if count == 1 else f"The {count} accelerators are"
         draws = "draws" if count == 1 else "draw"
         drawn = "" if self.power is None else f", and {draws} {cell(self.power)}"
-        return f"{who} busy {percent(self.step.utilization)} of each step{drawn}"
+        allowed = self.step.spoken_utilization_range
+        busy = percent(self.step.utilization) + (f" ({allowed})" if allowed else "")
+        return f"{who} busy {busy} of each step{drawn}"
 
 
 def bill(

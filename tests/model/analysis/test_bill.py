@@ -215,3 +215,11 @@ def test_a_bill_reads_as_a_table():
     assert bill(HALF.replace(accelerators=4), **EXACT).summary == (
         "The 4 accelerators are busy 12.5 % of each step, and draw 776 W"
     )
+
+
+def test_a_bill_is_as_uncertain_as_its_utilization():
+    measured = WALL.replace(assumptions=PUBLISHED)
+    low, high = measured.solve().utilization_range
+    said = f"busy 44.1 % (its sources allow {100 * low:.1f} % to {100 * high:.1f} %) of each step"
+    assert said in bill(measured, price="2 USD/h").summary
+    assert "sources" not in bill(WALL, price="2 USD/h").summary
