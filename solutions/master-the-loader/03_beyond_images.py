@@ -272,8 +272,8 @@ credit.total()
 # would tell your explanation from another one?
 
 # %% [markdown] role="essay" id="explain-the-rest" points=6
-# I took the recordings. The diagnosis said that transforming them, which means computing the spectrogram, adds most to the time
-# between batches, and that the accelerator waits most of the time. A second worker should double the rate of preparing, so I
+# I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
+# unpacking close behind, and that the accelerator waits most of the time. A second worker should double the rate of preparing, so I
 # predicted a gain of 100 %, capped by the accelerator's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
 # Python, but slicing windows and joining the batch hold it, so that two threads wait for one another in these parts: the two
 # workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
