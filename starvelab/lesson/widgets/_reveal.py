@@ -80,7 +80,8 @@ def reveal(
             if (quiet := recorded_run(key)) is not None:
                 display(QuietRunOffer(prediction, quiet, store, within))  # type: ignore[no-untyped-call]
         elif truth is not None:
-            _show_truth(truth, prediction, store, within)
+            # What was disturbed is no news to whoever knows the answer of a quiet run.
+            _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
         if measured is not None:
             _show_measured(measured, prediction, store, within)
         if then is not None:

@@ -246,6 +246,7 @@ def test_a_disturbed_measurement_is_shown_and_does_not_become_the_answer(shown, 
     assert predictions()["past-cores"]["truth"] == 140
     reveal("past-cores", 61, disturbed="other programs took 40 %")
     assert predictions()["past-cores"]["truth"] == 140
+    assert shown[-1] == shown[-2], "the disturbed measurement is not told as what the cell now gives"
 
 
 def test_then_is_called_after_the_truth_and_what_it_returns_is_displayed(shown, capsys):
