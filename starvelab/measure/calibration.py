@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from ..host import usable_cores
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, Unchecked, as_quantity, check_magnitude, format_quantity, positive
 from ._run import run
+from .datasets import DatasetPipeline
 from .devices import VirtualAccelerator
+from .given import Given, to_pipeline
 from .input_pipeline import InputPipeline
-from .protocols import Pipeline, StoredSamples
+from .protocols import Pipeline
 from .translation import WorkerCosts
 
 # Next to nothing, so that the loader shows all it can.
@@ -71,11 +74,12 @@ class Calibration(TableRepr):
 
     def costs(self, pipe: Pipeline) -> WorkerCosts:
         """What a batch of a pipeline costs a worker. Handing it over follows its bytes."""
-        samples: StoredSamples = pipe.samples  # type: ignore[assignment]  # datasets cannot be calibrated
+        # Of a dataset nobody knows what is stored; only a simulated storage would ask, and it has none.
+        stored = getattr(pipe.samples, "mean_size", self.transfer_size)
         return WorkerCosts(
             cpu_time=pipe.batch_size * self.cpu_time.m_as("ms"),
             handover_time=self.handover_time.m_as("ms") * pipe.batch_size / self.batch_size,
-            sample_size=samples.mean_size.m_as("B"),
+            sample_size=max(stored.m_as("B"), 1.0),
             transfer_size=self.transfer_size.m_as("B"),
             cores=self.cores,
             contention=self.contention,
@@ -107,11 +111,12 @@ class Calibration(TableRepr):
 
 
 def calibrate(
-    pipe: InputPipeline,
+    pipe: Given,
     *,
     seconds: Quantity | str = "2 s",
     contention: float | None = None,
     progress: bool = True,
+    **dataset: Unchecked,
 ) -> Calibration:
     """Measure one worker, and as many workers as there are cores.
 
@@ -120,39 +125,51 @@ def calibrate(
 
     Parameters
     ----------
-    pipe : InputPipeline
+    pipe : InputPipeline, torch DataLoader or Dataset
+        No training step is needed.
     seconds : quantity [time]
         Of each of the two runs.
     contention : float, optional
         From another calibration; then only one worker is measured.
     progress : bool
+    **dataset
+        For a loader or a dataset: the fields of `DatasetPipeline`, such as batch_size.
 
     Raises
     ------
-    InputError, WorkerError
+    InputError, UnknownNameError, WorkerError
     """
     positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
     if contention is not None:
         check_magnitude(contention, "contention", zero=True)
-    bare = pipe.replace(storage=None, link=None, accelerator=NO_STEP)
-    one = run(bare if pipe.worker_count == 0 else bare.replace(workers=1), seconds=seconds, progress=progress)
+    bare = _without_devices(pipe, dataset)
+    one = run(bare if bare.worker_count == 0 else bare.replace(workers=1), seconds=seconds, progress=progress)
     batch_times = one.trace.prepared - one.trace.prepare_start
     cores = usable_cores(physical=True)
     if contention is None:
         contention = 0.0
-        if pipe.worker_count and cores > 1:
+        if bare.worker_count and cores > 1:
             many = min(cores, MAX_WORKERS)
             together = run(bare.replace(workers=many), seconds=seconds, progress=progress)
             speedup = float((together.throughput / one.throughput).m_as(""))
             contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
     return Calibration(
-        loader=pipe.loader,
-        batch_size=pipe.batch_size,
-        cpu_time=Q_(float(np.median(batch_times)) / pipe.batch_size, "ms"),
+        loader=bare.loader,
+        batch_size=bare.batch_size,
+        cpu_time=Q_(float(np.median(batch_times)) / bare.batch_size, "ms"),
         handover_time=Q_(max(0.0, one.period.m_as("ms") - float(np.mean(batch_times))), "ms"),
         stage_times=one.stage_times,
-        transfer_size=Q_(float(pipe.batch_bytes / pipe.batch_size), "B"),
+        transfer_size=Q_(float(bare.batch_bytes / bare.batch_size), "B"),
         cores=cores,
         contention=float(contention),
         jitter=float(np.std(batch_times) / np.mean(batch_times)),
     )
+
+
+def _without_devices(given: Given, options: dict[str, Unchecked]) -> InputPipeline | DatasetPipeline:
+    if not hasattr(given, "worker_count"):
+        options = {**options, "step": None, "step_time": None, "accelerator": NO_STEP}
+    pipe, _ = to_pipeline(given, options, function="calibrate")
+    if isinstance(pipe, InputPipeline):
+        return pipe.replace(storage=None, link=None, accelerator=NO_STEP)
+    return cast(DatasetPipeline, pipe).replace(link=None, accelerator=NO_STEP)

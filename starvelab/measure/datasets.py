@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from ..errors import InputError, UnknownNameError
+from ..errors import InputError, UnknownNameError, check_names
 from ..units import Quantity, Unchecked
 from .devices import VirtualAccelerator, VirtualLink
 from .input_pipeline import check_counts
@@ -86,13 +86,13 @@ class DatasetPipeline:
     def __post_init__(self) -> None:
         if is_stream(self.dataset):
             object.__setattr__(self, "dataset", Stream(self.dataset))
-        if not (hasattr(self.dataset, "__getitem__") and hasattr(self.dataset, "__len__")):
+        if not has_items(self.dataset):
             raise InputError(
-                "diagnose takes an InputPipeline, a dataset with items and a length, or a mapping of rates, "
-                f"got {type(self.dataset).__name__}. Pass one of these."
+                "A DatasetPipeline needs a dataset with items and a length, got "
+                f"{type(self.dataset).__name__}. Pass one."
             )
         if len(self.dataset) == 0:
-            raise InputError("A dataset to diagnose needs items, and this one has none. Check its path.")
+            raise InputError("A dataset to measure needs items, and this one has none. Check its path.")
         check_counts(self)
         if sum(given is not None for given in (self.accelerator, self.step_time, self.step)) != 1:
             raise InputError(
@@ -104,8 +104,9 @@ class DatasetPipeline:
             # The accelerator holds it alone: a pipeline travels to its workers, and a model need not.
             object.__setattr__(self, "accelerator", TrainingStep(self.step))
             object.__setattr__(self, "step", None)
-        elif self.accelerator is None:
+        elif self.step_time is not None:
             object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
+            object.__setattr__(self, "step_time", None)
 
     @classmethod
     def around(cls, dataset: Dataset, **options: Unchecked) -> DatasetPipeline:
@@ -115,6 +116,13 @@ class DatasetPipeline:
             if name not in known:
                 raise UnknownNameError(f"A dataset has no option {name!r}. There is: {', '.join(known)}.")
         return cls(dataset=dataset, **options)
+
+    def replace(self, **changes: Unchecked) -> DatasetPipeline:
+        """A copy with some fields changed; a `step` or `step_time` takes the place of the accelerator."""
+        check_names(changes, [f.name for f in dataclasses.fields(self)], "A pipeline of a dataset")
+        if {"step", "step_time"} & changes.keys():
+            changes = {"accelerator": None, **changes}
+        return dataclasses.replace(self, **changes)
 
     @property
     def worker_count(self) -> int:
@@ -182,6 +190,11 @@ class DatasetPreparer:
             held += memory_size(decoded) + memory_size(item)
             if held > CACHED_BYTES:
                 break
+
+
+def has_items(given: object) -> bool:
+    """Whether it is a dataset: with items and a length, or a stream of items."""
+    return is_stream(given) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
 
 
 def transform_of(dataset: Dataset) -> Callable[[Sample], Sample] | None:

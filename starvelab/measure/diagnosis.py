@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
-from typing import cast
 
 import numpy as np
 
@@ -18,10 +17,9 @@ from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, has_dimension, positive
 from ._run import describe
-from .datasets import Dataset, DatasetPipeline
+from .given import Given, to_pipeline
 from .input_pipeline import InputPipeline
 from .ladder import CACHED, MIN_ROUNDS, Ladder, part_between, profile
-from .own_loader import is_loader, options_of
 from .protocols import Pipeline
 from .quality import MIN_WINDOWS, Quality
 from .simulated import SimulatedClock, clock_for
@@ -30,7 +28,6 @@ from .watching.verdict import SEVERE, SLIGHT, UNKNOWN
 # By how much the bottleneck must lead, in standard errors of the difference.
 MIN_LEAD = 2.0
 CLEAR_LEAD = 10.0
-NO_STEP = "1 us"  # the training step of a loader that is measured alone
 MAX_LEVERS = 4  # levers that the short form names
 TOP = CACHED.index("device batch")
 
@@ -146,7 +143,7 @@ class Finding(TableRepr):
 
 
 def diagnose(
-    pipeline: Pipeline | Dataset | Mapping[str, Quantity | str],
+    pipeline: Given | Mapping[str, Quantity | str],
     *,
     budget: Quantity | str = "8 s",
     clock: SimulatedClock | None = None,
@@ -192,39 +189,24 @@ def diagnose(
     seconds = positive(as_quantity(budget, "s", "budget"), "s", "budget")
     if isinstance(pipeline, Mapping):
         return _conclude(_manual(pipeline), "manual")
-    if is_loader(pipeline):
-        dataset = options_of(pipeline) | dataset
-        pipeline = dataset.pop("dataset")
-        if not {"step", "step_time", "accelerator"} & dataset.keys():
-            found = diagnose(pipeline, budget=budget, progress=progress, **dataset | {"step_time": NO_STEP})
-            return replace(found, step_known=False)
-    if not hasattr(pipeline, "worker_count"):
-        pipe: Pipeline = DatasetPipeline.around(cast(Dataset, pipeline), **dataset)
-    elif not dataset:
-        pipe = cast(Pipeline, pipeline)
-    else:
-        raise InputError(
-            f"{', '.join(dataset)} belong to a dataset, and this is an InputPipeline already. "
-            "Change it with pipe.replace(...)."
-        )
+    pipe, step_known = to_pipeline(
+        pipeline, dataset, function="diagnose", or_also=", or a mapping of rates", alone=True
+    )
     clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
-        return _conclude(
-            _simulated(pipe, clock, seconds),
-            "simulated",
-            pipe,
-            # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
-            {
-                part: time.m_as("s")
-                for part, time in clock.costs.items()
-                if part != "read" or pipe.storage is None
-            },
-        )
+        # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
+        known = {
+            part: time.m_as("s")
+            for part, time in clock.costs.items()
+            if part != "read" or pipe.storage is None
+        }
+        found = _conclude(_simulated(pipe, clock, seconds), "simulated", pipe, known)
+        return replace(found, step_known=step_known)
     if progress:
         length = format_quantity(Q_(seconds, "s"))
         print(f"Diagnosing {describe(pipe)}: about {length}.")
     ladder = profile(pipe, seconds=seconds, rungs=pipe.rungs, progress=progress)
-    return _conclude(ladder, "measured", pipe, ladder.stage_seconds)
+    return replace(_conclude(ladder, "measured", pipe, ladder.stage_seconds), step_known=step_known)
 
 
 def _conclude(

@@ -9,10 +9,10 @@ from ..model.resources import LABELS
 from ..model.step import Step
 from ..simulate import Simulation, simulate
 from ..tables import TableRepr, percent
-from ..units import Quantity, format_quantity
+from ..units import Quantity, Unchecked, format_quantity
 from .calibration import Calibration
+from .given import Given, to_pipeline
 from .measurement import Measurement
-from .protocols import Pipeline
 from .translation import to_loader_model, to_rate_model
 
 # Of the simulation: batches that count, batches of its start, and how often chance is tried.
@@ -74,20 +74,24 @@ class Forecast(TableRepr):
         return f"{format_quantity(self.throughput)} predicted: {LABELS[self.bottleneck]} binds."
 
 
-def predict(calibration: Calibration, pipe: Pipeline) -> Forecast:
+def predict(calibration: Calibration, pipe: Given, **dataset: Unchecked) -> Forecast:
     """What a pipeline will do here, by the model of mean rates and by the simulation.
 
     Parameters
     ----------
     calibration : Calibration
         Of the same images, transforms and loader; workers, prefetch, batch size and devices may differ.
-    pipe : InputPipeline
+    pipe : InputPipeline, torch DataLoader or Dataset
+    **dataset
+        For a loader or a dataset: the fields of `DatasetPipeline`, such as workers, and `step_time`. What
+        `run(loader, step=train_step)` measured as its `step_time` may be passed.
 
     Raises
     ------
-    InputError
+    InputError, UnknownNameError
         If the time of a step is not known.
     """
+    pipe, _ = to_pipeline(pipe, dataset, function="predict")
     costs = calibration.costs(pipe)
     return Forecast(
         step=to_rate_model(pipe, costs).solve(),

@@ -42,6 +42,8 @@ class Measurement(TableRepr):
         Of one sample in one worker, waits included.
     quality : Quality
     trace : Trace
+    step_known : bool
+        Whether there was a training step; without one a loader was measured alone.
     """
 
     pipeline: Pipeline
@@ -55,6 +57,7 @@ class Measurement(TableRepr):
     stage_times: Mapping[str, Quantity]
     quality: Quality
     trace: Trace
+    step_known: bool = True
 
     @property
     def source(self) -> str:
@@ -70,24 +73,30 @@ class Measurement(TableRepr):
     def rows(self) -> Sequence[Sequence[object]]:
         """One row for each quantity, and one for each stage."""
         low, high = self.interval
+        training = [
+            ["accelerator busy", percent(self.utilization)],
+            ["accelerator waits", percent(self.stall)],
+            ["loop waits in next()", percent(self.host_wait)],
+        ]
         return [
             ["throughput", self.throughput],
             ["95 % interval", f"{low.m_as('img/s'):.4g} to {high.m_as('img/s'):.4g} img/s"],
             ["time between batches", self.period],
-            ["accelerator busy", percent(self.utilization)],
-            ["accelerator waits", percent(self.stall)],
-            ["loop waits in next()", percent(self.host_wait)],
+            *(training if self.step_known else []),
             *([f"{name}, each sample", time] for name, time in self.stage_times.items()),
         ]
 
     @property
     def summary(self) -> str:
         """Throughput and utilization in one line, and why they are not to be trusted."""
+        busy = f"the accelerator is busy {percent(self.utilization)}"
+        if not self.step_known:
+            busy = "without a training step: pass step=train_step to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
         return (
             f"{format_quantity(self.throughput)} {self.source} "
             f"({self.pipeline.loader} loader, {self.pipeline.worker_count} workers), "
-            f"the accelerator is busy {percent(self.utilization)}.{doubt}"
+            f"{busy}.{doubt}"
         )
 
 

@@ -178,7 +178,7 @@ def test_counts_are_whole():
 def test_an_empty_dataset_has_nothing_to_diagnose():
     with pytest.raises(InputError) as caught:
         diagnose(sleeper(length=0), step_time="4 ms")
-    assert str(caught.value) == ("A dataset to diagnose needs items, and this one has none. Check its path.")
+    assert str(caught.value) == ("A dataset to measure needs items, and this one has none. Check its path.")
 
 
 def test_a_dataset_without_a_length_is_none():

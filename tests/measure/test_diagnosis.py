@@ -344,6 +344,6 @@ def test_a_number_cannot_be_diagnosed():
     with pytest.raises(InputError) as caught:
         diagnose(5, clock=SimulatedClock())
     assert str(caught.value) == (
-        "diagnose takes an InputPipeline, a dataset with items and a length, or a mapping of rates, got int. "
-        "Pass one of these."
+        "diagnose takes an InputPipeline, a DataLoader, a dataset with items and a length, or a mapping of "
+        "rates, got int. Pass one of these."
     )
