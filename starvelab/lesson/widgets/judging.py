@@ -78,12 +78,17 @@ def _distance(answer: float, truth: float, unit: str | None) -> str:
     """How far off a number was: the difference when it was near, a factor when it was not."""
     ratio = answer / truth if truth else 0.0
     if ratio >= 2:
-        return f"Your number is {ratio:.2g} times the answer."
+        return f"Your number is {_rounded(ratio)} times the answer."
     if 0 < ratio <= 0.5:
-        return f"The answer is {1 / ratio:.2g} times your number."
+        return f"The answer is {_rounded(1 / ratio)} times your number."
     if not truth:
         return ""
     side = "above" if answer > truth else "below"
     if unit == "%":
-        return f"Your number is {abs(answer - truth):.2g} percentage points {side} the answer."
+        return f"Your number is {_rounded(abs(answer - truth))} percentage points {side} the answer."
     return f"Your number is {words.percent(abs((answer - truth) / truth))} {side} the answer."
+
+
+def _rounded(number: float) -> str:
+    """Two digits that count, without an exponent where people write none: 540 and not 5.4e+02."""
+    return f"{float(f'{number:.2g}'):,.10g}"

@@ -128,6 +128,8 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
         (12, "Miss", " Your number is 8 percentage points below the answer."),
         (-20, "Miss", " Your number is 40 percentage points below the answer."),
         (60, "Miss", " Your number is 3 times the answer."),
+        (10900, "Miss", " Your number is 540 times the answer."),
+        (0.015, "Miss", " The answer is 1,300 times your number."),
         (8, "Miss", " The answer is 2.5 times your number."),
     ],
 )
