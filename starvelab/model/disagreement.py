@@ -12,6 +12,8 @@ from ..tables import cell
 from ..units import Q_, Unchecked
 from .facts import Fact
 from .rate_law import Work, frameworks_of, sample_time
+from .stages import SingleNodeModel
+from .stages.step_parts import SingleNodeInputs, launch_wait
 
 if TYPE_CHECKING:  # a pipeline's own module imports that of its result, which asks here
     from .pipeline import Pipeline
@@ -85,9 +87,11 @@ def corners(pipeline: Pipeline) -> tuple[Pipeline, Pipeline, Pipeline, Pipeline]
 
 
 def _work(pipeline: Pipeline) -> float:
-    """Time of all stages together, at all points [s]."""
-    batch = pipeline.numbers["batch_size"]
-    return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()))
+    """What all stages do together, at all points, without waiting for launches [s]."""
+    batch, model = pipeline.numbers["batch_size"], pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    waits = np.sum(np.broadcast_to(launch_wait(model, batch), np.shape(batch)))
+    return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()) - waits)
 
 
 def _in_framework(name: str) -> Change:

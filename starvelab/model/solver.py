@@ -15,7 +15,7 @@ from .inputs import Inputs
 from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.stage import field_names
-from .stages.step_parts import SingleNodeInputs, fits, parts
+from .stages.step_parts import SingleNodeInputs, fits, launch_wait, parts
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
@@ -89,13 +89,13 @@ def solve(pipeline: Specification) -> Step:
     batch, shape = pipeline.numbers["batch_size"], pipeline.shape
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in pipeline.costs().items()}
     resources = by_resource(stages)
-    # While it waits for a copy or for the loop, the accelerator is taken, but it does not work.
-    waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
-    own = resources[ACCELERATOR.name] - waits
-    step = reduce(np.maximum if pipeline.overlap else np.add, resources.values())
-    bottleneck, following = _ranking(resources)
+    # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
     model = pipeline.inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
+    waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
+    own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
+    step = reduce(np.maximum if pipeline.overlap else np.add, resources.values())
+    bottleneck, following = _ranking(resources)
     feasible, reason = fits(model.memory, batch)
     together = batch * pipeline.numbers["accelerators"]
     cached = pipeline.numbers["cached_fraction"]

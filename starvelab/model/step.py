@@ -28,7 +28,8 @@ class Step(TableRepr):
         Of all accelerators together.
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
-        in which any kernel ran. A copy or a loop that the accelerator waits for is not counted as busy.
+        in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
+        busy.
     stall : float
         Share of a step the accelerator waits; utilization + stall = 1.
     slowdown : float

@@ -17,6 +17,8 @@ from starvelab import (
     Pipeline,
     SingleNodeModel,
     Storage,
+    accelerators_fed,
+    explain,
 )
 
 CLOUD = Hardware.Cloud
@@ -237,3 +239,28 @@ def test_a_result_says_that_its_rate_was_not_measured():
         "The accelerator's time is assumed: peak x efficiency, for want of a measured rate."
     )
     assert fed.solve(assumptions=TUTORIAL).note == ""
+
+
+@pytest.mark.parametrize("batch", [1, 8, 94, 95, 256])
+def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
+    fed = Pipeline(
+        model=Models.ResNet50,
+        hardware=Hardware.Cloud.A100,
+        assumptions=PUBLISHED,
+        batch_size=batch,
+        cpu_throughput="1e6 img/s",
+    )
+    step = fed.solve()
+    # A sample takes 1/2470 s of the accelerator, and launching a step 38.34 ms of the host.
+    work, launch = 1000 * batch / 2470, 3 * 50 * 0.2556
+    assert step.utilization == pytest.approx(work / max(work, launch))
+    assert step.stall == pytest.approx(1 - step.utilization)
+    assert step.bottleneck == "accelerator"
+    assert (accelerators_fed(fed, 0.9) == 0) == (step.utilization < 0.9)
+    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch has more work for each launch."
+    assert (said in explain(fed)) == (work < launch)
+
+
+def test_the_walkthroughs_overhead_counts_as_work():
+    tutorial = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=1)
+    assert tutorial.solve().utilization == 1

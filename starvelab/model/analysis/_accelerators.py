@@ -9,7 +9,8 @@ from ...units import check_magnitude, exact, positive_int
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, RESOURCES
 from ..solver import by_resource, costs
-from ..stages import STAGES
+from ..stages import STAGES, SingleNodeModel
+from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ._point import one_point, overlapping
 
 _BUSY = {stage.NAME: stage.BUSY and stage.RESOURCE is ACCELERATOR for stage in STAGES}
@@ -59,6 +60,9 @@ def accelerators_fed(pipeline: Pipeline, utilization: float = 0.9) -> int | None
     stages = costs(one.inputs, 1, exact=True)
     times = {name: Fraction(cost.at(batch)) for name, cost in by_resource(stages).items()}
     busy = sum(Fraction(cost.at(batch)) for name, cost in stages.items() if _BUSY[name])
+    model = one.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    busy -= Fraction(float(launch_wait(model, batch)))
     longest = busy / exact(share, "utilization")
     own = {name: time for name, time in times.items() if not RESOURCES[name].shared}
     if max(own.values()) > longest or times[ACCELERATOR.name] > longest:

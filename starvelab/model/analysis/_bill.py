@@ -136,9 +136,9 @@ def bill(
     Notes
     -----
     An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws
-    ``u busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, and
-    for the training loop. The board's power is the most that it may draw, so the energy is an upper bound
-    unless `busy_power` is given. The host, its fans and the cooling are left out.
+    ``u busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, for
+    launches and for the training loop. The board's power is the most that it may draw, so the energy is an
+    upper bound unless `busy_power` is given. The host, its fans and the cooling are left out.
 
     Examples
     --------

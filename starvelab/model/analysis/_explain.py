@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...tables import percent
-from ...units import format_number
+from ...units import Number, format_number
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, RESOURCES, capitalized
-from ..stages import HostLoopModel, SerializedCopyModel
+from ..stages import HostLoopModel, SerializedCopyModel, SingleNodeModel
+from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..step import Step
 from ._crossover import crossover
 from ._point import one_point
@@ -100,12 +101,28 @@ def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
     else:
         later = _spare(pipeline, step)
-    return evidence, _idle(pipeline, step), _cause(pipeline, step), later
+    # Where launching takes longest, a larger batch is the advice, and it has been given.
+    cause = "" if _launching(pipeline) > 0 else _cause(pipeline, step)
+    return evidence, _idle(pipeline, step), cause, later
+
+
+def _launching(pipeline: Pipeline) -> Number:
+    """How long the accelerator waits for launches in a step [s]."""
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    return launch_wait(model, pipeline.numbers["batch_size"])
 
 
 def _idle(pipeline: Pipeline, step: Step) -> str:
     """What the accelerator waits for within its part of the step, and how busy that leaves it."""
-    awaited = _awaited(step)
+    awaited, launching = _awaited(step), _launching(pipeline)
+    if launching > 0:
+        own = spoken_time(step.step_time * step.utilization)
+        return (
+            f"Launching its kernels takes the host longer than the {own} that they run, so "
+            f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of each step: a "
+            "larger batch has more work for each launch."
+        )
     if not awaited:
         return ""
     taken = (f"{label} takes {spoken_time(step.stage_times[stage])}" for stage, label in awaited.items())

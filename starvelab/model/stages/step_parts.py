@@ -123,6 +123,23 @@ def parts(inputs: SingleNodeInputs, batch: Number) -> Parts | None:
     return Parts(*(part.at(batch) for part in formula_parts(inputs.formula)))
 
 
+def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
+    """How long an accelerator has nothing to do in a step because the host is still launching [s].
+
+    Where the overhead does not hide behind the work, as in the walkthrough, it counts as work.
+    """
+    formula = inputs.formula
+    if inputs.rate is not None:
+        return 0.0
+    if inputs.law is not None:
+        work = batch * (inputs.law.arithmetic + inputs.law.traffic)
+        return np.maximum(inputs.law.launch - work, 0.0)[()]
+    if formula is None or not formula.overhead_overlaps:
+        return 0.0
+    compute, memory, overhead = (part.at(batch) for part in formula_parts(formula))
+    return np.maximum(overhead - np.maximum(compute, memory), 0.0)[()]
+
+
 def cause(made_of: Parts) -> Number:
     """What takes the largest part of a step."""
     return name_of_largest(made_of._asdict())
