@@ -19,6 +19,7 @@ from starvelab import (
     Storage,
     accelerators_fed,
     explain,
+    sensitivity,
 )
 
 CLOUD = Hardware.Cloud
@@ -264,3 +265,20 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
 def test_the_walkthroughs_overhead_counts_as_work():
     tutorial = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=1)
     assert tutorial.solve().utilization == 1
+
+
+def test_a_faster_accelerator_launches_no_faster():
+    fed = Pipeline(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s"
+    )
+    one, many = (
+        next(
+            row for row in sensitivity(fed.replace(batch_size=batch)).changes if row.resource == "accelerator"
+        )
+        for batch in (1, 256)
+    )
+    assert (one.gain, one.limit) == (0, "not now: launches take longest")
+    assert many.gain == pytest.approx(0.1)
+    assert "However fast the accelerator itself were, the CPU would not bind." in explain(
+        fed.replace(batch_size=1)
+    )

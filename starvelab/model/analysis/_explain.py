@@ -168,6 +168,8 @@ def _spare(pipeline: Pipeline, step: Step) -> str:
     if not exceeds(own, ready):
         return f"{subject} takes equally long: if it were any slower, it would bind."
     waits = sum(step.stage_times[stage].m_as("ms") for stage in _awaited(step))
+    if _launching(pipeline) > 0:  # a faster accelerator launches no faster
+        waits += step.stage_times[SingleNodeModel.NAME].m_as("ms")
     if waits >= ready:
         return f"However fast the accelerator itself were, {label} would not bind."
     times = (own - waits) / (ready - waits)

@@ -12,6 +12,8 @@ from ..catalogue import Entry
 from ..cost import exceeds
 from ..pipeline import Pipeline
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
+from ..stages import SingleNodeModel
+from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..step import Step
 from ._point import one_point, overlapping
 from ._workers import in_time, min_workers
@@ -164,9 +166,18 @@ def _a_tenth_faster(resource: str, step: Step) -> tuple[str, float, str]:
     return f"{resource} a tenth faster", now / 1.1, limit
 
 
+def _faster_accelerator(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+    change, faster, limit = _a_tenth_faster(ACCELERATOR.name, step)
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    if launch_wait(model, pipeline.numbers["batch_size"]) > 0:
+        return change, step.resource_times[ACCELERATOR.name].m_as("ms"), "not now: launches take longest"
+    return change, faster, limit
+
+
 _CHANGES: Mapping[str, Callable[[Pipeline, Step], tuple[str, float, str]]] = {
     STORAGE.name: _more_storage,
     CPU.name: _more_workers,
     LINK.name: _more_link,
-    ACCELERATOR.name: lambda _, step: _a_tenth_faster(ACCELERATOR.name, step),
+    ACCELERATOR.name: _faster_accelerator,
 }
