@@ -6,7 +6,6 @@ counts as reading and decoding together.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import time
 from collections.abc import Callable
@@ -19,11 +18,12 @@ from ..units import Quantity, Unchecked
 from .devices import VirtualAccelerator, VirtualLink
 from .input_pipeline import check_counts
 from .own_loader import Stream, is_stream
+from .own_transform import Arguments, TimedTransform, innermost, transform_of
 from .preparation import CACHED_BYTES, CACHED_SAMPLES, memory_size
 from .protocols import PARTS, Accelerator, Batch, Sample, WaitForStorage
 from .training_step import TrainingStep
 
-MAX_WRAPPERS = 8  # datasets within each other
+ITEM = "__getitem__"  # the name of what a dataset does itself, beside its transform
 # The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
 DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
 
@@ -54,7 +54,8 @@ class DatasetPipeline:
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Map-style. If it has a `transform`, as those of torchvision do, that becomes a rung of its own.
+        If it has a `transform`, as those of torchvision do, that becomes a rung of its own, and each step of
+        a `Compose` is timed.
     batch_size, workers, prefetch : int
     in_order : bool
     collate_fn : callable, optional
@@ -81,7 +82,6 @@ class DatasetPipeline:
 
     loader = "torch"
     storage = None
-    transforms = ()
 
     def __post_init__(self) -> None:
         if is_stream(self.dataset):
@@ -135,6 +135,17 @@ class DatasetPipeline:
         return Items(type(innermost(self.dataset)).__name__, self.dataset)
 
     @property
+    def transforms(self) -> tuple[DatasetStage, ...]:
+        """What the dataset does itself, and each step of its transform."""
+        before = " + ".join(PARTS[: DECODED if self.has_transform else PROCESSED])
+        steps = (DatasetStage(name, PARTS[DECODED]) for name in self.timed_transform().seconds)
+        return DatasetStage(ITEM, before), *steps
+
+    def timed_transform(self) -> TimedTransform:
+        """The transform of the dataset with the time of each step."""
+        return TimedTransform(self.dataset, taken=(ITEM, "collate"))
+
+    @property
     def has_transform(self) -> bool:
         """Whether the transform can be told from what comes before it."""
         return transform_of(self.dataset) is not None
@@ -155,16 +166,24 @@ class DatasetPipeline:
         return DatasetPreparer(self)
 
 
+@dataclass(frozen=True)
+class DatasetStage:
+    """What a worker does to an item, by name, and the part of the pipeline that it belongs to."""
+
+    name: str
+    part: str
+
+
 class DatasetPreparer:
     """Fetches items, and keeps a few of each rung."""
 
     def __init__(self, pipe: DatasetPipeline) -> None:
-        self.dataset, self.transform = pipe.dataset, transform_of(pipe.dataset)
-        self.kept: list[tuple[Sample, Sample]] = []
+        self.dataset, self.transform = pipe.dataset, pipe.timed_transform()
+        self.kept: list[tuple[Arguments, Sample]] = []
 
     def no_seconds(self) -> dict[str, float]:
         """Nothing spent yet."""
-        return {"fetch": 0.0, "collate": 0.0}
+        return dict.fromkeys((ITEM, *self.transform.seconds, "collate"), 0.0)
 
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
         """One item; with a decoded or a processed one from the cache."""
@@ -172,20 +191,23 @@ class DatasetPreparer:
             self._fill()
         before = time.perf_counter()
         if rung == 0:
-            item = self.dataset[index % len(self.dataset)]
+            with self.transform.in_place():
+                item = self.dataset[index % len(self.dataset)]
         else:
             decoded, item = self.kept[index % len(self.kept)]
             if rung == DECODED:
                 # Its work is what counts; the item that goes on is one that was made the whole way.
-                assert self.transform is not None  # without one there is no such rung
-                self.transform(copy.copy(decoded))
-        seconds["fetch"] += time.perf_counter() - before
+                self.transform.again(decoded)
+        seconds[ITEM] += time.perf_counter() - before
+        for name, spent in self.transform.take_seconds().items():
+            seconds[name] += spent
+            seconds[ITEM] -= spent
         return item
 
     def _fill(self) -> None:
         held = 0
         for index in range(min(CACHED_SAMPLES, len(self.dataset))):
-            decoded, item = _decoded_and_transformed(self.dataset, index)
+            decoded, item = self.transform.decoded_and_transformed(index)
             self.kept.append((decoded, item))
             held += memory_size(decoded) + memory_size(item)
             if held > CACHED_BYTES:
@@ -195,47 +217,3 @@ class DatasetPreparer:
 def has_items(given: object) -> bool:
     """Whether it is a dataset: with items and a length, or a stream of items."""
     return is_stream(given) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
-
-
-def transform_of(dataset: Dataset) -> Callable[[Sample], Sample] | None:
-    """The function that a dataset calls for each decoded sample; None where it has none."""
-    transform = getattr(innermost(dataset), "transform", None)
-    return transform if callable(transform) else None
-
-
-def innermost(dataset: Dataset) -> Dataset:
-    """The dataset within a Subset, a part of `random_split` or another wrapper that keeps it as `dataset`.
-
-    The first that has a transform counts, from outside.
-    """
-    for _ in range(MAX_WRAPPERS):
-        inner = getattr(dataset, "dataset", None)
-        if inner is None or callable(getattr(dataset, "transform", None)):
-            break
-        dataset = inner
-    return dataset
-
-
-def _decoded_and_transformed(dataset: Dataset, index: int) -> tuple[Sample, Sample]:
-    """What the transform of a dataset is given for an item (None without a transform), and the item."""
-    transform = transform_of(dataset)
-    if transform is None:
-        return None, dataset[index]
-    given: list[Sample] = []
-
-    def watching(value: Sample) -> Sample:
-        given.append(copy.copy(value))
-        return transform(value)
-
-    owner = innermost(dataset)
-    owner.transform = watching  # type: ignore[attr-defined]  # it has one: see above
-    try:
-        item = dataset[index]
-    finally:
-        owner.transform = transform  # type: ignore[attr-defined]
-    if not given:
-        raise InputError(
-            f"{type(dataset).__name__} has a transform and does not call it for item {index}. "
-            "Set its transform to None, or call it in __getitem__."
-        )
-    return given[0], item

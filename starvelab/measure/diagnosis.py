@@ -51,6 +51,8 @@ class Finding(TableRepr):
     stage : str
         The transform that costs most within the bottleneck, by its own name; empty where this
         is not known.
+    stages : mapping of str to mapping
+        For each part with more than one stage: what each of them costs [time], by its own name.
     periods : mapping of str to quantity [time]
         Time between batches, by what is cached.
     stall : float
@@ -77,6 +79,7 @@ class Finding(TableRepr):
     source: str
     costs: Mapping[str, Quantity] = field(default_factory=dict)
     stage: str = ""
+    stages: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     step_known: bool = True
 
     @property
@@ -100,13 +103,13 @@ class Finding(TableRepr):
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
-        """One row for each part, in the order in which a sample meets them."""
+        """One row for each part, in the order in which a sample meets them, and for each of its stages."""
         # A part comes in when what it makes is no longer cached: its row shows the rung before.
-        pairs = zip(self.evidence.items(), self.periods.items(), strict=True)
-        return [
-            [part, self.costs.get(part, ""), added, cached, period]
-            for (part, added), (cached, period) in pairs
-        ]
+        rows: list[Sequence[object]] = []
+        for (part, added), (cached, period) in zip(self.evidence.items(), self.periods.items(), strict=True):
+            rows.append([part, self.costs.get(part, ""), added, cached, period])
+            rows += [[f"  {name}", cost, "", "", ""] for name, cost in self.stages.get(part, {}).items()]
+        return rows
 
     @property
     def summary(self) -> str:
@@ -243,6 +246,11 @@ def _conclude(
         source=source,
         costs={part: Q_(ms, "ms") for part, ms in costs.items()},
         stage=max(within, key=within.__getitem__) if len(within) > 1 else "",
+        stages={
+            part: {name: Q_(ms, "ms") for name, ms in each.items()}
+            for part, each in stages.items()
+            if len(each) > 1
+        },
     )
 
 
@@ -250,8 +258,7 @@ def _stages(pipe: Pipeline | None, seconds: Mapping[str, float]) -> dict[str, di
     """For each part the milliseconds that its stages take for a batch, shared by all workers."""
     if pipe is None or not seconds:
         return {}
-    # A dataset of one's own has no transforms that could be told apart.
-    part_of = {one.name: one.part for one in getattr(pipe, "transforms", ())}
+    part_of = {one.name: one.part for one in pipe.transforms}
     scale = 1e3 * pipe.batch_size / max(pipe.worker_count, 1)
     stages: dict[str, dict[str, float]] = {}
     for name, each in seconds.items():

@@ -63,6 +63,4 @@ def to_pipeline(
 
 def _reject(given: object, function: str, or_also: str) -> NoReturn:
     kinds = f"an InputPipeline, a DataLoader, {'' if or_also else 'or '}a dataset with items and a length"
-    raise InputError(
-        f"{function} takes {kinds}{or_also}, got {type(given).__name__}. Pass one of these."
-    )
+    raise InputError(f"{function} takes {kinds}{or_also}, got {type(given).__name__}. Pass one of these.")

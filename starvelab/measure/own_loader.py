@@ -129,5 +129,9 @@ class Stream:
         self.iterator = iter(self.dataset)
         return next(self.iterator)
 
+    def restart(self) -> None:
+        """Begin anew with the next item."""
+        self.iterator = None
+
     def __getstate__(self) -> dict[str, object]:
         return {"dataset": self.dataset, "iterator": None}  # an iterator cannot be sent to a worker

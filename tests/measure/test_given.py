@@ -49,7 +49,7 @@ def test_a_loader_and_its_step_are_run():
     assert measured.throughput <= Q_(500, "img/s")
     assert set(seen) == {(4, 3)}
     assert "accelerator busy" in [row[0] for row in measured.rows]
-    assert measured.stage_times["fetch"] >= Q_(2, "ms")
+    assert measured.stage_times["__getitem__"] >= Q_(2, "ms")
 
 
 def test_a_loader_without_a_step_is_run_alone(capsys):

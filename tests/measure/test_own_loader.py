@@ -9,8 +9,8 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.measure import diagnose, watch
-from starvelab.measure.datasets import DatasetPipeline, innermost, transform_of
-from starvelab.measure.own_loader import Ordered, Stream, options_of
+from starvelab.measure.datasets import DatasetPipeline
+from starvelab.measure.own_loader import Stream, options_of
 from starvelab.measure.training_step import TrainingStep
 
 torch = pytest.importorskip("torch")
@@ -79,14 +79,6 @@ def test_a_dataset_whose_items_are_batches():
     options = options_of(data.DataLoader(Numbers(), batch_size=None))
     assert options["batch_size"] == 1
     assert options["collate_fn"]([torch.ones(3)]).shape == (3,)
-
-
-def test_wrappers_are_looked_through():
-    inner = Numbers(transform=slowly)
-    part, _ = data.random_split(data.Subset(inner, range(10)), [5, 5])
-    assert innermost(Ordered(part, [0])) is inner
-    assert transform_of(part) is slowly
-    assert transform_of(data.Subset(Numbers(), [0])) is None
 
 
 def test_a_stream_gives_its_items_one_after_the_other_and_begins_anew():
