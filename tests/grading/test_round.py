@@ -169,7 +169,7 @@ def test_an_error_that_a_hidden_test_brings_out_is_shown_where_the_student_made_
     """The frame that shows the hidden test is left out, and the others stay."""
     text = finished.pages[MISTAKEN, "05_worker_fix"].get_text()
     assert "ValueError: max() " in text
-    assert "----> 3     if max(speedups) < target:" in text
+    assert "----> 4     if max(speedups) < target:" in text
     assert "workers_for(9, [])" not in text
 
 
