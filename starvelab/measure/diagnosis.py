@@ -19,17 +19,15 @@ from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, has_d
 from ._run import describe
 from .given import Given, to_pipeline
 from .input_pipeline import InputPipeline
-from .ladder import CACHED, MIN_ROUNDS, Ladder, part_between, profile
+from .ladder import CACHED, Ladder, profile
 from .protocols import Pipeline
-from .quality import MIN_WINDOWS, Quality
+from .quality import Quality
+from .ranking import Ranking
 from .simulated import SimulatedClock, clock_for
 from .watching.verdict import SEVERE, SLIGHT, UNKNOWN
 
-# By how much the bottleneck must lead, in standard errors of the difference.
-MIN_LEAD = 2.0
-CLEAR_LEAD = 10.0
+BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
-TOP = CACHED.index("device batch")
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +146,7 @@ class Finding(TableRepr):
 def diagnose(
     pipeline: Given | Mapping[str, Quantity | str],
     *,
-    budget: Quantity | str = "8 s",
+    budget: Quantity | str | None = None,
     clock: SimulatedClock | None = None,
     progress: bool = True,
     **dataset: Unchecked,
@@ -161,8 +159,9 @@ def diagnose(
         A loader of your own keeps its settings; a dataset, also an IterableDataset, is run through PyTorch's
         DataLoader. A mapping gives what was measured by hand:
         for each thing cached the steps in a second [1/time] or the time of a step [time].
-    budget : quantity [time]
-        How long to measure.
+    budget : quantity [time], optional
+        How long to measure. Unless given, 8 s, and for slow pipelines until a part leads clearly or each rung
+        had its rounds, which may take 60 s.
     clock : SimulatedClock, optional
         Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
     progress : bool
@@ -189,7 +188,8 @@ def diagnose(
     >>> found.bottleneck, found.runner_up
     ('read', 'decode + transform')
     """
-    seconds = positive(as_quantity(budget, "s", "budget"), "s", "budget")
+    seconds = BUDGET if budget is None else positive(as_quantity(budget, "s", "budget"), "s", "budget")
+    longest = MAX_BUDGET if budget is None else seconds
     if isinstance(pipeline, Mapping):
         return _conclude(_manual(pipeline), "manual")
     pipe, step_known = to_pipeline(
@@ -207,8 +207,16 @@ def diagnose(
         return replace(found, step_known=step_known)
     if progress:
         length = format_quantity(Q_(seconds, "s"))
-        print(f"Diagnosing {describe(pipe)}: about {length}.")
-    ladder = profile(pipe, seconds=seconds, rungs=pipe.rungs, progress=progress)
+        more = f", up to {format_quantity(Q_(longest, 's'))} if it is slow" if longest > seconds else ""
+        print(f"Diagnosing {describe(pipe)}: about {length}{more}.")
+    ladder = profile(
+        pipe,
+        seconds=seconds,
+        longest=longest,
+        decided=lambda so_far: Ranking(so_far).clear,
+        rungs=pipe.rungs,
+        progress=progress,
+    )
     return replace(_conclude(ladder, "measured", pipe, ladder.stage_seconds), step_known=step_known)
 
 
@@ -218,31 +226,21 @@ def _conclude(
     pipe: Pipeline | None = None,
     stage_seconds: Mapping[str, float] | None = None,
 ) -> Finding:
-    medians = ladder.medians
-    pairs = list(zip(ladder.rungs, [*ladder.rungs[1:], TOP + 1], strict=True))
-    names = [part_between(low, high) for low, high in pairs]
-    differences = [*np.clip(medians[:-1] - medians[1:], 0, None), medians[-1]]
-    evidence = dict(zip(names, differences, strict=True))
-    stall = float(np.clip(1 - medians[-1] / medians[0], 0, 1))
-    inputs = sorted(names[:-1], key=evidence.__getitem__, reverse=True)
-    starved = stall >= SLIGHT
-    ranking = inputs if starved else [names[-1], *inputs]
-    # Standard error of each difference between two rungs; nothing is subtracted from the last.
-    noise = dict(zip(names, np.hypot(ladder.errors, [*ladder.errors[1:], 0.0]), strict=True))
-    following = ranking[1] if len(ranking) > 1 and evidence[ranking[1]] > MIN_LEAD * noise[ranking[1]] else ""
-    reason = _doubt(ladder, evidence, ranking, noise) if source == "measured" else ""
+    ranking = Ranking(ladder)
+    bottleneck = ranking.order[0]
+    reason = ranking.doubt if source == "measured" else ""
     stages = _stages(pipe, stage_seconds or {})
-    costs = {part: sum(stages[part].values()) for part in names if stages.get(part)}
-    within = stages.get(ranking[0], {}) if starved and source == "measured" else {}
+    costs = {part: sum(stages[part].values()) for part in ranking.names if stages.get(part)}
+    within = stages.get(bottleneck, {}) if ranking.starved and source == "measured" else {}
     return Finding(
-        bottleneck=ranking[0],
-        runner_up=following,
-        evidence={name: Q_(float(ms), "ms") for name, ms in evidence.items()},
-        periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, medians, strict=True)},
-        stall=stall,
+        bottleneck=bottleneck,
+        runner_up=ranking.runner_up,
+        evidence={name: Q_(float(ms), "ms") for name, ms in ranking.evidence.items()},
+        periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, ladder.medians, strict=True)},
+        stall=ranking.stall,
         confident=not reason,
         reason=reason,
-        levers=_levers(ranking[0]),
+        levers=_levers(bottleneck),
         source=source,
         costs={part: Q_(ms, "ms") for part, ms in costs.items()},
         stage=max(within, key=within.__getitem__) if len(within) > 1 else "",
@@ -270,28 +268,6 @@ def _levers(part: str) -> tuple[Advice, ...]:
     # Of several parts together, the first of each before the second of any.
     in_turn = chain.from_iterable(zip_longest(*(levers_for(single) for single in part.split(" + "))))
     return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
-
-
-def _doubt(
-    ladder: Ladder, evidence: Mapping[str, float], ranking: list[str], noise: Mapping[str, float]
-) -> str:
-    first, second = ranking[:2]
-    # A lead that is this large needs no more rounds to be believed.
-    leads = first != "compute" and evidence[first] > CLEAR_LEAD * max(evidence[second], noise[first])
-    quality = ladder.quality
-    if leads:
-        quality = replace(quality, windows=max(quality.windows, MIN_WINDOWS))
-    reasons = [quality.reason] if quality.reason else []
-    if ladder.rounds < MIN_ROUNDS and not leads:
-        reasons.append(
-            f"only {ladder.rounds} rounds fitted into {ladder.asked:g} s, so give it a longer budget or "
-            "smaller batches"
-        )
-    if first != "compute" and evidence[first] - evidence[second] < MIN_LEAD * np.hypot(
-        noise[first], noise[second]
-    ):
-        reasons.append(f"{first} and {second} cost the same within the noise")
-    return "; ".join(reasons)
 
 
 def _simulated(pipe: Pipeline, clock: SimulatedClock, seconds: float) -> Ladder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,9 +67,18 @@ def part_between(low: int, high: int) -> str:
     return " + ".join(PARTS[low:high])
 
 
-def profile(pipe: Pipeline, *, seconds: float, rungs: Sequence[int], progress: bool) -> Ladder:
+def profile(
+    pipe: Pipeline,
+    *,
+    seconds: float,
+    rungs: Sequence[int],
+    progress: bool,
+    longest: float = 0.0,
+    decided: Callable[[Ladder], bool] | None = None,
+) -> Ladder:
     """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
+    Where that brings few rounds it goes on, until there are enough, it is decided, or `longest` is over.
     One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the other
     would each meet another background load.
     """
@@ -81,7 +90,16 @@ def profile(pipe: Pipeline, *, seconds: float, rungs: Sequence[int], progress: b
         session.device.warm_up(session.loader.next().array)
         meter = LoadMeter()
         rounds, spent, last = 0, time.monotonic() - start, 0.0
-        while rounds < 2 or spent + last < seconds:
+
+        def enough() -> bool:
+            if rounds < 2 or spent + last < seconds:
+                return False
+            if rounds >= MIN_ROUNDS or spent + last >= longest or decided is None:
+                return True
+            so_far = tuple(np.array(periods[rung]) for rung in rungs)
+            return decided(Ladder(tuple(rungs), so_far, Quality(0.0, 0.0, rounds), seconds))
+
+        while not enough():
             begun = spent
             for rung in order.sample(list(rungs), len(rungs)):
                 session.set_rung(rung)
@@ -93,7 +111,9 @@ def profile(pipe: Pipeline, *, seconds: float, rungs: Sequence[int], progress: b
         stage_seconds = session.stage_seconds(rung=0)
     blocks = tuple(np.array(periods[rung]) for rung in rungs)
     spread = float(np.median([variation(each) for each in blocks]))
-    return Ladder(tuple(rungs), blocks, Quality(load, spread, rounds), seconds, stage_seconds)
+    return Ladder(
+        tuple(rungs), blocks, Quality(load, spread, rounds), max(seconds, min(spent, longest)), stage_seconds
+    )
 
 
 def _block(session: Session) -> float:

@@ -18,6 +18,7 @@ from starvelab.measure import (
     VirtualLink,
     VirtualStorage,
     diagnose,
+    diagnosis,
 )
 from starvelab.measure.diagnosis import _conclude
 from starvelab.measure.ladder import CACHED, Ladder, part_between
@@ -170,6 +171,26 @@ def test_too_few_rounds_are_no_certainty():
 
 def test_a_lead_of_many_times_needs_few_rounds():
     assert found(630, 40, 30, 30, 30, 30, rounds=2).confident
+    # Also where its rounds differ by a third, so that its standard error is not small.
+    assert found(630, 40, 30, 30, 30, 30, rounds=2, noise=4.0, spread=0.5).confident
+    uneven = ladder(630, 40, 30, 30, 30, 30, rounds=2)
+    uneven.periods[0][:] = 400, 860
+    assert _conclude(uneven, "measured").confident
+    # Where one of its rounds brought nothing, two are too few.
+    uneven.periods[0][:] = 40, 1220
+    assert _conclude(uneven, "measured").reason.startswith(
+        "there were only 2 windows; only 2 rounds fitted into 8 s, so give it a longer budget or smaller"
+    )
+
+
+def test_other_programs_are_a_doubt_also_of_a_clear_lead():
+    # A busy core slows the workers, so that an accelerator seems to starve that would not alone.
+    assert found(630, 40, 30, 30, 30, 30, load=0.4).reason == "other programs used 40% of the cores"
+
+
+def test_where_nothing_starves_in_any_round_two_are_enough():
+    assert found(30.5, 30, 30, 30, 30, 30, rounds=2).confident
+    assert not found(31, 30, 30, 30, 30, 30, rounds=2, noise=1.0).confident
 
 
 def test_background_load_is_no_certainty():
@@ -316,6 +337,22 @@ def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
     finding = live(pipeline(tmp_path, accelerator=VirtualAccelerator(step_time="40 ms")), "compute")
     assert finding.bottleneck == "compute"
     assert finding.verdict == "not input-bound"
+
+
+def test_a_budget_grows_only_where_none_is_given(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def profiled(pipe, *, seconds, longest, decided, **rest):
+        asked.append((seconds, longest, decided(ladder(630, 40, 30)), decided(ladder(31, 30, 20))))
+        return ladder(100, 40, 30, 30, 30, 30)
+
+    monkeypatch.setattr(diagnosis, "profile", profiled)
+    diagnose(pipeline(tmp_path))
+    diagnose(pipeline(tmp_path), budget="2 s")
+    assert asked == [(8.0, 60.0, True, False), (2.0, 2.0, True, False)]
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(": about 8 s, up to 60 s if it is slow.")
+    assert second.endswith(": about 2 s.")
 
 
 def test_a_live_diagnosis_says_how_long_it_takes(tmp_path, capsys):

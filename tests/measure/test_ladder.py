@@ -33,6 +33,24 @@ def test_even_a_budget_that_is_too_short_gives_two_rounds(tmp_path, monkeypatch)
     assert profile(pipeline(tmp_path), seconds=0.001, rungs=(0, 5), progress=False).rounds == 2
 
 
+def test_a_slow_pipeline_gets_more_time_until_it_is_decided(tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "BLOCK", 0.01)
+    options = {"seconds": 0.001, "longest": 60.0, "rungs": (0, 5), "progress": False}
+    seen = []
+
+    def after_three(so_far):
+        seen.append(so_far.rounds)
+        return so_far.rounds == 3
+
+    decided = profile(pipeline(tmp_path), **options, decided=after_three)
+    assert (decided.rounds, seen) == (3, [2, 3])
+    undecided = profile(pipeline(tmp_path), **options, decided=lambda so_far: so_far.rounds > 9)
+    assert undecided.rounds == 4
+    # A round takes longer than is left.
+    short = profile(pipeline(tmp_path), **options | {"longest": 0.002}, decided=lambda so_far: False)
+    assert short.rounds == 2
+
+
 @pytest.mark.parametrize("loader", ["inline", "threads"])
 def test_after_a_change_only_what_was_begun_since_counts(tmp_path, loader):
     with Session(pipeline(tmp_path, loader=loader)) as session:
