@@ -17,13 +17,16 @@ from ..errors import InputError, UnknownNameError, check_names
 from ..units import Quantity, Unchecked
 from .devices import VirtualAccelerator, VirtualLink
 from .input_pipeline import check_counts
+from .item_times import DECODE, READ, ItemTimes
 from .own_loader import Stream, is_stream
 from .own_transform import Arguments, TimedTransform, innermost, transform_of
 from .preparation import CACHED_BYTES, CACHED_SAMPLES, memory_size
 from .protocols import PARTS, Accelerator, Batch, Sample, WaitForStorage
 from .training_step import TrainingStep
 
-ITEM = "__getitem__"  # the name of what a dataset does itself, beside its transform
+# What a dataset does itself, beside its transform: reading and decoding, and all else under this name.
+ITEM = "__getitem__"
+OWN_STAGES = (READ, DECODE, ITEM)
 # The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
 DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
 
@@ -136,14 +139,14 @@ class DatasetPipeline:
 
     @property
     def transforms(self) -> tuple[DatasetStage, ...]:
-        """What the dataset does itself, and each step of its transform."""
+        """Reading, decoding and all else that the dataset does itself, and each step of its transform."""
         before = " + ".join(PARTS[: DECODED if self.has_transform else PROCESSED])
         steps = (DatasetStage(name, PARTS[DECODED]) for name in self.timed_transform().seconds)
-        return DatasetStage(ITEM, before), *steps
+        return *(DatasetStage(name, before) for name in OWN_STAGES), *steps
 
     def timed_transform(self) -> TimedTransform:
         """The transform of the dataset with the time of each step."""
-        return TimedTransform(self.dataset, taken=(ITEM, "collate"))
+        return TimedTransform(self.dataset, taken=(*OWN_STAGES, "collate"))
 
     @property
     def has_transform(self) -> bool:
@@ -178,12 +181,12 @@ class DatasetPreparer:
     """Fetches items, and keeps a few of each rung."""
 
     def __init__(self, pipe: DatasetPipeline) -> None:
-        self.dataset, self.transform = pipe.dataset, pipe.timed_transform()
+        self.dataset, self.transform, self.times = pipe.dataset, pipe.timed_transform(), ItemTimes()
         self.kept: list[tuple[Arguments, Sample]] = []
 
     def no_seconds(self) -> dict[str, float]:
         """Nothing spent yet."""
-        return dict.fromkeys((ITEM, *self.transform.seconds, "collate"), 0.0)
+        return dict.fromkeys((*OWN_STAGES, *self.transform.seconds, "collate"), 0.0)
 
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
         """One item; with a decoded or a processed one from the cache."""
@@ -191,18 +194,26 @@ class DatasetPreparer:
             self._fill()
         before = time.perf_counter()
         if rung == 0:
-            with self.transform.in_place():
+            with self.transform.in_place(self._transformed), self.times.watching():
                 item = self.dataset[index % len(self.dataset)]
         else:
             decoded, item = self.kept[index % len(self.kept)]
             if rung == DECODED:
                 # Its work is what counts; the item that goes on is one that was made the whole way.
                 self.transform.again(decoded)
-        seconds[ITEM] += time.perf_counter() - before
+        own = time.perf_counter() - before
         for name, spent in self.transform.take_seconds().items():
             seconds[name] += spent
-            seconds[ITEM] -= spent
+            own -= spent
+        parts = self.times.split(own) if rung == 0 else {}
+        for name, spent in {**parts, ITEM: own - sum(parts.values())}.items():
+            seconds[name] += spent
         return item
+
+    def _transformed(self, *values: Sample, **named: Sample) -> Sample:
+        # What a transform reads or decodes is its own time.
+        with self.times.paused():
+            return self.transform.apply(*values, **named)
 
     def _fill(self) -> None:
         held = 0

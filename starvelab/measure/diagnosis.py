@@ -261,7 +261,8 @@ def _stages(pipe: Pipeline | None, seconds: Mapping[str, float]) -> dict[str, di
     stages: dict[str, dict[str, float]] = {}
     for name, each in seconds.items():
         stages.setdefault(part_of.get(name, name), {})[name] = scale * each
-    return stages
+    # Of several stages those that take no time at all did not occur, such as reading of what is in memory.
+    return {part: {name: ms for name, ms in each.items() if ms} or each for part, each in stages.items()}
 
 
 def _levers(part: str) -> tuple[Advice, ...]:

@@ -113,7 +113,7 @@ class TimedTransform:
 
     @contextmanager
     def in_place(self, function: Function | None = None) -> Iterator[None]:
-        """The dataset calls the timed transform, or another function, instead of its own."""
+        """The dataset calls the timed transform, or a given function, instead of its own."""
         if self.original is None:
             yield
             return
@@ -156,11 +156,15 @@ class TimedTransform:
             )
         return given[0], item
 
+    def apply(self, *values: Sample, **named: Sample) -> Sample:
+        """What the transform makes of a sample, with its time taken."""
+        assert self.timed is not None  # nobody asks a dataset without a transform
+        return self.timed(*values, **named)
+
     def again(self, decoded: Arguments) -> None:
         """Transform once more what the transform was given."""
-        assert self.timed is not None  # without a transform there is no such rung
         values, named = _copied(decoded)
-        self.timed(*values, **named)
+        self.apply(*values, **named)
 
 
 def _copied(arguments: Arguments) -> Arguments:

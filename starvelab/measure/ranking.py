@@ -16,6 +16,8 @@ from .watching.verdict import SLIGHT
 MIN_LEAD = 2.0
 # From which lead over the next part, in its multiples, a few rounds are enough.
 CLEAR_LEAD = 10.0
+# By how much more other programs may slow ours than their share of the cores says.
+LOAD_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,19 @@ class Ranking:
         )
 
     @property
+    def outweighs_load(self) -> bool:
+        """Whether the accelerator would starve for the same part if no other program had used the cores.
+
+        Programs that use half of the cores make ours twice as slow if all is shared fairly. Here they may
+        make it twice as slow again.
+        """
+        alone = (1 - self.ladder.quality.background_load) / LOAD_MARGIN
+        quickest, step = np.min(self.ladder.periods[0]) * alone, np.max(self.ladder.periods[-1])
+        first, others = self.order[0], self.order[1:]
+        leads = all(self.evidence[first] * alone > self.evidence[name] for name in others)
+        return bool(self.starved and leads and 1 - step / quickest >= SLIGHT)
+
+    @property
     def doubt(self) -> str:
         """Why the bottleneck may be another; empty if nothing speaks for that."""
         first, second = self.order[:2]
@@ -97,6 +112,8 @@ class Ranking:
         if self.clear:
             # Neither few windows nor that they differ can turn such a lead round.
             quality = replace(quality, windows=max(quality.windows, MIN_WINDOWS), variation=0.0)
+            if self.outweighs_load:
+                quality = replace(quality, background_load=0.0)
         reasons = [quality.reason] if quality.reason else []
         if self.ladder.rounds < MIN_ROUNDS and not self.clear:
             reasons.append(

@@ -185,7 +185,11 @@ def test_a_lead_of_many_times_needs_few_rounds():
 
 def test_other_programs_are_a_doubt_also_of_a_clear_lead():
     # A busy core slows the workers, so that an accelerator seems to starve that would not alone.
-    assert found(630, 40, 30, 30, 30, 30, load=0.4).reason == "other programs used 40% of the cores"
+    assert found(45, 31, 30, 30, 30, 30, load=0.4).reason == "other programs used 40% of the cores"
+    # Alone, it would read for 630 x 0.6 / 2 ms at least, which is still far more than a step takes.
+    assert found(630, 40, 30, 30, 30, 30, load=0.4).confident
+    # With so little left of the cores, transforming might lead if it were alone.
+    assert not found(630, 80, 80, 30, 30, 30, load=0.85).confident
 
 
 def test_where_nothing_starves_in_any_round_two_are_enough():
