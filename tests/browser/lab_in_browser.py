@@ -223,6 +223,15 @@ class OpenNotebook:
         """Remove every output, so that what is seen next was drawn after this."""
         self.command("notebook:clear-all-cell-outputs")
 
+    def draw_outputs_again(self) -> None:
+        """Draw every output anew, as the notebook has it."""
+        self.page.evaluate(
+            """() => jupyterapp.shell.currentWidget.content.widgets
+                .map(cell => cell.outputArea?.model)
+                .forEach(model => model?.fromJSON(model.toJSON()))"""
+        )
+        self.wait_until_idle()
+
     def wait_until_idle(self, *, timeout: float = 60) -> None:
         """Wait until the kernel is idle, no cell waits its turn, and no widget is still being made."""
         self.page.wait_for_function(
