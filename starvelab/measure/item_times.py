@@ -6,11 +6,14 @@ watches, and not the first, for which modules are loaded.
 
 from __future__ import annotations
 
-import cProfile
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import cProfile
 
 READ, DECODE = "read", "decode"
 EVERY, FIRST = 16, 1  # of so many items one is watched, from this one on
@@ -48,6 +51,8 @@ class ItemTimes:
         """A profiler at work; none where the program has one already, of which there can be one only."""
         if sys.getprofile() is not None:
             return None
+        import cProfile  # loaded here: few who import this package diagnose a dataset
+
         profile = cProfile.Profile()
         try:
             profile.enable()
