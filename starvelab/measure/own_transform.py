@@ -122,8 +122,14 @@ class TimedTransform:
         both = getattr(self.owner, "transforms", None)
         if getattr(both, "transform", None) is self.original:
             holders.append(both)
-        for holder in holders:
-            holder.transform = function or self.timed  # type: ignore[attr-defined]  # it has one: see innermost
+        try:
+            for holder in holders:
+                holder.transform = function or self.timed  # type: ignore[attr-defined]  # see innermost
+        except AttributeError as error:
+            raise InputError(
+                f"To time a transform, {type(self.owner).__name__} must let it be replaced, and its "
+                f"transform cannot be set: {error}. Make it an ordinary attribute, or give it another name."
+            ) from error
         try:
             yield
         finally:

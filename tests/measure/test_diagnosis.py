@@ -177,7 +177,7 @@ def test_a_lead_of_many_times_needs_few_rounds():
     uneven.periods[0][:] = 400, 860
     assert _conclude(uneven, "measured").confident
     # Where one of its rounds brought nothing, two are too few.
-    uneven.periods[0][:] = 40, 1220
+    uneven.periods[0][:] = 45, 1215
     assert _conclude(uneven, "measured").reason.startswith(
         "there were only 2 windows; only 2 rounds fitted into 8 s, so give it a longer budget or smaller"
     )

@@ -186,6 +186,19 @@ def test_a_transform_that_is_never_called_is_said():
         TimedTransform(Forgotten(wait)).decoded_and_transformed(3)
 
 
+def test_a_transform_that_cannot_be_replaced_is_said():
+    class Fixed(Numbers):
+        transform = property(lambda self: wait)
+
+        def __init__(self):
+            pass
+
+    with pytest.raises(
+        InputError, match=r"Fixed must let it be replaced, and .* Make it an ordinary attribute"
+    ):
+        run(Fixed(), step_time="1 ms", batch_size=4, workers=0, progress=False)
+
+
 def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
     pipe = DatasetPipeline(dataset=Numbers(chain()), step_time="1 ms")
     assert [(stage.name, stage.part) for stage in pipe.transforms] == [
