@@ -60,10 +60,12 @@ def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
     names : mapping of str to object
         What the notebook has defined.
     """
-    asked = ast.parse(check)
-    own = {node.name for node in ast.walk(asked) if isinstance(node, ast.FunctionDef)}
+    asked = list(ast.walk(ast.parse(check)))
+    used = [node for node in asked if isinstance(node, ast.Name)]
+    own = {node.name for node in asked if isinstance(node, ast.FunctionDef)}
+    own |= {node.id for node in used if isinstance(node.ctx, ast.Store)}
     found = {}
-    for name in sorted({node.id for node in ast.walk(asked) if isinstance(node, ast.Name)} - own):
+    for name in sorted({node.id for node in used} - own):
         answer = names.get(name)
         if isinstance(answer, FunctionType) and answer.__module__ == "__main__":
             with contextlib.suppress(OSError):  # it was made by exec, for example

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from starvelab.lesson.constants import constants_in_question
+from starvelab.lesson.constants import answers_of, constants_in_question
 from tests.assignments import ASSIGNMENTS
 from tests.wrong_answers.exercises import exercises
 
@@ -56,3 +56,21 @@ def test_no_right_answer_is_suspected():
             for source in (exercise.solution, *(one.source for one in exercise.right)):
                 answers = functions(source, exercise.visible)
                 assert constants_in_question(exercise.visible, answers) == [], (exercise.name, source)
+
+
+def draw():
+    """A function of the notebook, or a name that a check uses for something else."""
+
+
+@pytest.mark.parametrize(
+    ("check", "found"),
+    [
+        ("check(draw(), 3)", ["draw"]),
+        ("draw = [3]\ncheck(draw[0], 3)", []),
+        ("def draw():\n    return 3\ncheck(draw(), 3)", []),
+        ("check(3, 3)", []),
+    ],
+)
+def test_a_name_that_the_check_itself_defines_is_no_answer(monkeypatch, check, found):
+    monkeypatch.setattr(draw, "__module__", "__main__")
+    assert list(answers_of(check, {"draw": draw})) == found
