@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from starvelab.grading.commands.collect import CollectApp
+from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.grade import GradeApp
 from tests.assignments import REPOSITORY
 from tests.grading.a_round import Round
@@ -118,7 +119,7 @@ def test_a_feedback_page_says_what_was_odd_about_the_hand_in(done):
 
 
 def test_every_option_that_the_page_names_exists(capsys):
-    for command in (GradeApp(), CollectApp()):
+    for command in (GradeApp(), CollectApp(), FeedbackApp()):
         with pytest.raises(SystemExit):
             command.initialize(["--help-all"])
     helped = capsys.readouterr().out

@@ -39,7 +39,7 @@ def slow(item):
 
 
 def slow_transform():
-    pause, add = 0.01, 1
+    pause, add = 0.03, 1
 
     def transform(item):
         time.sleep(pause)
@@ -54,20 +54,22 @@ def diagnosed(dataset, **options):
 
 
 def test_slow_items_without_a_transform_are_one_part():
-    finding = diagnosed(sleeper(load=0.01))
+    finding = diagnosed(sleeper(load=0.03))
     assert list(finding.evidence) == ["read + decode + transform", "collate", "copy", "compute"]
     assert finding.bottleneck == "read + decode + transform"
 
 
 def test_slow_items_before_a_quick_transform_are_reading_and_decoding():
-    finding = diagnosed(sleeper(load=0.01, transform=lambda item: item + 1))
+    finding = diagnosed(sleeper(load=0.03, transform=lambda item: item + 1))
     assert list(finding.evidence) == ["read + decode", "transform", "collate", "copy", "compute"]
     assert finding.bottleneck == "read + decode"
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_slow_transform_is_told_from_reading(workers):
-    assert diagnosed(sleeper(transform=slow_transform()), workers=workers).bottleneck == "transform"
+    # On a busy machine a few batches arrive late for other reasons.
+    finding = diagnosed(sleeper(transform=slow_transform()), workers=workers, budget="4 s")
+    assert finding.bottleneck == "transform"
 
 
 def test_a_slow_accelerator_is_found_behind_a_dataset():
