@@ -19,6 +19,7 @@ from .transforms import Transform, photo_transforms
 from .watching.finding import JobFinding
 from .watching.gpu_use import GpuUse
 from .watching.loop import Watch, watch
+from .watching.stages import StageCosts
 
 __all__ = [
     "PARTS",
@@ -31,6 +32,7 @@ __all__ = [
     "Measurement",
     "Samples",
     "SimulatedClock",
+    "StageCosts",
     "Transform",
     "VirtualAccelerator",
     "VirtualLink",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ...tables import TableRepr, percent
 from ...units import Quantity
 from .gpu_use import GpuUse
+from .stages import StageCosts
 from .verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
 
 
@@ -60,6 +61,8 @@ class JobFinding(TableRepr):
         Which process of a distributed training this is, where there are several.
     ranks : mapping of int to JobFinding
         All of them; empty where there is one.
+    stages : StageCosts or None
+        What each stage of the loader costs; None where there was no probe.
     min_batches : int
         So many have to count for a verdict.
     source : str
@@ -89,6 +92,7 @@ class JobFinding(TableRepr):
     gpu: GpuUse | None = None
     rank: int | None = None
     ranks: Mapping[int, JobFinding] = field(default_factory=dict)
+    stages: StageCosts | None = None
     min_batches: int = MIN_BATCHES
     source: str = "watched"
 
@@ -106,8 +110,9 @@ class JobFinding(TableRepr):
 
     @property
     def summary(self) -> str:
-        """The share that waits, the verdict, and what to do: three sentences."""
-        return f"{self._share} {self._judged} {self.next_step}"
+        """The share that waits, the verdict, the largest stage if there was a probe, and what to do."""
+        parts = (self._share, self._judged, self.stages.summary if self.stages else "", self.next_step)
+        return " ".join(filter(None, parts))
 
     @property
     def _share(self) -> str:
@@ -152,6 +157,9 @@ class JobFinding(TableRepr):
                 "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
                 "each batch itself."
             )
+        if self.stages is not None and self.stages.certain:
+            lever = self.stages.lever(self.prepare_cpu)
+            return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
         return "Find the stage that is slow with diagnose(loader, step=train_step), and speed up that one."
 
     @property
@@ -176,6 +184,9 @@ class JobFinding(TableRepr):
             ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
             ["batches", self.batches],
         ]
+        if self.stages is not None:
+            table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
+            table.append(["on its way to the loop, where it waited", self.stages.way])
         if self.interruptions:
             table.append(["long steps left out", self.interruptions])
             table.append(["long steps left out, together", self.interrupted])

@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 from ...errors import InputError
 from .device import Cuda
 from .finding import JobFinding
+from .probe import Probe
 from .times import LoopTimes, ready_batches
 
 Batch = TypeVar("Batch")
@@ -33,6 +34,8 @@ def watch(
     batch_size: int | None = None,
     workers: int | None = None,
     progress: bool = True,
+    probe: bool = False,
+    device: str | None = None,
     cuda: Cuda | None = None,
 ) -> Watch[Batch]:
     """Watch how long a training loop waits for its batches.
@@ -47,6 +50,12 @@ def watch(
         Workers that prepare batches; a DataLoader is asked.
     progress : bool
         Show a line while it runs, and what was found at the end of each pass.
+    probe : bool
+        Time what the stages of a PyTorch DataLoader take, in its workers and in a sample of its batches; it
+        spends at most 5 % of the time on it, and changes no batch. `result.stages` says which is the largest.
+    device : str, optional
+        Where the loop copies its batches, such as "cuda". A probe copies a sample of them there once more and
+        times that.
     cuda : optional
         In place of `torch.cuda`, which is used as soon as the program works with a GPU.
 
@@ -65,6 +74,9 @@ def watch(
     The GPU works on its own while the loop waits, so a wait of the loop need not be one of the GPU. With
     CUDA, events on its stream tell the two apart; without, only the wait of the loop is known.
 
+    A probe tells what packing and unpacking a batch costs. How long its way from a worker takes it tells only
+    for batches for which the loop waited: the others lie ready for a time that nobody can tell apart from it.
+
     Examples
     --------
     >>> watched = watch(range(100), progress=False)
@@ -81,7 +93,19 @@ def watch(
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise InputError(f"{name} must be a whole number from {least} on, got {value!r:.80}. Pass one.")
-    return Watch(loader, batch_size=batch_size, workers=workers, progress=progress, cuda=cuda)
+    if device is not None and not probe:
+        raise InputError(
+            f"device is where a probe copies a sample of the batches, got {device!r:.80} without a probe. "
+            "Pass probe=True as well."
+        )
+    return Watch(
+        loader,
+        batch_size=batch_size,
+        workers=workers,
+        progress=progress,
+        probe=Probe(device) if probe else None,
+        cuda=cuda,
+    )
 
 
 class Watch(Generic[Batch]):
@@ -94,10 +118,11 @@ class Watch(Generic[Batch]):
         batch_size: int | None,
         workers: int | None,
         progress: bool,
+        probe: Probe | None,
         cuda: Cuda | None,
     ) -> None:
         self.loader = loader
-        self._times = LoopTimes(batch_size=batch_size, workers=workers, cuda=cuda)
+        self._times = LoopTimes(batch_size=batch_size, workers=workers, cuda=cuda, probe=probe)
         self._times.learn(loader)
         self._progress = progress
 
@@ -134,7 +159,8 @@ class _Pass(Iterator[Batch]):
         self.outer_count = self.outer.count if self.outer is not None else 0
         self.reference = weakref.ref(self)
         passes.append(self.reference)
-        self.source = iter(owner.loader)
+        probe = owner._times.probe
+        self.source = iter(owner.loader) if probe is None else probe.source_of(owner.loader)
         self.start_up = time.perf_counter() - self.begun
         if owner._progress:
             self.bar = tqdm(total=_length(owner.loader), desc="watch", unit="batch")
@@ -153,6 +179,9 @@ class _Pass(Iterator[Batch]):
         device = times.device()
         if device is not None:
             device.asked()
+        probe = times.probe
+        if probe is not None:
+            probe.asks()
         spent = time.thread_time()
         try:
             batch = next(self.source)
@@ -181,6 +210,8 @@ class _Pass(Iterator[Batch]):
                 self.bar.set_postfix_str(times.line(ready), refresh=False)
                 self.bar.update(self.count - self.bar.n)
             self.shown = received
+        if probe is not None:
+            probe.copy(batch)
         self.received = time.perf_counter()
         return batch
 

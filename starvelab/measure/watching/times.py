@@ -11,6 +11,7 @@ from ...units import Q_
 from .cpu import PrepareCpu
 from .device import Cuda, DeviceTimes, cuda_in_use
 from .finding import JobFinding
+from .probe import Probe
 from .waits import Mean, Waits, share_of, without_interruptions
 
 RECENT = 1000  # batches that the line speaks of
@@ -25,9 +26,19 @@ class LoopTimes:
         As given; `learn` finds what is not.
     cuda : Cuda, optional
         In place of `torch.cuda`.
+    probe : Probe, optional
+        Times the stages of the loader as well.
     """
 
-    def __init__(self, *, batch_size: int | None, workers: int | None, cuda: Cuda | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        batch_size: int | None,
+        workers: int | None,
+        cuda: Cuda | None = None,
+        probe: Probe | None = None,
+    ) -> None:
+        self.probe = probe
         self.batch_size, self.workers, self.cuda = batch_size, workers, cuda
         self.waits, self.ready, self.cpu = Waits(), Mean(), PrepareCpu()
         self._device: DeviceTimes | None = None
@@ -85,6 +96,7 @@ class LoopTimes:
             queue_depth=self.ready.value,
             workers=self.workers,
             batch_size=self.batch_size,
+            stages=self.probe.costs() if self.probe else None,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
 
