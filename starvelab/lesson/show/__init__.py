@@ -18,6 +18,7 @@ FIGURES = {
     "roofline": "plots",
     "stage_bars": "plots",
     "timeline": "plots",
+    "trace_timeline": "trace_lanes",
     "whole_pipeline": "overview",
 }
 

@@ -17,12 +17,12 @@ from ...units import Q_, format_quantity, positive_int
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, INK, Options
 
-_HEIGHT = 0.72  # of a bar in its lane
-_NARROW = 0.021  # of the width: a shorter bar has no room for its number
+HEIGHT = 0.72  # of a bar in its lane
+NARROW = 0.021  # of the width: a shorter bar has no room for its number
 _GAP = 1e-6  # ms: less is rounding
 # Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
 _READY: Options = {"facecolor": "#56B4E9", "linewidth": 0.0}
-_WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
+WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
 # A worker that has asked a storage which serves another one first.
 _ASKED: Options = {"facecolor": "none", "edgecolor": STORAGE.color, "hatch": "....", "linewidth": 0.0}
 _HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": CPU.color, "hatch": "xx", "linewidth": 0.0}
@@ -100,10 +100,10 @@ def _named(worker: int) -> str:
 
 
 def _bar(axes: Axes, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
-    bar: Options = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
+    bar: Options = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": HEIGHT}
     axes.barh(y, end - start, left=start, **bar)
     start, end = max(start, 0.0), min(end, width)
-    if end - start > _NARROW * width:
+    if end - start > NARROW * width:
         middle = (start + end) / 2
         axes.text(middle, y, str(number + 1), ha="center", va="center", color=INK[resource], fontsize=9)
 
@@ -114,7 +114,7 @@ def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> Non
     if trace.read_start is not None and trace.read_done is not None:
         asks, begins = begins, trace.read_done
         for i, batch in enumerate(trace.batch):
-            axes.barh(y[i], trace.read_start[i] - asks[i], left=asks[i], height=_HEIGHT, **_ASKED)
+            axes.barh(y[i], trace.read_start[i] - asks[i], left=asks[i], height=HEIGHT, **_ASKED)
             _bar(axes, y[i], trace.read_start[i], begins[i], STORAGE.name, batch, end)
     for i, batch in enumerate(trace.batch):
         _bar(axes, y[i], begins[i], trace.prepared[i], CPU.name, batch, end)
@@ -161,7 +161,7 @@ def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) ->
             _bar(axes, lanes.index("copy"), trace.copy_start[i], trace.copied[i], LINK.name, batch, end)
         _bar(axes, y, trace.step_start[i], trace.step_end[i], ACCELERATOR.name, batch, end)
         if waits[i] > _GAP:
-            axes.barh(y, waits[i], left=free[i], height=_HEIGHT, **_WAITS)
+            axes.barh(y, waits[i], left=free[i], height=HEIGHT, **WAITS)
     _lanes(axes, lanes)
     return waits
 
@@ -181,7 +181,7 @@ def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool, reads: bo
         *([Patch(**_HELD, label="ready, held back by an earlier batch")] if held else []),
         *([Patch(color=LINK.color, label="copying")] if copies else []),
         Patch(color=ACCELERATOR.color, label="computing"),
-        Patch(**_WAITS, label="waiting"),
+        Patch(**WAITS, label="waiting"),
     ]
     figure.legend(
         handles=entries,

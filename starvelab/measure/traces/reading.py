@@ -15,6 +15,7 @@ from ..watching.waits import share_of, without_interruptions
 from . import kineto, nsys
 from .batches import batches_of
 from .gpu import use_of
+from .steps import steps_of
 from .timeline import Timeline
 
 SUFFIXES = (".json", ".json.gz", ".sqlite")
@@ -118,6 +119,7 @@ def finding_of(timeline: Timeline) -> JobFinding:
         first_waits=tuple(Q_(float(wait) / 1e3, "ms") for wait in batches.first),
         interruptions=host.interruptions,
         interrupted=Q_(host.interrupted, "s"),
+        steps=steps_of(timeline, batches.waits[ordinary], batches.stretches[ordinary]),
         source="trace",
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ...tables import TableRepr, percent
 from ...units import Quantity
+from ..traces.steps import TraceSteps
 from .gpu_use import GpuUse
 from .stages import StageCosts
 from .verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
@@ -65,6 +66,8 @@ class JobFinding(TableRepr):
         What each stage of the loader costs; None where there was no probe.
     min_batches : int
         So many have to count for a verdict.
+    steps : TraceSteps or None
+        The first steps one by one, for `show.trace_timeline`; only traces tell.
     source : str
         "watched" or "trace".
     """
@@ -94,6 +97,7 @@ class JobFinding(TableRepr):
     ranks: Mapping[int, JobFinding] = field(default_factory=dict)
     stages: StageCosts | None = None
     min_batches: int = MIN_BATCHES
+    steps: TraceSteps | None = field(default=None, compare=False)
     source: str = "watched"
 
     @property

@@ -160,7 +160,7 @@ def test_an_accelerator_that_never_waits_is_said_to_be_busy(drawn):
 
 def test_every_area_is_told_apart_without_color():
     # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
-    hatches = [loader_lanes._READY.get("hatch"), loader_lanes._HELD["hatch"], loader_lanes._WAITS["hatch"]]
+    hatches = [loader_lanes._READY.get("hatch"), loader_lanes._HELD["hatch"], loader_lanes.WAITS["hatch"]]
     assert len(set(hatches)) == 3
 
 
