@@ -1,22 +1,30 @@
-"""The machine that this process runs on: the cores that it may use, and its cache folder."""
+"""The machine that this process runs on: what it starts, the cores that it may use, its cache folder."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+
+
+def has_processes() -> bool:
+    """Whether this machine starts processes and threads: the Python of a browser starts neither."""
+    return sys.platform != "emscripten"
 
 
 def usable_cores(*, physical: bool = False) -> int:
     """Cores that the scheduler, the affinity mask and a container's quota leave to this process.
 
     `os.cpu_count` counts the cores of the host, also inside a container. It is asked only where loky is
-    missing: a browser's Python has no processes. Busy cores count too.
+    missing, as it is in a browser's Python. Busy cores count too.
 
     Parameters
     ----------
     physical : bool
         Count a core with two hardware threads once, where the system tells which these are.
     """
+    if not has_processes():
+        return os.cpu_count() or 1
     try:
         from loky import cpu_count
     except ImportError:

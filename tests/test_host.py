@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from starvelab.host import cache_folder, usable_cores
+from starvelab.host import cache_folder, has_processes, usable_cores
 
 
 def test_there_are_as_many_as_the_process_may_use():
@@ -20,6 +20,14 @@ def test_without_loky_the_cores_of_the_host_are_counted(monkeypatch):
     monkeypatch.setitem(sys.modules, "loky", None)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert usable_cores(physical=True) == 3
+
+
+def test_in_a_browser_loky_is_not_asked(monkeypatch):
+    assert has_processes()
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    assert not has_processes()
+    assert usable_cores(physical=True) == 5
 
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset to take cores away")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.assignments import notebooks_of
+
 HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate")
 
 
@@ -63,16 +65,59 @@ def test_the_upper_layers_load_when_they_are_first_asked_for(name):
     assert done.stdout.strip() == "False"
 
 
-def test_measuring_is_imported_where_there_are_no_processes():
-    # As in a browser's Python, which has neither these packages nor processes. Pint asks for dask.
+# What a browser's Python lacks: processes, threads, and packages that are not there. Pint asks for dask.
+BROWSER = """
+import sys, threading
+import IPython, ipywidgets, multiprocessing, concurrent.futures
+sys.modules.update(dict.fromkeys(["psutil", "loky", "PIL", "matplotlib", "dask", "_multiprocessing"]))
+def refuse(self): raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+sys.platform = "emscripten"
+"""
+
+
+def run_in_a_browser(code, folder):
+    """What `code` prints where none of this is there; the folder is the notebook's."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", BROWSER + code], cwd=folder, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+def test_measuring_is_imported_where_there_are_no_processes(tmp_path):
     code = (
-        "import sys; "
-        "sys.modules.update(dict.fromkeys(['psutil', 'loky', 'PIL', 'dask', '_multiprocessing'])); "
-        "from starvelab.measure import *; "
+        "from starvelab.measure import *; import starvelab.lesson.checks, starvelab.lesson.widgets; "
         "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == ("read + decode + transform + collate", "")
+    assert run_in_a_browser(code, tmp_path) == "read + decode + transform + collate"
+
+
+def test_the_first_assignment_runs_to_its_end_without_processes_and_matplotlib(tmp_path, repository):
+    for notebook in notebooks_of("starving-the-gpu"):
+        notebook.lock_predictions(tmp_path)  # so that answers and pictures are shown
+    code = f"""
+import io, json, os
+from contextlib import redirect_stdout
+from pathlib import Path
+from IPython.core.interactiveshell import InteractiveShell
+shell, shown = InteractiveShell.instance(), io.StringIO()
+os.environ["STARVELAB_CACHE"] = os.getcwd()
+for notebook in sorted(Path({str(repository)!r}, "solutions/starving-the-gpu").glob("*.ipynb")):
+    with redirect_stdout(shown):
+        shell.reset()
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            with redirect_stdout(shown):
+                result = shell.run_cell("".join(cell["source"]), store_history=True)
+            if not result.success:
+                print(notebook.stem, "".join(cell["source"])[:80], result.error_in_exec)
+from starvelab import Hardware, Models, Pipeline, show
+step = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8).solve()
+print(show.timeline(step)._repr_html_()[:62])
+"""
+    begins = '<figure style="margin:0.5em 0"><figcaption>The first 5 batches.'
+    assert run_in_a_browser(code, tmp_path) == begins[:62]
 
 
 def test_the_upper_layers_complete_with_tab_before_they_are_loaded():

@@ -16,6 +16,7 @@ from PIL import Image, ImageFilter
 
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
+from starvelab.host import has_processes
 from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, table
 from starvelab.simulate import Loader, simulate
@@ -169,9 +170,12 @@ print(f"{parts} chunks read {lines:,} lines of a file that has {rows_:,}: "
       f"{lines / rows_:g} times the file.")
 
 # %%
-from loky import get_reusable_executor
-
-pool = get_reusable_executor(max_workers=2)
+if has_processes():
+    from loky import get_reusable_executor
+    pool = get_reusable_executor(max_workers=2)
+else:
+    print("A browser starts no processes, so the table below has two rows. For the "
+          "others, run this notebook on your own machine (make lab) or on Binder.")
 
 
 def in_chunks():
@@ -180,16 +184,18 @@ def in_chunks():
     return np.concatenate([chunk.result() for chunk in chunks])
 
 # %%
-ways = {"starting two processes, then chunks": (in_chunks, 1),
-        "chunks, processes running": (in_chunks, 3),
-        "np.loadtxt": (lambda: np.loadtxt(store / "table.txt"), 3),
+ways = {"np.loadtxt": (lambda: np.loadtxt(store / "table.txt"), 3),
         "np.load (.npy)": (lambda: np.load(store / "table.npy"), 3)}
+if has_processes():
+    ways = {"starting two processes, then chunks": (in_chunks, 1),
+            "chunks, processes running": (in_chunks, 3), **ways}
 table(["way", "time"], [[name, best(work, repeats)]
                         for name, (work, repeats) in ways.items()])
-pool.shutdown()
+if has_processes():
+    pool.shutdown()
 
 # %% [markdown]
-# Whatever your first three rows say, the last one is in another class: not parsing beats parsing in parallel. Two running
+# Whatever the other rows say, the last one is in another class: not parsing beats parsing in parallel. Two running
 # processes may win a little; starting them costs many times that, and the lines they skip and the numbers they send back
 # cost something too.
 #

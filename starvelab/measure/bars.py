@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 from tqdm.auto import tqdm
 
+from ..host import has_processes
+
 if TYPE_CHECKING:
     from tqdm import std
+
+__all__ = ["time_bar", "tqdm"]
+
+if not has_processes():
+    tqdm.monitor_interval = 0  # a thread would watch over the bars, and cannot be started
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..host import cache_folder
 from ..units import Q_, Quantity, positive_int
+from .bars import tqdm
 
 if TYPE_CHECKING:
     from PIL.Image import Image

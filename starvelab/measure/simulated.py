@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import runtime
 from ..errors import UnknownNameError
-from ..host import usable_cores
+from ..host import has_processes, usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
 from ..units import Q_, Quantity, as_quantity, nonnegative, positive
@@ -27,6 +27,11 @@ from .translation import WorkerCosts, to_loader_model
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
 MAX_BATCHES = 2000
+AS_GRADED = "Simulated from one batch, as while grading. Nothing was measured: run it yourself for that."
+IN_A_BROWSER = (
+    "Simulated from one batch: Python in a browser starts no workers, so nothing was measured. To measure, "
+    "run this notebook in JupyterLab on your own machine (make lab) or on Binder."
+)
 # A photograph of ImageNet, stored and as float32 in 3 x 224 x 224 values.
 SAMPLE_SIZE, TRANSFER_SIZE = Q_("114.66 KB"), Q_("602112 B")
 WARM_UP, MEASURED = 20, 180
@@ -166,7 +171,7 @@ def whole_rounds(batches: int, loader: Loader) -> int:
 
 
 def clock_for(pipe: Pipeline, *, announced: bool = True) -> SimulatedClock | None:
-    """The clock that STARVELAB_CLOCK asks for; None stands for the live one.
+    """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has.
 
     Parameters
     ----------
@@ -181,10 +186,11 @@ def clock_for(pipe: Pipeline, *, announced: bool = True) -> SimulatedClock | Non
         If the variable names neither.
     """
     # Datasets and GPUs of the user's own have no times that could be known beforehand.
-    if runtime.current().clock == "live" or not isinstance(pipe, InputPipeline):
+    live = runtime.current().clock == "live"
+    if (live and has_processes()) or not isinstance(pipe, InputPipeline):
         return None
     if not isinstance(pipe.accelerator, VirtualAccelerator):
         return None
     if announced:
-        print("Simulated from one batch, as while grading. Nothing was measured: run it yourself for that.")
+        print(IN_A_BROWSER if live else AS_GRADED)
     return SimulatedClock.of(pipe)

@@ -24,6 +24,7 @@ from starvelab.measure import (
     diagnose,
     run,
     session,
+    simulated,
 )
 from starvelab.runtime import GRADING, Runtime, use
 from tests.measure.scenes import STORED, pipeline
@@ -276,6 +277,18 @@ def test_a_clock_that_is_passed_counts_more_than_the_graders():
 def test_everybody_else_measures(tmp_path):
     with use(Runtime()):
         assert run(pipeline(tmp_path, loader="inline"), seconds="50 ms", progress=False).source == "measured"
+
+
+def test_a_browser_simulates_and_says_where_to_measure(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(session, "open_loader", lambda pipe: pytest.fail("a loader was opened"))
+    monkeypatch.setattr(simulated, "has_processes", lambda: False)
+    with use(Runtime(clock="live")):
+        result = run(pipeline(tmp_path, loader="processes", workers=4))
+    assert result.source == "simulated"
+    assert capsys.readouterr().out == (
+        "Simulated from one batch: Python in a browser starts no workers, so nothing was measured. To "
+        "measure, run this notebook in JupyterLab on your own machine (make lab) or on Binder.\n"
+    )
 
 
 def test_an_unknown_clock_is_refused(monkeypatch):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, PercentFormatter
-
 from ...errors import InputError
 from ...units import format_number
+from .canvas import Axes, FuncFormatter, PercentFormatter
 
 NUMBERS = FuncFormatter(lambda value, _: format_number(value))
 PERCENT = PercentFormatter(1, decimals=0, symbol=" %")

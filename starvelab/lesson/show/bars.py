@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from ...errors import InputError
 from ...model.resources import CPU, STORAGE
+from .canvas import Figure
 from .figure import StaticFigure, render_figure
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ...errors import InputError
 from ...model.analysis import crossover
@@ -20,6 +18,7 @@ from ...model.step import Step
 from ...tables import percent
 from ...units import format_number
 from .axes import NUMBERS, PERCENT, ascending, bare
+from .canvas import Axes, Figure
 from .feasibility import caveat, with_feasible
 from .figure import StaticFigure, render_figure
 from .style import COLORS, DASHES, GRAY, SERIES, Options

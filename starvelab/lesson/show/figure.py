@@ -10,18 +10,16 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 from ... import runtime
 from ..._aliases import renamed
-from ...tables import to_html, to_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ...tables import paragraph, to_html, to_text
+from .canvas import Blank, Figure
 
 # On the page; matplotlib's 10 points are then as large as the text around them.
 _PIXELS_PER_INCH = 90
 _IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
+NO_IMAGE = "The picture needs matplotlib, which is not installed here. Its values stand in the table."
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,8 @@ class StaticFigure:
 
     Attributes
     ----------
-    png : bytes
-        Empty where nobody looks: while grading.
+    png : bytes or None
+        Empty where nobody looks: while grading. None where matplotlib is missing.
     alt : str
         What a person who cannot see it needs to know.
     caption : str
@@ -41,7 +39,7 @@ class StaticFigure:
         Width on the page in CSS pixels; the image has twice as many.
     """
 
-    png: bytes
+    png: bytes | None
     alt: str
     caption: str
     headers: Sequence[str]
@@ -52,6 +50,12 @@ class StaticFigure:
         return f"{self.caption}\n{to_text(self.headers, self.rows)}"
 
     def _repr_html_(self) -> str:
+        if self.png is None:
+            table = to_html(self.headers, self.rows)
+            return (
+                f'<figure style="margin:0.5em 0"><figcaption>{escape(self.caption)}</figcaption>'
+                f"{paragraph(NO_IMAGE)}{table}</figure>"
+            )
         data = base64.b64encode(self.png).decode()
         source = f' src="data:image/png;base64,{data}"' if data else ""
         return (
@@ -67,6 +71,8 @@ def render_figure(
     figure: Figure, *, alt: str, caption: str, headers: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> StaticFigure:
     """Render a matplotlib figure. Its ground is white, so that it reads the same in a dark theme."""
+    if isinstance(figure, Blank):
+        return StaticFigure(None, alt, caption, headers, rows, 0)
     width = round(_PIXELS_PER_INCH * figure.get_figwidth())
     # Drawing takes a sixth of the time of grading, and a feedback page shows the text instead.
     if runtime.current().is_grading:

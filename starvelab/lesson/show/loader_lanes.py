@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from ...errors import InputError
 from ...model.resources import ACCELERATOR, CPU, LINK, STORAGE
@@ -14,6 +10,7 @@ from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, positive_int
+from .canvas import Axes, Figure, MaxNLocator, Patch
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, INK, Options
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
-
 from ...model.resources import RESOURCES
+from .canvas import FancyBboxPatch, Figure
 from .figure import StaticFigure, render_figure
 
 # By the name of the resource: what it does for a training step, and what it passes on.

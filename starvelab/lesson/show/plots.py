@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...model.analysis import schedule
 from ...model.analysis._schedule import one_step
@@ -20,6 +19,7 @@ from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
 from .axes import NUMBERS, ascending, bare
+from .canvas import Figure
 from .feasibility import caveat, ground, with_feasible
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, HATCHES, INK, SERIES, Options

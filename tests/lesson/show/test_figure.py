@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from starvelab import Q_
-from starvelab.lesson.show.figure import StaticFigure, render_figure
+from starvelab.lesson.show.canvas import Blank
+from starvelab.lesson.show.figure import NO_IMAGE, StaticFigure, render_figure
 
 pytestmark = pytest.mark.usefixtures("painted")
 AWKWARD = 'Time < 5 ms & "busy"'
@@ -88,3 +89,17 @@ def test_the_ground_is_white_whatever_the_theme(drawn):
 
 def test_a_picture_keeps_its_data(drawn):
     assert (drawn.headers, drawn.rows) == (["batch", "step"], [[32, Q_("5.856 ms")]])
+
+
+def test_without_matplotlib_the_caption_and_the_open_table_are_shown():
+    blank = Blank(figsize=(4, 2))
+    left, right = blank.subplots(1, 2, sharex=True)
+    left.spines[["top", "right"]].set_visible(False)
+    right.plot([1, 2], [3, 4])
+    shown = render_figure(blank, alt="a chart", caption=AWKWARD, headers=["batch"], rows=[[32]])
+    page = Page(shown._repr_html_())
+    assert [tag for tag in page.tags if tag in ("figure", "img", "figcaption", "details", "table")] == [
+        "figure", "figcaption", "table",
+    ]  # fmt: skip
+    assert {AWKWARD, NO_IMAGE, "32"} <= set(page.text)
+    assert repr(shown).splitlines()[0] == AWKWARD
