@@ -15,7 +15,9 @@ from typing import Self
 
 from .errors import InputError
 
-NBGRADER, CLOCK = "NBGRADER_EXECUTION", "STARVELAB_CLOCK"
+NBGRADER, CLOCK, WIDGETS = "NBGRADER_EXECUTION", "STARVELAB_CLOCK", "STARVELAB_WIDGETS"
+# Google Colab sets it. Its pages show widgets of an older protocol only.
+COLAB = "COLAB_RELEASE_TAG"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Runtime:
     clock : str
         "live" measures; "simulated" computes what a run or a diagnosis would find, so that no grade depends
         on how busy a machine is.
+    has_widgets : bool
+        Whether the page shows widgets. Where it does not, each says in words what to write instead.
 
     Raises
     ------
@@ -42,6 +46,7 @@ class Runtime:
     is_grading: bool = False
     clock: str = "live"
     is_validating: bool = False
+    has_widgets: bool = True
 
     def __post_init__(self) -> None:
         if self.clock not in ("live", "simulated"):
@@ -53,12 +58,23 @@ class Runtime:
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """What the variables say."""
         execution = environment.get(NBGRADER)
-        return cls(execution == "autograde", environment.get(CLOCK) or "live", execution == "validate")
+        widgets = environment.get(WIDGETS) or ("off" if COLAB in environment else "on")
+        if widgets not in ("on", "off"):
+            raise InputError(
+                f"{WIDGETS} must be on or off, got {widgets!r:.80}. Set one of these, or unset it."
+            )
+        return cls(
+            is_grading=execution == "autograde",
+            clock=environment.get(CLOCK) or "live",
+            is_validating=execution == "validate",
+            has_widgets=widgets == "on",
+        )
 
     def environment(self) -> dict[str, str]:
         """The variables that say so to another process."""
         execution = "autograde" if self.is_grading else "validate" if self.is_validating else ""
-        return ({NBGRADER: execution} if execution else {}) | {CLOCK: self.clock}
+        widgets = "on" if self.has_widgets else "off"
+        return ({NBGRADER: execution} if execution else {}) | {CLOCK: self.clock, WIDGETS: widgets}
 
 
 GRADING = Runtime(is_grading=True, clock="simulated")

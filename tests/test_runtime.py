@@ -21,6 +21,9 @@ from starvelab.runtime import GRADING, Runtime, current, use
         ({"STARVELAB_CLOCK": "simulated"}, Runtime(clock="simulated")),
         ({"STARVELAB_CLOCK": "live"}, Runtime()),
         ({"STARVELAB_CLOCK": ""}, Runtime()),
+        ({"COLAB_RELEASE_TAG": "release-colab"}, Runtime(has_widgets=False)),
+        ({"COLAB_RELEASE_TAG": "release-colab", "STARVELAB_WIDGETS": "on"}, Runtime()),
+        ({"STARVELAB_WIDGETS": "off"}, Runtime(has_widgets=False)),
     ],
 )
 def test_the_environment_says_what_a_process_runs_for(environment, expected):
@@ -35,8 +38,15 @@ def test_a_clock_that_there_is_not_is_refused_with_what_to_do():
         Runtime.from_environment({"STARVELAB_CLOCK": "sundial"})
 
 
+def test_widgets_are_on_or_off():
+    message = r"^STARVELAB_WIDGETS must be on or off, got 'maybe'\. Set one of these, or unset it\.$"
+    with pytest.raises(InputError, match=message):
+        Runtime.from_environment({"STARVELAB_WIDGETS": "maybe"})
+
+
 @pytest.mark.parametrize(
-    "runtime", [GRADING, Runtime(), Runtime(is_grading=True), Runtime(is_validating=True)]
+    "runtime",
+    [GRADING, Runtime(), Runtime(is_grading=True), Runtime(is_validating=True), Runtime(has_widgets=False)],
 )
 def test_what_is_said_to_another_process_is_understood_there(runtime):
     assert Runtime.from_environment(runtime.environment()) == runtime

@@ -132,6 +132,12 @@ class Explorer(Box):
             widget.observe(self._moved, names="value")
         self._open_after(after)
 
+    def html(self) -> str:
+        """One picture, for a page that shows no widgets, with the settings that it was drawn for."""
+        values = ", ".join(f"{name} = {value}" for name, value in (self._drawn or {}).items())
+        moved = f"This page moves no controls. Shown is {values}. In JupyterLab they can be moved."
+        return (words.paragraphs(moved) if self._drawn else "") + super().html()
+
     def _open_after(self, key: str | None) -> None:
         store = PredictionStore()
         if key is None or store.get(key) is not None:

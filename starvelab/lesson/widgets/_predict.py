@@ -39,7 +39,8 @@ def predict(
     key : str
         Its name, such as "cpu-wall".
     answer : str, number or quantity, optional
-        Locks this answer without a widget and says so in one line. A quantity brings its own unit.
+        Locks this answer without a widget and says so in one line. Where the question was asked before, its
+        choices and its unit hold; otherwise a quantity brings its own unit.
     question : str, optional
         What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
     choices : list of str, optional
@@ -56,18 +57,25 @@ def predict(
     Returns
     -------
     PredictionBox or None
-        The widget, or None where an answer was given.
+        The widget, or None where an answer was given. A page without widgets shows the question, and the line
+        of code that answers it.
 
     Raises
     ------
     InputError
         If the question cannot be asked, or the answer given in code is no answer to it.
     """
-    if isinstance(answer, Quantity) and unit is None and choices is None:
-        unit = unit_name(answer.units) or None
-    asked = Question.ask(key, text=question, choices=choices, unit=unit)
+    before = memory.asked.get(key) if isinstance(key, str) else None
+    if before is not None and answer is not None and question is choices is unit is None:
+        asked = before
+    else:
+        if isinstance(answer, Quantity) and unit is None and choices is None:
+            unit = unit_name(answer.units) or None
+        asked = Question.ask(key, text=question, choices=choices, unit=unit)
     if question:
         memory.questions[key] = question
+    if answer is None:
+        memory.asked[key] = asked
     checked = asked.check_confidence(confidence)
     store = PredictionStore(folder, memory)
     if answer is None:
@@ -152,6 +160,20 @@ class PredictionBox(Box):
             self._show_locked(contents.predictions[question.key])
         if contents.problem is not None:
             self.message.value += words.notice(contents.problem, "Please note")
+
+    def html(self) -> str:
+        """The question, and how it is answered in code, for a page that shows no widgets."""
+        question = self._question
+        choices = ", ".join(f"`{choice}`" for choice in question.choices or ())
+        said = [question.text or question.key, f"Answer with one of {choices}." if choices else ""]
+        if not self.locked:
+            answer = f"a number in {question.unit}" if question.unit else "a number"
+            said.append(
+                "**This page shows no boxes.** Write a code cell with your answer in place of ANSWER "
+                f"({'a text' if choices else answer}), and how sure you are, 0 to 1, in place of SURE: "
+                f'`predict("{question.key}", ANSWER, confidence=SURE)`. Run this cell and the rest again.'
+            )
+        return words.paragraphs("\n\n".join(filter(None, said))) + str(self.message.value)
 
     @property
     def locked(self) -> bool:

@@ -94,10 +94,11 @@ def reveal(
         show()
         return
     current = runtime.current()
-    is_learner = not (current.is_grading or current.is_validating)
-    text = LOCK_FIRST if is_learner else RUN_AGAIN
+    # A page without widgets cannot put anything in a place that was shown before.
+    follows = current.has_widgets and not (current.is_grading or current.is_validating)
+    text = LOCK_FIRST if follows else RUN_AGAIN
     text = " ".join(filter(None, (text, memory.which(key), contents.problem)))
-    if is_learner:
+    if follows:
         _hold_back(text, show, key, store, _place(inspect.currentframe()))
     else:
         _show(text, "Please note")

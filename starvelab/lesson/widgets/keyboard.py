@@ -12,6 +12,8 @@ import anywidget
 import ipywidgets
 import traitlets
 
+from ... import runtime
+
 BOX_CLASS = "starvelab-box"
 SPOKEN_CLASS = "starvelab-spoken"
 LISTED_CLASS = "starvelab-listed"
@@ -47,6 +49,16 @@ class Box(ipywidgets.VBox):
     def __repr__(self) -> str:
         # What a page without widgets shows, and what nbgrader stores beside the widget.
         return f"[{self._in_words}]"
+
+    def html(self) -> str:
+        """What the box says, for a page that shows no widgets: texts and figures, without controls."""
+        return "".join(one.value for one in self.children if isinstance(one, ipywidgets.HTML))
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:
+        if runtime.current().has_widgets:
+            shown: dict[str, object] = super()._repr_mimebundle_(**kwargs)
+            return shown
+        return {"text/html": self.html(), "text/plain": repr(self)}
 
 
 def spoken(**kwargs: object) -> ipywidgets.HTML:

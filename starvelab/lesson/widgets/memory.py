@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...prediction_file import Prediction
 from . import words
+from .question import Question
 
 
 @dataclass
@@ -18,6 +19,8 @@ class Memory:
     ----------
     questions : dict of str to str
         The text of each question that was asked, by its key: to say which one is still open.
+    asked : dict of str to Question
+        What may be answered to each of them.
     unsaved : dict of Path to dict of str to Prediction
         By file: predictions that could not be written (read-only folder, full disk). They count, too.
     waiting : dict of (Path, str) to dict of callable
@@ -25,6 +28,7 @@ class Memory:
     """
 
     questions: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, Question] = field(default_factory=dict)
     unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
     waiting: dict[tuple[Path, str], dict[Hashable, Callable[[], None]]] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from starvelab.lesson.widgets.memory import KERNEL
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     KERNEL.questions.clear()
+    KERNEL.asked.clear()
     KERNEL.waiting.clear()
     return tmp_path
 

@@ -7,6 +7,7 @@ import pytest
 
 from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.lesson.widgets import Drawing, explore, predict
+from starvelab.runtime import Runtime, use
 
 
 def svg(text="") -> str:
@@ -242,3 +243,14 @@ def test_a_control_may_start_at_nothing_when_the_pipeline_has_nothing():
 
 def test_an_explorer_says_in_a_word_what_it_is():
     assert repr(explore(shows, batch_size=(1, 2), workers=(1, 2))) == "[Explorer: batch size, workers]"
+
+
+def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked():
+    with use(Runtime(has_widgets=False)):
+        held_back = explore(shows, after="k", workers=(1, 64))._repr_mimebundle_()["text/html"]
+        predict("k", 3)
+        html = explore(shows, after="k", workers=(1, 64))._repr_mimebundle_()["text/html"]
+    assert "This explorer opens when" in held_back
+    assert "svg" not in held_back
+    assert "Shown is workers = 1. In JupyterLab they can be moved." in html
+    assert svg({"workers": 1}) in html

@@ -9,8 +9,9 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import predict, predictions
-from starvelab.lesson.widgets.memory import KERNEL
+from starvelab.lesson.widgets.memory import KERNEL, Memory
 from starvelab.lesson.widgets.store import PredictionStore
+from starvelab.runtime import Runtime, use
 
 CHOICES = ["CPU", "storage"]
 
@@ -243,3 +244,46 @@ def test_a_prediction_is_one_box_that_ends_in_the_keyboard_script():
 def test_the_file_in_the_folder_is_json_for_whoever_grades(folder):
     predict("cpu-wall", "CPU", confidence=0.6)
     assert json.loads((folder / "predictions.json").read_text())["cpu-wall"]["confidence"] == 0.6
+
+
+# --- a page that shows no widgets, such as Colab's ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ask", "answer"), [(a_choice, "CPU"), (a_number, 18.3)])
+def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder, ask, answer):
+    (folder / "box").mkdir()
+    box = ask(folder=folder / "box", memory=Memory())
+    box.answer.value = str(answer)
+    box.confidence.value = 0.7
+    box.button.click()
+    (key,) = predictions(folder / "box")
+    with use(Runtime(has_widgets=False)):
+        ask()
+        assert predict(key, answer, confidence=0.7) is None
+    timeless = [{**each[key], "locked_at": None} for each in (predictions(folder / "box"), predictions())]
+    assert timeless[0] == timeless[1]
+    assert ask().locked
+
+
+def test_code_that_follows_a_question_is_held_to_its_choices():
+    a_choice()
+    with pytest.raises(InputError, match="The prediction 'cpu-wall' must be one of CPU, storage, got 'GPU'"):
+        predict("cpu-wall", "GPU", confidence=0.7)
+    with pytest.raises(InputError, match=r"confidence must lie from 0\.5 to 1"):
+        predict("cpu-wall", "CPU", confidence=0.2)
+    assert predictions() == {}
+
+
+def test_a_page_without_widgets_shows_the_question_and_the_line_that_answers_it():
+    with use(Runtime(has_widgets=False)):
+        shown = a_number()._repr_mimebundle_()
+        assert set(shown) == {"text/html", "text/plain"}
+        assert "How busy?" in shown["text/html"]
+        assert "<code>predict(&quot;busy&quot;, ANSWER, confidence=SURE)</code>" in shown["text/html"]
+        assert "(a number in %)" in shown["text/html"]
+        assert "Answer with one of <code>CPU</code>, <code>storage</code>." in a_choice().html()
+        predict("busy", 20, confidence=0.5)
+        locked = a_number()._repr_mimebundle_()["text/html"]
+    assert "ANSWER" not in locked
+    assert "You predicted 20 %, 50 % sure" in locked
+    assert "application/vnd.jupyter.widget-view+json" in a_number()._repr_mimebundle_()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import _reveal, predict, predictions, reveal, scorecard
-from starvelab.lesson.widgets._reveal import LOCK_FIRST
+from starvelab.lesson.widgets._reveal import LOCK_FIRST, RUN_AGAIN
 from starvelab.lesson.widgets.judging import is_hit
 from starvelab.lesson.widgets.memory import Memory
 from starvelab.prediction_file import Prediction
@@ -355,3 +355,12 @@ def test_a_number_hits_exactly_when_it_is_within_the_share(truth, share, within)
         return
     record = Prediction(key="k", answer=truth * (1 + share), locked_at="")
     assert is_hit(record, truth, within) is (share < within)
+
+
+def test_a_page_without_widgets_is_told_to_run_the_cell_again(shown):
+    with use(Runtime(has_widgets=False)):
+        reveal("k", 3)
+        predict("k", 3)
+        reveal("k", 3)
+    assert shown[0] == f"Please note. {RUN_AGAIN}"
+    assert shown[1].startswith("Hit. ")
