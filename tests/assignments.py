@@ -46,6 +46,7 @@ EXPECTED = {
         "06_less_work",
         "07_reality_check",
         "08_unseen_measurements",
+        "09_your_own_job",
     ],
     "master-the-loader": [
         "01_write_the_loader",

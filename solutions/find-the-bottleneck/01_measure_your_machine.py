@@ -262,7 +262,7 @@ def draw(workers=4, batches=10):
 explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 
 # %% [markdown]
-# ## Exercise 1.1: throughput from a record (6 points)
+# ## Exercise 1.1: throughput from a record (5 points)
 #
 # `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. Then take the longest stretch
 # that is a multiple of the workers.
@@ -290,7 +290,7 @@ def throughput(done, batch_size, workers, warm_up):
     return (Q_(batch_size, "img") * count / (marks[count] - marks[0])).to("img/s")
     ### END SOLUTION
 
-# %% role="test" id="record-throughput-test" points=6
+# %% role="test" id="record-throughput-test" points=5
 three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350,
                  1460, 1465]
 check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"),
@@ -342,7 +342,7 @@ def show_steps():
 reveal("past-cores", then=show_steps)
 
 # %% [markdown]
-# ## Exercise 1.2: stall (4 points)
+# ## Exercise 1.2: stall (3 points)
 #
 # The share of the time in which the accelerator waits, from 0 to 1.
 #
@@ -362,7 +362,7 @@ def stall(step_time, throughput, batch_size):
     return (1 - step_time / period).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="stall-test" points=4
+# %% role="test" id="stall-test" points=3
 check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
       what="the stall at 10 ms and 400 img/s", mistakes={
     "That is the busy share.": 0.25,

@@ -75,7 +75,7 @@ explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
         steps_in_flight=[1, 2, 4], variation=(0.0, 0.5, 0.1))
 
 # %% [markdown]
-# ## Exercise 2.1: who waits? (5 points)
+# ## Exercise 2.1: who waits? (4 points)
 #
 # A record says, for each batch, when the loop `asked` for it and `received` it, and when the accelerator began
 # (`step_start`) and ended (`step_end`) its step: four lists of milliseconds. For which share of the time does the
@@ -97,7 +97,7 @@ def idle_share(asked, received, step_start, step_end):
     return 1 - busy / (step_end[-1] - step_start[0])
     ### END SOLUTION
 
-# %% role="test" id="idle-share-test" points=5
+# %% role="test" id="idle-share-test" points=4
 had = [100, 125, 150, 175, 200]
 record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
 check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits",

@@ -156,7 +156,7 @@ by_hand = diagnose(rungs)
 reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
 
 # %% [markdown]
-# ## Exercise 3.1: what a part adds (5 points)
+# ## Exercise 3.1: what a part adds (4 points)
 #
 # Ladders are usually noted as rates: so many steps a second. From the rates of two neighboring rungs, how much does
 # the part between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower,
@@ -176,7 +176,7 @@ def added(rate_running, rate_cached):
     return max(1 / rate_running - 1 / rate_cached, Q_("0 ms")).to("ms")
     ### END SOLUTION
 
-# %% role="test" id="added-test" points=5
+# %% role="test" id="added-test" points=4
 check(added(Q_("4 / s"), Q_("5 / s")), Q_("50 ms"),
       what="what a part adds between 5 and 4 steps a second", mistakes={
     "That is the whole batch; how long did it take before this part came in?":
@@ -202,7 +202,7 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.2: the suspects in order (5 points)
+# ## Exercise 3.2: the suspects in order (4 points)
 #
 # Given what each part adds, list the parts that starve the accelerator: the bottleneck first, then the runner-up, down
 # to the least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
@@ -222,7 +222,7 @@ def suspects(evidence):
     return sorted(parts, key=evidence.get, reverse=True)
     ### END SOLUTION
 
-# %% role="test" id="suspects-test" points=5
+# %% role="test" id="suspects-test" points=4
 times = {"read": 16, "decode": 0, "transform": 30, "copy": 4, "compute": 50}
 evidence = {part: Q_(time, "ms") for part, time in times.items()}
 check(" > ".join(suspects(evidence)), "transform > read > copy",
@@ -372,7 +372,7 @@ say(hasty.reason)
 # running, give it a longer budget, take smaller batches (more of them fit into the same time), and repeat it: two
 # that agree are a better sign than one.
 #
-# ## Exercise 3.3: a lead, or noise? (4 points)
+# ## Exercise 3.3: a lead, or noise? (3 points)
 #
 # Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one lead? The
 # rule of `diagnose`: the lead must be *more than twice* the standard error of the difference, which for independent
@@ -393,7 +393,7 @@ def leads(first, first_error, second, second_error):
     return bool(first - second > 2 * error)
     ### END SOLUTION
 
-# %% role="test" id="leads-test" points=4
+# %% role="test" id="leads-test" points=3
 first, second, other = Q_("30 ms"), Q_("3 ms"), Q_("4 ms")
 check(leads(first, second, Q_("19 ms"), other), True,
       what="30 ± 3 ms against 19 ± 4 ms", mistakes={

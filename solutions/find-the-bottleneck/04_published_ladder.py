@@ -120,7 +120,7 @@ credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], 
 credit.total()
 
 # %% [markdown]
-# ## Exercise 4.2: predict the rate (6 points)
+# ## Exercise 4.2: predict the rate (5 points)
 #
 # Now the other way round: from what an image costs to read and to transform, predict the steps a second. Use the rule
 # of the first assignment: *stages on one resource add, stages on different resources overlap*. Reading and
@@ -141,7 +141,7 @@ def steps_per_second(read, transform, batch_size, workers, accelerator_step):
     return (1 / max(workers_time, accelerator_step)).to("1/s")
     ### END SOLUTION
 
-# %% role="test" id="predict-rate-test" points=6
+# %% role="test" id="predict-rate-test" points=5
 busy = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
 check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
     "That takes the slowest of three. Reading and transforming share the workers, so "

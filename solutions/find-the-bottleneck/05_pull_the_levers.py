@@ -105,7 +105,7 @@ def show_measured():
 reveal("slow-samples", then=show_measured)
 
 # %% [markdown]
-# ## Exercise 5.1: how many batches are late? (4 points)
+# ## Exercise 5.1: how many batches are late? (3 points)
 #
 # A batch is late as soon as *one* of its samples is slow. What share of the batches is that?
 #
@@ -129,7 +129,7 @@ def late_batches(batch_size, share):
     return 1 - (1 - share) ** batch_size
     ### END SOLUTION
 
-# %% role="test" id="late-batches-test" points=4
+# %% role="test" id="late-batches-test" points=3
 check(late_batches(20, 0.02), 1 - 0.98**20, what="the share of late batches", mistakes={
     "Shares do not add up: some batches have two slow samples, and with 100 samples it "
     "would be more than all.": 0.4,
@@ -273,7 +273,7 @@ reveal("slow-samples", then=show_alone_and_last)
 # binds, so both levers gain next to nothing. At the end they would be, and still each of the two adds little, since the other
 # is there already. Only with neither is the rate lower, by a factor of 1.27.
 # %% [markdown]
-# ## Exercise 5.2: the best lever (6 points)
+# ## Exercise 5.2: the best lever (5 points)
 #
 # Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
 # `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
@@ -311,7 +311,7 @@ def best_lever(loader, levers):
     return best if rates[best] >= 1.05 * simulate(loader).throughput else None
     ### END SOLUTION
 
-# %% role="test" id="best-lever-test" points=6
+# %% role="test" id="best-lever-test" points=5
 check(best_lever(starved, to_try), "twice the workers",
       what="the best lever behind slow workers", mistakes={
     "It keeps the accelerator busiest, and trains more slowly: compare throughputs.":

@@ -78,7 +78,7 @@ table(["a sample in each epoch", "time", "stored"], [
 # this lever moves the wall there. What is random (crop, flip, colors) must stay in the epoch: prepare or cache only what comes
 # before it.
 #
-# ## Exercise 6.1: what an order costs (4 points)
+# ## Exercise 6.1: what an order costs (3 points)
 #
 # Each stage takes a time that follows the pixels it is given, and passes a share of them on.
 #
@@ -102,7 +102,7 @@ def time_in_order(stages):
     return total
     ### END SOLUTION
 
-# %% role="test" id="order-cost-test" points=4
+# %% role="test" id="order-cost-test" points=3
 blur_, crop_, gray_ = (Q_("40 ms"), 1.0), (Q_("4 ms"), 0.25), (Q_("20 ms"), 1.0)
 check(time_in_order([blur_, crop_]), Q_("44 ms"), what="blur, then crop", mistakes={
     "A stage works on what it is given, not on what it passes on.": Q_("41 ms"),
@@ -230,7 +230,7 @@ loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=1
                 batches=8)
 
 # %% [markdown]
-# ## Exercise 6.2: in turn, or beside (5 points)
+# ## Exercise 6.2: in turn, or beside (4 points)
 #
 # The workers are fast enough here. How long is it from one batch to the next?
 #
@@ -258,7 +258,7 @@ def period(batch_size, values, bytes_each, bandwidth, step_time, overlapped):
     return (max(copy, step_time) if overlapped else copy + step_time).to("ms")
     ### END SOLUTION
 
-# %% role="test" id="copy-period-test" points=5
+# %% role="test" id="copy-period-test" points=4
 link = Q_("3 GB/s")
 check(period(100, 150_000, 4, link, Q_("30 ms"), False), Q_("50 ms"),
       what="the period with copies in turn", mistakes={

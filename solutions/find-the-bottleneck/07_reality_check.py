@@ -149,7 +149,7 @@ explore(draw, after="largest-factor", training=True, two_flops=True,
         measured_share=True, no_overhead=True)
 
 # %% [markdown]
-# ## Exercise 7.1: a factor and its place (5 points)
+# ## Exercise 7.1: a factor and its place (4 points)
 #
 # You get a function `rate`: `rate(["training", "MAC"])` is the rate [img/s, a plain number] with these two changes made, and
 # `rate([])` that with none. By how much does `change` divide the rate when it is made *after* all those in `after`?
@@ -173,7 +173,7 @@ def factor(rate, change, after):
     return rate(after) / rate([*after, change])
     ### END SOLUTION
 
-# %% role="test" id="factor-of-change-test" points=5
+# %% role="test" id="factor-of-change-test" points=4
 def toy(made):
     arithmetic = 2 * (3 if "training" in made else 1) * (2 if "MAC" in made else 1)
     return 1000 / (arithmetic + (0 if "no overhead" in made else 10))

@@ -18,7 +18,7 @@ from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Q_
 from starvelab import Storage, show
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
-from starvelab.widgets import explore, predict, progress, report, reveal, scorecard
+from starvelab.widgets import explore, predict, progress, reveal
 
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
@@ -297,21 +297,6 @@ claim.solve()
 # - 1 point: one measurement that would settle it, and which outcome would mean what.
 # ### END MARK SCHEME
 
-# %% [markdown]
-# ## How well do you know what you know?
-#
-# Your predictions in this assignment, and how sure you were of each:
-
-# %%
-scorecard()
-
-# %% [markdown]
-# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
-# what you learned from each miss.
-
-# %%
-report()
-
 # %%
 progress()
 
@@ -322,5 +307,4 @@ progress()
 # - Never test a model on what it was fitted to. Report the typical error, the worst, and the signs.
 # - A model is good for verdicts that are a matter of factors. For the last ten percent, measure.
 #
-# **What comes next** is your own pipeline: run the ladder on it, find what binds, and write down what you assumed. If you want
-# it harder, the third assignment begins with [writing the loader yourself](../master-the-loader/01_write_the_loader.ipynb).
+# **Next:** enough of published figures. [Notebook 9](09_your_own_job.ipynb): does a job that you have wait for its data?

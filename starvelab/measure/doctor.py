@@ -20,12 +20,14 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..errors import InputError
+from ..tables import percent
+from ..units import Q_, format_quantity
 from .advice import WorkerAdvice, advise
 from .protocols import Batch
 from .watching.finding import JobFinding
 from .watching.hooks import HookedLoop
 from .watching.times import ready_batches
-from .watching.verdict import MIN_BATCHES, NOT_BOUND
+from .watching.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
 
 # Any: an iterator of PyTorch, of which private parts are read.
 TorchIterator: TypeAlias = Any
@@ -169,6 +171,21 @@ def advice_for(finding: JobFinding) -> WorkerAdvice | None:
     return advise(finding)
 
 
+def start_up_of(finding: JobFinding) -> str:
+    """What the first batches of later passes cost, which the verdict leaves out; empty if that is little."""
+    firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
+    if not firsts or not finding.workers:
+        return ""
+    share = sum(firsts) / (sum(firsts) + _seconds(finding))
+    if share < SLIGHT:
+        return ""
+    mean = format_quantity(Q_(1e3 * sum(firsts) / len(firsts), "ms"))
+    return (
+        f"Besides, the first batch of a later pass takes {mean} on average, {percent(share)} of the time in "
+        "all: keep the workers with persistent_workers=True, or make each pass longer."
+    )
+
+
 def report(doctor: Doctor) -> str:
     """What was found, as text."""
     results = doctor.results()
@@ -184,6 +201,8 @@ def report(doctor: Doctor) -> str:
         advice = advice_for(finding)
         if advice is not None:
             lines.append(f"  {advice.summary}")
+        if start_up := start_up_of(finding):
+            lines.append(f"  {start_up}")
     return "\n".join(lines)
 
 
@@ -194,6 +213,7 @@ def html_report(doctor: Doctor, script: str) -> str:
         advice = advice_for(finding)
         parts.append(f"<h2>{escape(name)}</h2>{finding._repr_html_()}")
         parts.append(advice._repr_html_() if advice is not None else "")
+        parts.append(f"<p>{escape(start_up_of(finding))}</p>")
     body = "".join(parts) or f"<p>{escape(report(doctor))}</p>"
     title = f"starvelab doctor: {escape(script)}"
     return (

@@ -11,6 +11,7 @@ import pytest
 from starvelab.errors import InputError
 from starvelab.measure import doctor
 from starvelab.measure.watching import hooks
+from starvelab.measure.watching.times import LoopTimes
 from tests.measure.watching.loops import Clock
 
 torch = pytest.importorskip("torch")
@@ -164,3 +165,24 @@ def test_without_pytorch(monkeypatch):
         doctor.Doctor().watching(),
     ):
         pass
+
+
+def short_passes(first, workers):
+    """Ten passes of eight batches, each of which takes 40 ms and its first one longer."""
+    times = LoopTimes(batch_size=8, workers=workers)
+    times.waits.first = [1.0] + [first] * 9
+    for _ in range(70):
+        times.waits.add(0.001, 0.039)
+    return times.finding()
+
+
+def test_what_each_later_pass_costs_at_its_start_is_said():
+    assert doctor.start_up_of(short_passes(0.1, workers=2)) == (
+        "Besides, the first batch of a later pass takes 100 ms on average, 24.3 % of the time in all: keep "
+        "the workers with persistent_workers=True, or make each pass longer."
+    )
+
+
+@pytest.mark.parametrize(("first", "workers"), [(0.01, 2), (0.1, 0)], ids=["short", "no workers"])
+def test_nothing_is_said_of_a_start_that_costs_little_or_starts_no_workers(first, workers):
+    assert doctor.start_up_of(short_passes(first, workers)) == ""

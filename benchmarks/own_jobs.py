@@ -1,0 +1,167 @@
+"""What `starvelab doctor` says of three realistic training jobs with four planted faults each.
+
+A job runs under doctor, unchanged, with one fault; then it runs repaired. Where the fault is the number
+of workers, the repair is the number that doctor advised. It takes the starvelab of the environment named:
+
+    python -m benchmarks.own_jobs --environment /path/to/environment --jobs photos text arrays
+
+With `--record` it writes what the notebook about a job of one's own shows to those who have no PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from starvelab.measure.doctor import Doctor, run_script
+from starvelab.measure.example_job import RECORD, SCRIPT
+from starvelab.measure.watching.times import LoopTimes
+
+from .report import machine
+
+JOBS = Path(__file__).with_name("jobs")
+WORKERS, ROUNDS = (0, 1, 2, 3), 3  # of the runs that are recorded
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planted fault.
+
+    Attributes
+    ----------
+    job, name : str
+    verdict : str
+        What doctor has to say.
+    says : str
+        What its advice has to hold.
+    by_workers : bool
+        Whether the number of workers repairs it.
+    """
+
+    job: str
+    name: str
+    verdict: str = "highly input-bound"
+    says: str = "Find the stage that is slow"
+    by_workers: bool = False
+
+
+FAULTS = (
+    Fault("photos", "no workers", says="Give the DataLoader workers", by_workers=True),
+    Fault("photos", "heavy transform"),
+    Fault("photos", "slow reads", says="workers instead of 2", by_workers=True),
+    Fault("photos", "slow collate"),
+    Fault("text", "no workers", says="Give the DataLoader workers", by_workers=True),
+    Fault("text", "heavy tokenizer"),
+    Fault("text", "slow collate"),
+    Fault("text", "tiny prefetch", says="prefetch"),
+    Fault("arrays", "no workers", says="Give the DataLoader workers", by_workers=True),
+    Fault("arrays", "whole file"),
+    Fault("arrays", "slow step", verdict="not input-bound", says="look at the training step"),
+    Fault("arrays", "new workers for each short pass", verdict="not input-bound", says="persistent_workers"),
+)
+
+
+def run(command: list[str | Path], folder: Path) -> tuple[str, float]:
+    """What a command printed, and the samples a second that the job says at its end."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout, float(re.search(r"samples/s ([\d.]+)", done.stdout)[1])
+
+
+def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:
+    """One row of the table."""
+    job, bin_folder = JOBS / f"{fault.job}.py", environment / "bin"
+    said, before = run([bin_folder / "starvelab", "doctor", job, "--fault", fault.name], folder)
+    told = said.partition("starvelab doctor:")[2]
+    verdict = (re.search(r"This job is ([a-z -]+)", told) or ["", "cannot tell"])[1]
+    advised = re.search(r"(\d+) workers instead of \d+: ([\d.]+) img/s .*? instead of ([\d.]+)", told)
+    workers, predicted = None, "none"
+    if advised:
+        workers = advised[1]
+        predicted = f"{float(advised[2]) / float(advised[3]):.2f} times with {workers} workers"
+    repair = ["--fault", fault.name, "--workers", workers] if fault.by_workers and workers else []
+    if fault.by_workers and fault.name == "no workers" and workers:
+        repair = ["--workers", workers]
+    _, after = run([bin_folder / "python", job, *repair], folder)
+    right = verdict == fault.verdict and fault.says in told
+    print(told, f"before {before:.1f}, after {after:.1f} samples/s", file=sys.stderr, flush=True)
+    what = f"{workers} workers" if repair else "the fault removed"
+    return [
+        fault.job,
+        fault.name,
+        verdict,
+        "yes" if right else "no",
+        predicted,
+        f"{after / before:.2f} times, {what}",
+    ]
+
+
+def _recorded(workers: int) -> LoopTimes:
+    """The times of one run under doctor."""
+    doctor = Doctor()
+    with doctor.watching():
+        run_script(SCRIPT, [str(workers)])
+    (loop,) = doctor.loops.values()
+    return loop.hooked.times
+
+
+def record() -> None:
+    """Run the job of the notebook under doctor, and keep the times of its batches."""
+    runs = {}
+    for workers in WORKERS:
+        # Other programs only make a job slower: the quickest run is the one that was disturbed least.
+        times = min(
+            (_recorded(workers) for _ in range(ROUNDS)), key=lambda one: sum(map(sum, one.waits.pairs()))
+        )
+        waits, steps = times.waits.pairs()
+        runs[str(workers)] = {
+            "batch_size": times.batch_size,
+            "first_wait": round(1e3 * times.waits.first[0], 2),
+            "prepare_cpu": times.cpu.share and round(times.cpu.share, 3),
+            "queue_depth": times.ready.value and round(times.ready.value, 3),
+            "waits": [round(1e3 * float(wait), 2) for wait in waits],
+            "steps": [round(1e3 * float(step), 2) for step in steps],
+        }
+        print(workers, times.finding().summary)
+    found = {
+        "machine": "a machine with two cores and no GPU",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "runs": runs,
+    }
+    # A line for each run: neither one long line nor one for each number.
+    text = json.dumps(found | {"runs": {}}, indent=1)
+    lines = ",\n".join(f'  "{workers}": {json.dumps(one)}' for workers, one in runs.items())
+    RECORD.write_text(text.replace("{}", "{\n" + lines + "\n }") + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--environment", type=Path, default=Path(sys.prefix), help="where starvelab is installed"
+    )
+    parser.add_argument("--jobs", nargs="+", default=["photos", "text", "arrays"])
+    parser.add_argument("--faults", nargs="+", help="only these")
+    parser.add_argument("--record", action="store_true")
+    asked = parser.parse_args()
+    if asked.record:
+        record()
+        return
+    print(machine())
+    print("| job | fault | verdict | right, with the right advice | predicted gain | measured gain |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="starvelab-own-jobs-") as folder:
+        for fault in FAULTS:
+            if fault.job in asked.jobs and (not asked.faults or fault.name in asked.faults):
+                print("| " + " | ".join(try_out(fault, asked.environment, Path(folder))) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+# %% [markdown]
+# # 9. Your own job
+#
+# Until here every pipeline was this lab's own. People have a training script that somebody else wrote, and a GPU that is often
+# idle. **Does the job wait for its data, how many workers should it have, and what will they bring?**
+#
+# In about MINUTES minutes you will
+#
+# - run `starvelab doctor` on a training script, and check its verdict and its advice,
+# - read the trace of a GPU that is idle and does not wait for data,
+# - watch a loop of your own, and take a report home.
+
+# %% role="setup" id="setup-own-job"
+from starvelab import Q_
+from starvelab.checks import Credit, check
+from starvelab.lesson.lab_report import keep_measurement
+from starvelab.measure import advise, photo_transforms, photos, read_trace, watch
+from starvelab.measure.example_job import job_script, recorded_job
+from starvelab.measure.traces.example import example_trace
+from starvelab.show import say, svg, table, trace_timeline
+from starvelab.simulate import Loader, simulate
+from starvelab.tables import percent
+from starvelab.widgets import (Drawing, explore, predict, progress, report, reveal,
+                               scorecard)
+
+# %% [markdown]
+# ## A script that somebody else wrote
+#
+# The next cell puts `job.txt` beside this notebook: photographs, PyTorch's `DataLoader` and a training loop. Its training step
+# takes as long as an accelerator would; the rest is real work. It has one fault. Open the file and read it. (Python does not
+# ask for the ending of a script's name.)
+#
+# Where PyTorch is installed, run it in a terminal. Nothing in the script has to change for that:
+#
+#     starvelab doctor job.txt
+#
+# Binder has no PyTorch. So the cells below use runs of this script that were recorded.
+
+# %%
+script, ran = job_script("job.txt"), recorded_job(workers=0)
+print(script[script.index("def train_step"):], ran.origin, sep="\n")
+
+# %% [markdown]
+# ## Predict
+
+# %%
+predict("job-waits", unit="%", question="For which share of its time does the loop of "
+                                        "this job wait for data, in percent?")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Who prepares a batch here, and what does the accelerator do meanwhile? One photograph takes some milliseconds to decode
+# and to resize.
+#
+# </details>
+
+# %%
+def show_doctor():
+    say(ran.finding.summary)
+    say(advise(ran.finding, cores=2).summary)
+    return ran.finding
+
+
+reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), then=show_doctor)
+
+# %% [markdown]
+# These are the sentences that doctor prints: which share of the time is waited, what that is called, and what to do. It times
+# the loop from outside: when the loop asks the loader for a batch, when it has it, and when it asks again.
+#
+# | waited | verdict |
+# |---|---|
+# | less than 5 % | not input-bound |
+# | 5 % to less than 20 % | moderately input-bound |
+# | 20 % or more | highly input-bound |
+#
+# The first batch of a pass does not count. Workers start then, and no batch was prepared before.
+#
+# ## Exercise 9.1: the verdict (4 points, in parts)
+#
+# `waits` and `steps` are lists of milliseconds, with a number for each batch of *one* pass: how long the loop waited for the
+# batch, and how long the step after it took. Return two values: the share of the time that the loop waits, and the verdict of
+# the table above as text.
+#
+# <details><summary>Hint 1</summary>
+#
+# Of each batch, the wait and the step together are the time that passes. The first batch counts in neither list.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# All waits together, over all of the time that passed: `sum(waits[1:])` is the one, and what is the other?
+#
+# </details>
+
+# %% role="answer" id="own-verdict"
+def verdict(waits, steps):
+    """The share of the time that is waited [a plain number from 0 to 1], and the
+    verdict [text]."""
+    ### BEGIN SOLUTION
+    waited, trained = sum(waits[1:]), sum(steps[1:])
+    share = waited / (waited + trained)
+    if share < 0.05:
+        return share, "not input-bound"
+    return share, "moderately input-bound" if share < 0.20 else "highly input-bound"
+    ### END SOLUTION
+
+# %% role="test" id="own-verdict-test" points=4
+credit = Credit(4)
+one_pass = [900, 10, 5, 25, 20], [100, 40, 45, 175, 80]
+credit.part(2, "the share", lambda: check(verdict(*one_pass)[0], 0.15,
+                                          what="the share that is waited", mistakes={
+    "The first batch of a pass does not count: workers start then.": 960 / 1400,
+    "You compared the waits with the steps; compare them with all of the time.":
+        60 / 340,
+    "That is the mean of each batch's share. A long batch has to count more than a "
+    "short one.": 0.15625,
+    "That is a percentage; return a share from 0 to 1.": 15.0,
+    "That is the share in which the loop trains.": 0.85,
+}))
+credit.part(1, "the verdict", lambda: check(verdict(*one_pass)[1],
+                                            "moderately input-bound",
+                                            what="the verdict", mistakes={
+    "It begins where a fifth of the time is waited.": "highly input-bound",
+    "More than a twentieth of the time is waited.": "not input-bound"}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "two other jobs", lambda: (
+    check(verdict([300, 1, 1, 1], [50, 40, 30, 50])[1], "not input-bound", what="the verdict of a job that hardly waits"),
+    check(verdict([0, 20, 20], [80, 80, 80])[1], "highly input-bound", what="the verdict where exactly a fifth is waited")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## What will workers bring?
+#
+# "Highly input-bound" is where other tools stop. The package goes on with the model that you know: where the loop waits, its
+# workers are busy all the time. So a batch takes one of them the number of workers times the time between two batches; without
+# workers the loop prepares each batch itself, while it waits. The rest follows: preparing is shared among workers, up to
+# the number of cores, and the step is the least that a batch takes.
+
+# %%
+predict("two-workers", question="How many times as many images a second does the job "
+                                "train on with two workers, on two cores?")
+
+# %%
+def show_workers():
+    options = {one.workers: one for one in advise(ran.finding, cores=2).options}
+    rows = []
+    for count in (0, 1, 2, 3):
+        seen, said = recorded_job(count).finding, options.get(count)
+        rows.append([count, said and said.throughput, seen.throughput,
+                     percent(seen.host_wait), seen.verdict])
+    table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
+    keep_measurement("job.txt with two workers, recorded",
+                     recorded_job(2).finding.throughput, options[2].throughput)
+
+# %%
+gained = recorded_job(2).finding.throughput / ran.finding.throughput
+reveal("two-workers", gained.m_as(""), then=show_workers)
+
+# %% [markdown]
+# The advice was computed from the run without workers alone; the other runs came later. Where it promises more than
+# was measured, remember contention: two workers on two cores get in each other's way, and in the way of the loop. A third worker
+# finds no core that is free.
+#
+# How would the job behave elsewhere? Move the sliders until the accelerator is busy all the time.
+
+# %%
+def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
+    loader = Loader(step_time=Q_(step_ms, "ms"), prepare_time=Q_(prepare_ms, "ms"),
+                    workers=workers, cores=cores, batch_size=16)
+    trace = simulate(loader, batches=100).trace().after(20)
+    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator waits "
+            f"{percent(trace.stall)} of the time.")
+    rows = [["throughput", trace.throughput],
+            ["accelerator waits", percent(trace.stall)]]
+    return Drawing(svg.loader_lanes(trace), said, ["what", "value"], rows)
+
+# %%
+explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200],
+        step_ms=[10, 20, 40, 80], cores=[1, 2, 4, 8])
+
+# %% [markdown]
+# ## Exercise 9.2: what a number of workers brings (4 points, in parts)
+#
+# A job has `now` workers. Its loop waits `wait` for a batch and then trains for `step` (both are mean values in milliseconds, and the
+# loop does wait). How many times as many batches a second will it do with `then` workers on `cores` cores? With workers, leave out
+# what handing a batch over costs.
+#
+# <details><summary>Hint 1</summary>
+#
+# How long does one worker take for a batch? With `now` workers, each of them delivers one batch in as many times
+# `wait + step` as there are workers. Without workers the loop prepares a batch in `wait`.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Then the time between two batches with `then` workers, of whom no more than `cores` get on at a time. Without workers
+# preparing and training add up; with workers the longer of the two counts.
+#
+# </details>
+
+# %% role="answer" id="workers-bring"
+def workers_bring(wait, step, now, then, cores):
+    """How many times as many batches a second [a plain number]; `wait` and `step` are
+    milliseconds."""
+    ### BEGIN SOLUTION
+    prepare = now * (wait + step) if now else wait
+    later = max(step, prepare / min(then, cores)) if then else prepare + step
+    return (wait + step) / later
+    ### END SOLUTION
+
+# %% role="test" id="workers-bring-test" points=4
+credit = Credit(4)
+credit.part(1, "from none to two", lambda: check(
+    workers_bring(80, 30, 0, 2, 4), 2.75, what="the gain from none to two workers", mistakes={
+    "With workers the loop trains while they prepare: do not add the step.": 110 / 70,
+    "The job as it is takes its step as well: compare whole batches.": 2.0,
+    "Upside down: how many times *more* does it do?": 40 / 110,
+    "That is what comes on top. How many times as many are there altogether?": 1.75,
+}))
+credit.part(1, "a step that binds", lambda: check(
+    workers_bring(80, 30, 0, 4, 8), 110 / 30, what="the gain from none to four workers", mistakes={
+    "No batch takes less than its step, however many workers there are.": 110 / 20}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "more workers than cores", lambda: check(workers_bring(80, 30, 0, 8, 2), 2.75,
+    what="the gain from none to eight workers on two cores", mistakes={
+    "Workers past the cores bring nothing.": 110 / 30}))
+credit.part(1, "from two to three, and to none", lambda: (
+    check(workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers", mistakes={
+        "With workers the wait is not what a batch takes: each of them is busy for all of the time.": 100 / 30,
+        "A worker is busy also while the loop trains, and not only while it waits.": 100 / (140 / 3)}),
+    check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## Idle, and not starved
+#
+# Here is another job, on a GPU. It has workers enough, and yet its GPU computes for little more than half of the time. A
+# colleague wants more workers. With PyTorch's profiler one records some steps, and `export_chrome_trace` writes them into a
+# file. (Nobody needs a GPU for this notebook: the trace that is read here was written by the package, with times that were set.)
+
+# %%
+predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",
+                             "launch gaps"],
+        question="What costs this GPU most of its time: waiting for data, copies from "
+                 "pageable memory, or launch gaps, in which the CPU has not launched the "
+                 "next kernel yet?")
+
+# %%
+recorded = read_trace(example_trace("trace.json"))
+named = {"pageable copies": "copies from pageable memory"}
+truth = named.get(recorded.gpu.cause, recorded.gpu.cause)
+
+
+def show_trace():
+    say(recorded.summary)
+    return trace_timeline(recorded)
+
+
+reveal("gpu-cost", truth, then=show_trace)
+
+# %% [markdown]
+# A copy from memory that is not pinned holds the loop up, and the GPU cannot compute meanwhile. `pin_memory=True` in the
+# `DataLoader` and `non_blocking=True` in the copy let it run beside the kernels of the step before. More workers bring nothing
+# here. Write the repaired trace, and compare. Then change the other times: when is the GPU starved?
+
+# %%
+def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
+    found = read_trace(example_trace(
+        "try.json", wait=Q_(wait_ms, "ms"), copy_time=Q_(copy_ms, "ms"),
+        launch_gap=Q_(gap_ms, "ms"), pinned=pinned))
+    use = found.gpu
+    shares = {"computes": use.busy - use.copying, "only copies": use.copying,
+              "idle, no data": use.idle_in_waits,
+              "idle, no launch": use.idle_before_launch}
+    rows = [[name, percent(share)] for name, share in shares.items()]
+    said = f"{found.batch_rate.m_as('1/s'):.1f} steps a second; {use.verdict}."
+    return Drawing(svg.share_bars(shares, title=said), said, ["GPU", "share"], rows)
+
+# %%
+explore(draw_trace, after="gpu-cost", wait_ms=[0, 2, 10, 40], copy_ms=[0, 10, 22],
+        gap_ms=[0, 1, 3, 5])
+
+# %% [markdown]
+# ## Exercise 9.3: idle in a wait, or otherwise (4 points, in parts)
+#
+# `work` holds the start and the end of each kernel and each copy of a GPU, and `waits` those of each wait of the loop, in
+# milliseconds from 0 to `end`. A copy may run beside a kernel. Return two shares of the whole time: that in which the GPU is idle,
+# and that in which it is idle *while the loop waits*.
+#
+# <details><summary>Hint 1</summary>
+#
+# Go through `sorted(work)` and remember until when the GPU is busy. Where the next piece of work starts later than that, the GPU
+# is idle in between. It may be idle at the very start and at the end, too.
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Two spans from `a` to `b` and from `c` to `d` have `max(0, min(b, d) - max(a, c))` in common.
+#
+# </details>
+
+# %% role="answer" id="idle-in-waits"
+def idle_shares(work, waits, end):
+    """Two shares of the time from 0 to `end` [plain numbers from 0 to 1]: the GPU is
+    idle; it is idle while the loop waits."""
+    ### BEGIN SOLUTION
+    idle, free = [], 0
+    for start, stop in sorted(work):
+        if start > free:
+            idle.append((free, start))
+        free = max(free, stop)
+    idle.append((free, end))
+    in_waits = sum(max(0, min(b, d) - max(a, c)) for a, b in idle for c, d in waits)
+    return sum(b - a for a, b in idle) / end, in_waits / end
+    ### END SOLUTION
+
+# %% role="test" id="idle-in-waits-test" points=4
+credit = Credit(4)
+recording = [(10, 30), (25, 50), (60, 80), (85, 93)], [(0, 10), (50, 65)], 100
+credit.part(1, "the idle share", lambda: check(idle_shares(*recording)[0], 0.32,
+                                               what="the idle share", mistakes={
+    "A copy beside a kernel is not counted twice: the GPU is busy once.": 0.27,
+    "That is the busy share.": 0.68,
+    "That is a percentage; return a share from 0 to 1.": 32.0,
+    "At the end it is idle as well.": 0.25,
+    "Before its first piece of work it is idle as well.": 0.22,
+}))
+credit.part(2, "idle while the loop waits", lambda: check(idle_shares(*recording)[1], 0.2,
+    what="the share that is idle while the loop waits", mistakes={
+    "That is how long the loop waits; the GPU may be busy meanwhile.": 0.25,
+    "That is all of its idle time, also where the loop does not wait.": 0.32,
+    "Both are shares of the whole time, not of the idle time.": 0.625,
+    "That is the part of the waits in which the GPU is busy.": 0.05,
+}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "a busy GPU, and work in no order", lambda: (
+    check(idle_shares([(0, 50), (50, 100)], [(20, 60)], 100)[1], 0.0, what="the idle share of a GPU that is always busy"),
+    check(idle_shares([(60, 90), (0, 40), (10, 20)], [(30, 70)], 100)[0], 0.3, what="the idle share of work in no order"),
+    check(idle_shares([(60, 90), (0, 40), (10, 20)], [(30, 70)], 100)[1], 0.2, what="the share that is idle in one long wait")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# ## Now your own job
+#
+# The rest is not graded. With PyTorch, `starvelab doctor YOUR_SCRIPT` needs no change in your script. Without it, or in a notebook,
+# put `watch` around whatever you loop over. Replace `my_loader` and `my_step` by your own, and give your own batch size and number
+# of workers. What is there now decodes photographs in the loop itself.
+
+# %%
+import time
+
+images, steps = photos("100 KB"), photo_transforms()
+
+
+def my_loader():
+    for first in range(0, 64, 4):
+        batch = [images.read(first + n) for n in range(4)]
+        for one in steps:
+            batch = [one.function(value) for value in batch]
+        yield batch
+
+# %%
+def my_step(batch):
+    time.sleep(0.02)
+
+
+watched = watch(my_loader(), batch_size=4, workers=0, progress=False)
+for batch in watched:
+    my_step(batch)
+say(watched.result.summary)
+say(advise(watched.result).summary)
+
+# %% [markdown]
+# Then repair what you found, watch it again, and keep both for your report: `keep_measurement("my job", measured, predicted)` takes
+# two throughputs. [The page about your own job](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md) says what the verdicts
+# mean and what doctor cannot know.
+#
+# ## In your own words
+#
+# What does your job wait for, by which measurement do you know it, and what will you change first? If you have no job, take
+# `job.txt`. Three sentences. Nobody marks this.
+
+# %% [markdown]
+# *Double-click here and write.*
+
+# %% [markdown]
+# ## How well do you know what you know?
+#
+# Your predictions in this assignment, and how sure you were of each:
+
+# %%
+scorecard()
+
+# %% [markdown]
+# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
+# what you learned from each miss.
+
+# %%
+report()
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Take away
+#
+# - One command says whether a job waits for its data, how many workers it should have, and what they will bring.
+# - A GPU can be idle and not be starved. Then more workers bring nothing, and a trace says what does.
+# - Predict a repair before you make it, and measure after it. Where the two differ, you learn something.
+#
+# **What comes next** is your own pipeline: find what binds, repair it, and write down what you assumed. If you want
+# it harder, the third assignment begins with [writing the loader yourself](../master-the-loader/01_write_the_loader.ipynb).
