@@ -213,14 +213,16 @@ def workers_bring(wait, step, now, then, cores):
 # %% role="test" id="workers-bring-test" points=4
 credit = Credit(4)
 credit.part(1, "from none to two", lambda: check(
-    workers_bring(80, 30, 0, 2, 4), 2.75, what="the gain from none to two workers", mistakes={
+    workers_bring(80, 30, 0, 2, 4), 2.75,
+    what="the gain from none to two workers", mistakes={
     "With workers the loop trains while they prepare: do not add the step.": 110 / 70,
     "The job as it is takes its step as well: compare whole batches.": 2.0,
     "Upside down: how many times *more* does it do?": 40 / 110,
     "That is what comes on top. How many times as many are there altogether?": 1.75,
 }))
 credit.part(1, "a step that binds", lambda: check(
-    workers_bring(80, 30, 0, 4, 8), 110 / 30, what="the gain from none to four workers", mistakes={
+    workers_bring(80, 30, 0, 4, 8), 110 / 30,
+    what="the gain from none to four workers", mistakes={
     "No batch takes less than its step, however many workers there are.": 110 / 20}))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "more workers than cores", lambda: check(workers_bring(80, 30, 0, 8, 2), 2.75,

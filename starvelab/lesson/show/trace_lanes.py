@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from ...errors import InputError
 from ...model.resources import ACCELERATOR, CPU, LINK
@@ -15,6 +12,7 @@ from ...simulate.trace import counted
 from ...tables import percent
 from ...units import positive_int
 from .axes import bare
+from .canvas import Axes, Figure, Patch
 from .figure import StaticFigure, render_figure
 from .loader_lanes import HEIGHT, NARROW, WAITS
 from .style import GRAY, INK, Options
@@ -107,7 +105,7 @@ def trace_timeline(finding: Finding, *, batches: int = 10) -> StaticFigure:
     has_gpu = steps.busy is not None
     lanes = ["training loop", "GPU"] if has_gpu else ["training loop"]
     figure = Figure(figsize=(9.6, 1.3 + 0.5 * len(lanes)), layout="constrained")
-    axes = figure.subplots()
+    axes = figure.add_subplot()
     _draw_loop(axes, steps)
     if has_gpu:
         _draw_gpu(axes, steps)
