@@ -247,8 +247,8 @@ credit.total()
 predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",
                              "launch gaps"],
         question="What costs this GPU most of its time: waiting for data, copies from "
-                 "pageable memory, or launch gaps, in which the CPU has not launched the "
-                 "next kernel yet?")
+                 "pageable memory, or launch gaps, in which the CPU has not launched "
+                 "the next kernel yet?")
 
 # %%
 recorded = read_trace(example_trace("trace.json"))
@@ -330,7 +330,8 @@ credit.part(1, "the idle share", lambda: check(idle_shares(*recording)[0], 0.32,
     "At the end it is idle as well.": 0.25,
     "Before its first piece of work it is idle as well.": 0.22,
 }))
-credit.part(2, "idle while the loop waits", lambda: check(idle_shares(*recording)[1], 0.2,
+credit.part(2, "idle while the loop waits", lambda: check(
+    idle_shares(*recording)[1], 0.2,
     what="the share that is idle while the loop waits", mistakes={
     "That is how long the loop waits; the GPU may be busy meanwhile.": 0.25,
     "That is all of its idle time, also where the loop does not wait.": 0.32,
