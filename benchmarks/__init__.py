@@ -8,6 +8,7 @@ repaint     milliseconds from a slider to the repainted picture in a browser
 validation  the model beside published measurements
 own_loader  the model beside this machine's own loaders
 diagnose    whether planted bottlenecks are named, and how soon
+advise      whether the advised number of workers is the best, on twelve planted jobs
 grading     submissions a minute, in the sandbox and in kernels as nbgrader starts them
 
 The lab grew out of a tutorial on mlsysim, whose releases 0.1.1 and 0.3.0 exclude each other. Each lives in an

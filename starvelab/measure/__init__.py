@@ -10,6 +10,7 @@ from .diagnosis import Finding, diagnose
 from .forecast import compare, predict
 from .gpu import CudaAccelerator
 from .input_pipeline import InputPipeline
+from .job_levers import LeverForecast
 from .measurement import Measurement
 from .protocols import PARTS
 from .samples import Samples, folder, photos
@@ -29,6 +30,7 @@ __all__ = [
     "GpuUse",
     "InputPipeline",
     "JobFinding",
+    "LeverForecast",
     "Measurement",
     "Samples",
     "SimulatedClock",

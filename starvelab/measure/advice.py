@@ -6,20 +6,21 @@ It takes the times of that job from what was found, and knows of no loader.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from ..errors import InputError
 from ..host import usable_cores
-from ..simulate import Loader
 from ..tables import TableRepr
-from ..units import Q_, Quantity, format_quantity
+from ..units import Quantity, format_quantity
+from .job_levers import LeverForecast, lever_forecasts
+from .job_times import ERROR, JobModel, JobTimes, model_of, throughputs_of
 from .watching.finding import JobFinding
 from .watching.verdict import SLIGHT
 
 MAX_WORKERS = 64
 ENOUGH = 0.95  # of the best throughput
-# What a measured time may be off; and what handing a batch over adds, which a loop without workers skips.
-ERROR, HANDOVER = 0.08, 0.15
+ALIKE = 0.99  # of the highest prediction: what comes so near is as good
+# Batches take different times, so workers that would only just do on average are too few.
+HEADROOM = 1.2
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class WorkerAdvice(TableRepr):
     enough : Option
         The fewest that bring 95 % of it.
     options : tuple of Option
+    levers : tuple of LeverForecast
+        Other changes, each of them alone and with the workers that the job has now.
     finding : JobFinding
     """
 
@@ -64,6 +67,7 @@ class WorkerAdvice(TableRepr):
     best: Option
     enough: Option
     options: tuple[Option, ...]
+    levers: tuple[LeverForecast, ...]
     finding: JobFinding
 
     @property
@@ -75,18 +79,32 @@ class WorkerAdvice(TableRepr):
     def summary(self) -> str:
         """What to change, and what it will bring."""
         if self.gain < SLIGHT:
-            return f"Keep the {self.now.workers} workers: more or fewer would bring less than 5 %."
+            fewer = self._enough if self.enough.workers < self.now.workers else ""
+            return f"Keep the {_counted(self.now.workers)}: more would bring less than 5 %{fewer}."
         best, low, high = (
             format_quantity(each) for each in (self.best.throughput, self.best.low, self.best.high)
         )
-        less = (
-            f"; {self.enough.workers} are enough for 95 % of it"
-            if self.enough.workers < self.best.workers
-            else ""
-        )
+        less = f"{self._enough} for 95 % of it" if self.enough.workers < self.best.workers else ""
         return (
-            f"{self.best.workers} workers instead of {self.now.workers}: {best} ({low} to {high}) instead of "
-            f"{format_quantity(self.now.throughput)}, then {self.best.bottleneck} binds{less}."
+            f"{_counted(self.best.workers)} instead of {self.now.workers}: {best} ({low} to {high}) instead "
+            f"of {format_quantity(self.now.throughput)}, then {self.best.bottleneck} "
+            f"{'bind' if self.best.bottleneck.endswith('s') else 'binds'}{less}."
+        )
+
+    @property
+    def _enough(self) -> str:
+        return f"; {self.enough.workers} {'is' if self.enough.workers == 1 else 'are'} enough"
+
+    @property
+    def worthwhile(self) -> tuple[LeverForecast, ...]:
+        """The other changes that may bring 5 % or more, the one that may bring most first."""
+        gains = {
+            lever: float((lever.throughput / self.now.throughput).m_as("")) - 1
+            for lever in self.levers
+            if lever.throughput is not None
+        }
+        return tuple(
+            sorted((one for one, gain in gains.items() if gain >= SLIGHT), key=lambda one: -gains[one])
         )
 
     @property
@@ -118,9 +136,13 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     Notes
     -----
     Where the loop waits, its workers are busy all the time, so a batch takes a worker that many times the
-    period. Where it does not wait, no number of workers brings anything. The workers of a batch do not help
-    each other. Their CPU time cannot exceed that of the cores; what they wait for storage has no such limit
-    here, though the storage has one, which no loop shows.
+    period. Where batches are ready, a probe says what they take, and without one fewer workers are predicted
+    with too little. The workers of a batch do not help each other. Their CPU time, with that of the loop,
+    cannot exceed that of the cores, and work is stretched while other work keeps all of them busy; what
+    workers wait for storage has no such limit here, though the storage has one, which no loop shows.
+
+    The loop itself receives each batch. A probe times that; else it is taken to be 2 ms, and 0.3 to 4 ms in
+    the range. The number that is advised has headroom: as many as if batches took 1.2 times as long.
 
     Examples
     --------
@@ -141,79 +163,62 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         raise InputError(
             f"advise needs {finding.min_batches} watched batches, got {finding.counted}. Watch a longer run."
         )
-    job = _Job(finding, finding.step_time, workers, float(cores if cores is not None else usable_cores()))
-    options = tuple(job.option(number) for number in job.candidates())
-    now = job.now()
-    most = max(one.throughput for one in options)
-    best = next(one for one in options if one.throughput >= 0.999 * most)
-    if job.starved and best.throughput < now.throughput:
+    model = model_of(
+        finding, workers, finding.step_time.m_as("ms"), float(cores if cores is not None else usable_cores())
+    )
+    options = tuple(_option(finding, model, number) for number in _candidates(model))
+    now = _now(finding, model)
+    waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
+    # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
+    starved = waits_for_data and (finding.queue_depth or 0.0) < 1
+    best = options[_fewest(model)] if starved else now
+    if best.throughput < now.throughput:
         best = now
-    enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput), best)
-    return WorkerAdvice(now, best if job.starved else now, enough if job.starved else now, options, finding)
+    # Workers that do not work all the time show what they could deliver only to a probe.
+    known = starved or finding.stages is not None
+    enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput and known), best)
+    levers = lever_forecasts(finding, model, starved=starved)
+    return WorkerAdvice(now, best, enough, options, levers, finding)
 
 
-class _Job:
-    """The times of one job, and what other workers would make of them."""
+def _counted(workers: int) -> str:
+    return f"{workers} worker{'s' * (workers != 1)}"
 
-    def __init__(self, finding: JobFinding, step_time: Quantity, workers: int, cores: float) -> None:
-        self.finding, self.workers, self.cores = finding, workers, cores
-        self.step = step_time.m_as("ms")
-        self.period = 1e3 / finding.batch_rate.m_as("1/s")
-        waits = self.period - self.step
-        # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
-        self.prepare = max(waits, 1e-3) if workers == 0 else workers * self.period
-        waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
-        # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
-        self.starved = waits_for_data and (finding.queue_depth or 0.0) < 1
-        known = finding.prepare_cpu
-        self.cpu_shares = (known, known, known) if known is not None else (0.5, 1.0, 0.0)
 
-    def candidates(self) -> list[int]:
-        """Numbers of workers that are worth a look: up to where the step binds even if all is CPU work."""
-        needed = int(self.prepare * (1 + HANDOVER) / self.step) + 2
-        most = min(max(needed, self.workers, 2), MAX_WORKERS)
-        return [0, *range(1, most + 1)]
+def _fewest(model: JobModel) -> int:
+    """The fewest workers that bring the most, with headroom."""
+    times = model.likely.scaled(HEADROOM, model.likely.receive)
+    periods = [times.period(workers) for workers in _candidates(model)]
+    return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
-    def _rate(self, workers: int, prepare: float, cpu: float) -> float:
-        """Batches a second."""
-        size = self.finding.batch_size or 1
-        loader = Loader(
-            step_time=Q_(self.step, "ms"),
-            prepare_time=Q_(max(prepare * cpu, 1e-6), "ms"),
-            read_wait=Q_(prepare * (1 - cpu), "ms"),
-            batch_size=size,
-            workers=workers,
-            in_flight=1,
-        )
-        # Work of the CPU is stretched where more than the cores work at a time; what waits needs no core.
-        most = self.cores / max(prepare * cpu / 1e3, 1e-9) if workers else inf
-        return min(float(loader.mean_rate.m_as("img/s")) / size, most)
 
-    def option(self, workers: int) -> Option:
-        """What that many would bring."""
-        # Handing a batch over costs a worker time, which a loop without workers does not show.
-        extra = HANDOVER if self.workers == 0 and workers else 0.0
-        likely, low_cpu, high_cpu = self.cpu_shares
-        rate = self._rate(workers, self.prepare * (1 + extra / 2), likely)
-        low = self._rate(workers, self.prepare * (1 + extra) * (1 + ERROR), low_cpu) * (1 - ERROR / 2)
-        high = self._rate(workers, self.prepare * (1 - ERROR), high_cpu) * (1 + ERROR / 2)
-        return self._made(workers, rate, low, high)
+def _candidates(model: JobModel) -> range:
+    """Numbers of workers that are worth a look: up to where the step binds whatever the cores allow."""
+    slow = model.slow
+    needed = int(HEADROOM * (slow.wait + 2 * slow.compute + slow.pack) / slow.step) + 2
+    return range(min(max(needed, model.workers, 2), MAX_WORKERS) + 1)
 
-    def now(self) -> Option:
-        """The job as it was measured."""
-        rate = 1e3 / self.period
-        return self._made(self.workers, rate, rate * (1 - ERROR / 2), rate * (1 + ERROR / 2))
 
-    def _made(self, workers: int, rate: float, low: float, high: float) -> Option:
-        shown = self._shown
-        return Option(workers, shown(rate), shown(low), shown(high), self._binds(workers, rate))
+def _option(finding: JobFinding, model: JobModel, workers: int) -> Option:
+    likely, at_most, at_least = model.periods(workers)
+    return _made(finding, model, workers, likely, at_most, at_least)
 
-    def _binds(self, workers: int, rate: float) -> str:
-        if rate >= 0.98e3 / self.step:
-            return "the training step"
-        busy = rate * self.prepare / 1e3 * self.cpu_shares[0]
-        return "the CPU" if workers > self.cores and busy > 0.9 * self.cores else "the workers"
 
-    def _shown(self, rate: float) -> Quantity:
-        size = self.finding.batch_size
-        return Q_(rate * size, "img/s") if size else Q_(rate, "1/s")
+def _now(finding: JobFinding, model: JobModel) -> Option:
+    """The job as it was measured."""
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    return _made(finding, model, model.workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
+
+
+def _made(
+    finding: JobFinding, model: JobModel, workers: int, period: float, at_most: float, at_least: float
+) -> Option:
+    rates = throughputs_of(finding, period, at_most, at_least)
+    return Option(workers, *rates, _bottleneck(model.likely, workers, period))
+
+
+def _bottleneck(times: JobTimes, workers: int, period: float) -> str:
+    if period <= 1.02 * (times.step + (times.receive if workers else 0.0)):
+        return "the training step"
+    computed = times.compute + times.pack + times.loop_compute
+    return "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from html import escape
 from operator import length_hint
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -23,9 +23,11 @@ from ..errors import InputError
 from ..tables import percent
 from ..units import Q_, format_quantity
 from .advice import WorkerAdvice, advise
+from .own_loader import TorchLoader
 from .protocols import Batch
 from .watching.finding import JobFinding
 from .watching.hooks import HookedLoop
+from .watching.probe import Probe
 from .watching.times import ready_batches
 from .watching.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
 
@@ -39,6 +41,11 @@ LOOK = 0.5  # seconds between two questions for the CPU time of the workers
 class Doctor:
     """Times every DataLoader of a program.
 
+    Parameters
+    ----------
+    probe : bool
+        Time what its stages take as well, in a sample of the batches.
+
     Attributes
     ----------
     loops : mapping to LoaderLoop
@@ -47,7 +54,8 @@ class Doctor:
         Which loop each iterator belongs to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, probe: bool = False) -> None:
+        self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.loops: dict[tuple[object, ...], LoaderLoop] = {}
         self.iterators: WeakKeyDictionary[TorchIterator, LoaderLoop] = WeakKeyDictionary()
         self.under_way: list[LoaderLoop] = []
@@ -77,9 +85,38 @@ class Doctor:
 
         kind.__next__ = timed  # type: ignore[method-assign, assignment]
         try:
-            yield
+            with self._probing(dataloader):
+                yield
         finally:
             kind.__next__ = original  # type: ignore[method-assign]
+
+    @contextmanager
+    def _probing(self, dataloader: ModuleType) -> Iterator[None]:
+        """Each iterator that begins meanwhile has a probe."""
+        probes = self.probes
+        if probes is None:
+            yield
+            return
+        kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
+        originals = [kind.__init__ for kind in kinds]
+
+        def probed(original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
+            def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
+                probe = Probe()
+                with probe.starting(loader):
+                    original(iterator, loader)
+                probe.attach(iterator, loader.dataset)
+                probes[iterator] = probe
+
+            return begin
+
+        for kind, original in zip(kinds, originals, strict=True):
+            kind.__init__ = probed(original)
+        try:
+            yield
+        finally:
+            for kind, original in zip(kinds, originals, strict=True):
+                kind.__init__ = original
 
     def next_of(
         self, iterator: TorchIterator, original: Callable[[TorchIterator], Batch], caller: FrameType
@@ -89,10 +126,15 @@ class Doctor:
         if loop is None or iterator._num_yielded == 0:
             loop = self.iterators[iterator] = self._loop(iterator, caller)
             loop.begins(self.under_way)
+            if self.probes is not None:
+                loop.takes(self.probes.get(iterator))
         else:
             loop.hooked.step_ends()
         if (ready := ready_batches(iterator)) is not None:
             loop.hooked.times.ready.add(ready)
+        probe = self.probes.get(iterator) if self.probes is not None else None
+        if probe is not None:
+            probe.asks()
         spent = time.thread_time()
         try:
             batch = original(iterator)
@@ -103,6 +145,8 @@ class Doctor:
             loop.hooked.something_else()
             raise
         loop.received(iterator, time.thread_time() - spent)
+        if probe is not None:
+            probe.received(batch)
         return batch
 
     def _loop(self, iterator: TorchIterator, caller: FrameType) -> LoaderLoop:
@@ -139,13 +183,20 @@ class LoaderLoop:
         under_way.append(self)
         self.hooked.pass_begins()
 
+    def takes(self, probe: Probe | None) -> None:
+        """The probe of this pass goes on where that of the pass before ended."""
+        before = self.hooked.times.probe
+        if probe is not None:
+            probe.samples = before.samples if before is not None else probe.samples
+            self.hooked.times.probe = probe
+
     def received(self, iterator: TorchIterator, spent: float) -> None:
         """The loop has its batch, for which its thread used the CPU so long."""
         hooked = self.hooked
         hooked.step_begins()
         if hooked.times.workers == 0 and hooked.wait is not None:
             hooked.times.cpu.add(spent, hooked.wait)
-        elif hooked.received - self.looked > LOOK:
+        if hooked.received - self.looked > LOOK:
             hooked.times.cpu.look(iterator)
             self.looked = hooked.received
 
@@ -201,6 +252,7 @@ def report(doctor: Doctor) -> str:
         advice = advice_for(finding)
         if advice is not None:
             lines.append(f"  {advice.summary}")
+            lines += [f"  Instead: {lever.summary}" for lever in advice.worthwhile]
         if start_up := start_up_of(finding):
             lines.append(f"  {start_up}")
     return "\n".join(lines)
@@ -253,12 +305,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--report", type=Path, metavar="PAGE", help="write what was found into an HTML page as well"
     )
+    parser.add_argument(
+        "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
+    )
     parser.add_argument("script", type=Path, help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     asked = parser.parse_args(arguments)
     if not asked.script.is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
-    doctor = Doctor()
+    doctor = Doctor(probe=asked.probe)
     try:
         with doctor.watching():
             status = run_script(asked.script, asked.arguments)

@@ -10,7 +10,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.measure import doctor
-from starvelab.measure.watching import hooks
+from starvelab.measure.watching import hooks, probe
 from starvelab.measure.watching.times import LoopTimes
 from tests.measure.watching.loops import Clock
 
@@ -186,3 +186,33 @@ def test_what_each_later_pass_costs_at_its_start_is_said():
 @pytest.mark.parametrize(("first", "workers"), [(0.01, 2), (0.1, 0)], ids=["short", "no workers"])
 def test_nothing_is_said_of_a_start_that_costs_little_or_starts_no_workers(first, workers):
     assert doctor.start_up_of(short_passes(first, workers)) == ""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
+    monkeypatch.setattr(probe, "SHARE", 1e9)  # all batches but the first of each pass
+    kinds = (
+        torch.utils.data.dataloader._SingleProcessDataLoaderIter,
+        torch.utils.data.dataloader._MultiProcessingDataLoaderIter,
+    )
+    before = [kind.__init__ for kind in kinds]
+    items = torch.arange(24.0)
+    probed = doctor.Doctor(probe=True)
+    with probed.watching():
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(items, 2, num_workers=workers)
+            assert torch.equal(torch.cat(list(loader)), items)
+    assert [kind.__init__ for kind in kinds] == before
+    ((_, found),) = probed.results()
+    assert found.stages.timed == 2 * 11
+    assert ("hand-over" in found.stages.shares) == bool(workers)
+    assert "The largest stage is " in doctor.report(probed)
+
+
+def test_the_switch_for_it(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader(range(90)): pass\n")
+    assert doctor.main(["--probe", str(path)]) == 0
+    assert "stage" in capsys.readouterr().out
+    assert doctor.main([str(path)]) == 0
+    assert "stage costs most" not in capsys.readouterr().out

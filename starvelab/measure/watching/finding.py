@@ -43,6 +43,10 @@ class JobFinding(TableRepr):
     prepare_cpu : float or None
         Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
         known.
+    prepare_queued : float
+        Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`.
+    loop_cpu : float or None
+        Cores that the process of the loop uses, on average, without what it prepares; None where not known.
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
     first_waits : tuple of quantity [time]
@@ -84,6 +88,8 @@ class JobFinding(TableRepr):
     step_time: Quantity | None = None
     batch_size: int | None = None
     prepare_cpu: float | None = None
+    prepare_queued: float = 0.0
+    loop_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     first_waits: tuple[Quantity, ...] = ()

@@ -211,7 +211,7 @@ class _Pass(Iterator[Batch]):
                 self.bar.update(self.count - self.bar.n)
             self.shown = received
         if probe is not None:
-            probe.copy(batch)
+            probe.received(batch)
         self.received = time.perf_counter()
         return batch
 

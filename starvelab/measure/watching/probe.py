@@ -46,7 +46,8 @@ class Probe:
         self.share = SHARE if device is None else SHARE / 2
         self.copies = Budget(self.share)
         self.workers, self.stream = 0, False
-        self.asked = 0.0
+        self.pinned = False
+        self.asked = self.unpacked = 0.0
 
     def source_of(self, loader: AnyLoader) -> AnyIterator:
         """The iterator of a loader, whose batches are timed where that is possible."""
@@ -81,6 +82,7 @@ class Probe:
             self.reason = "its persistent workers had started before"
             return
         self.workers, self.stream = source._num_workers, is_stream(dataset)
+        self.pinned = source._pin_memory  # then a thread unpacks
         if source is older:
             PROBES[_numbers[source]] = self
         elif self.workers:
@@ -104,6 +106,14 @@ class Probe:
         # Where the loop asked later than that, the batch lay ready: how long its way was cannot be told.
         waited = self.asked <= packed
         self.samples.add(items, collate, packing, taken, unpacking - packed if waited else None)
+        self.unpacked = unpacking + taken
+
+    def received(self, batch: Batch) -> None:
+        """The loop has its batch."""
+        if self.unpacked >= self.asked and not self.pinned:
+            # What the loop does after unpacking, such as asking a worker for another batch.
+            self.samples.finish(time.monotonic() - self.unpacked)
+        self.copy(batch)
 
     def copy(self, batch: Batch) -> None:
         """Copy a batch to the device once more, if its turn has come."""

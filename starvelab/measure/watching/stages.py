@@ -52,6 +52,8 @@ class StageCosts(TableRepr):
         Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
     timed : int
         Batches that were timed.
+    receiving : quantity [time] or None
+        What the loop itself spends of the hand-over; None without workers.
     way : quantity [time] or None
         From a worker to the loop, in batches for which the loop waited; None where none was.
     call : str
@@ -65,6 +67,7 @@ class StageCosts(TableRepr):
     intervals: Mapping[str, tuple[float, float]]
     certain: bool
     timed: int
+    receiving: Quantity | None = None
     way: Quantity | None = None
     call: str = "__getitem__"
     reason: str = ""
@@ -164,6 +167,10 @@ class StageSamples:
             if len(self.ways) >= 2 * MAX_KEPT:
                 del self.ways[:MAX_KEPT]
 
+    def finish(self, seconds: float) -> None:
+        """What receiving the last batch took beyond unpacking it."""
+        self.batches[3][-1] += seconds
+
     def costs(self, workers: int, *, stream: bool = False, reason: str = "") -> StageCosts:
         """What was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
@@ -184,6 +191,7 @@ class StageSamples:
             intervals=intervals,
             certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
             timed=timed,
+            receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
             way=Q_(1e3 * float(np.median(self.ways)), "ms") if self.ways else None,
             call="__iter__" if stream else "__getitem__",
             reason=reason if not timed else "",

@@ -89,6 +89,8 @@ class LoopTimes:
             batch_rate=Q_(rate, "1/s"),
             step_time=Q_(1e3 * float(np.mean(steps[ordinary])), "ms") if host.counted else None,
             prepare_cpu=self.cpu.share,
+            prepare_queued=self.cpu.queued_share,
+            loop_cpu=self._loop_cpu(host.value),
             throughput=Q_(rate * self.batch_size, "img/s") if self.batch_size else None,
             first_waits=tuple(Q_(1e3 * wait, "ms") for wait in self.waits.first),
             interruptions=counted.interruptions,
@@ -99,6 +101,13 @@ class LoopTimes:
             stages=self.probe.costs() if self.probe else None,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
+
+    def _loop_cpu(self, host_wait: float) -> float | None:
+        cores = self.cpu.loop_share
+        if cores is None or self.workers != 0 or not self.cpu.passed:
+            return cores
+        # Without workers its own process prepares, while the loop waits for that.
+        return max(cores - host_wait * self.cpu.busy / self.cpu.passed, 0.0)
 
     def line(self, ready: int | None = None) -> str:
         """The recent batches in one line."""
