@@ -18,7 +18,10 @@ from tabulate import tabulate
 
 DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
-sys.path.insert(0, str(REPOSITORY))  # for benchmarks, which is no part of the package
+# For feed_the_gpu and benchmarks, which are no part of the package.
+sys.path[:0] = [str(REPOSITORY), str(DOCS)]
+
+from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
 from benchmarks import results  # noqa: E402
@@ -114,7 +117,11 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "how-fast": ("how-fast.md", how_fast),
     "model-answers": ("model-answers.md", model_answers),
 }
-PICTURES: dict[str, Callable[[], str]] = {"pictures/how-right.svg": lambda: draw(_published())}
+# Files that are generated as a whole.
+FILES: dict[str, Callable[[], str]] = {
+    "pictures/how-right.svg": lambda: draw(_published()),
+    "_extra/feed-the-gpu/tables.js": tables_js,
+}
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -137,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     stale = [
         *(_update(page, name, made, options.check) for name, (page, made) in PARTS.items()),
-        *(_update(picture, None, made, options.check) for picture, made in PICTURES.items()),
+        *(_update(file, None, made, options.check) for file, made in FILES.items()),
     ]
     if options.check and any(stale):
         print("Restore it with: python docs/build.py (or: make build)")

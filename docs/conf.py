@@ -106,6 +106,7 @@ html_theme = "furo"
 html_title = "starvelab"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["_extra"]  # copied as it is: pages that are no documents
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import re
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import pytest
 
 from starvelab.lesson import show
 from tests.assignments import EXPECTED, REPOSITORY
+from tests.documents import DOCS, load
 
-DOCS = REPOSITORY / "docs"
 # docs/learners/ holds what a build has copied from labs/.
 PAGES = sorted(DOCS.glob("*.md"))
 FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -36,11 +35,7 @@ def without_code(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def build():
-    """docs/build.py as a module."""
-    spec = importlib.util.spec_from_file_location("docs_build", DOCS / "build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("build")
 
 
 # --- what is generated -----------------------------------------------------------------------------------
@@ -51,8 +46,8 @@ def test_the_generated_parts_are_what_their_sources_give(build, capsys):
 
 
 def test_a_stale_part_is_named_and_written_anew(build, tmp_path, monkeypatch, capsys):
-    (tmp_path / "pictures").mkdir()
-    for page in (*(page for page, _ in build.PARTS.values()), *build.PICTURES):
+    for page in (*(page for page, _ in build.PARTS.values()), *build.FILES):
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / page).write_text((DOCS / page).read_text(encoding="utf-8"), encoding="utf-8")
     page = tmp_path / "how-right.md"
     page.write_text(page.read_text(encoding="utf-8").replace("16620 img/s", "16621 img/s"), encoding="utf-8")

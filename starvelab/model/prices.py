@@ -1,4 +1,4 @@
-"""What an hour of an accelerator is sold for, with the date and the source of each price."""
+"""What an hour of an accelerator or of a part of its host is sold for, with the date and the source."""
 
 from __future__ import annotations
 
@@ -53,3 +53,37 @@ def listed_prices() -> tuple[Price, ...]:
 def prices_of(hardware: Entry) -> tuple[Price, ...]:
     """The prices of one accelerator, none where the file lists none."""
     return tuple(price for price in listed_prices() if price.hardware == hardware.path)
+
+
+@dataclass(frozen=True)
+class PartPrice:
+    """What a seller asks for an hour of a part of a host, on demand.
+
+    Attributes
+    ----------
+    part : str
+        "core", "memory" (each GiB of it), or the path of a drive in the catalogue.
+    seller : str
+    value : quantity [money/time]
+    date : datetime.date
+        As for an accelerator.
+    source, note : str
+    """
+
+    part: str
+    seller: str
+    value: Quantity
+    date: datetime.date
+    source: str
+    note: str = ""
+
+
+@cache
+def part_prices() -> dict[str, PartPrice]:
+    """The price of every part of a host in ``data/prices.toml``, by the part."""
+    prices = {}
+    for row in read_data("prices")["part"]:
+        value = as_quantity(row["value"], "USD/h", f"the price of {row['part']}")
+        positive(value, "USD/h", f"the price of {row['part']}")
+        prices[row["part"]] = PartPrice(**{**row, "value": value})
+    return prices

@@ -9,9 +9,10 @@ import pytest
 from starvelab import Q_, Hardware, InputError, UnknownNameError
 from starvelab.model.catalogue import entry_at
 from starvelab.model.grids import carbon_intensity, grids
-from starvelab.model.prices import listed_prices, prices_of
+from starvelab.model.prices import listed_prices, part_prices, prices_of
 
 EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.hardware}-{p.seller}")
+EACH_PART = pytest.mark.parametrize("price", part_prices().values(), ids=lambda p: p.part)
 
 
 def is_older_than_a_year(price, today):
@@ -24,6 +25,31 @@ def test_no_price_is_older_than_a_year(price):
         f"{price.seller} asked {price.low} to {price.high} for {price.hardware} on {price.date}, more than a "
         "year ago. Look the price up again in its source, and change its date in prices.toml."
     )
+
+
+@EACH_PART
+def test_no_price_of_a_part_is_older_than_a_year(price):
+    assert not is_older_than_a_year(price, datetime.date.today()), (
+        f"{price.seller} asked {price.value} for {price.part} on {price.date}, more than a year ago. Look "
+        "the price up again in its source, and change its date in prices.toml."
+    )
+
+
+@EACH_PART
+def test_every_price_of_a_part_is_of_a_part_that_exists_and_has_a_source_and_a_date_that_is_past(price):
+    assert price.part in ("core", "memory") or entry_at("Storage", price.part)
+    assert price.value.m_as("USD/h") > 0
+    assert price.date <= datetime.date.today()
+    assert len(price.source) > 10
+
+
+def test_the_notes_of_parts_give_their_prices():
+    found = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
+    assert found["core"] == pytest.approx(2 * 0.012)
+    assert found["EBS_gp3"] == pytest.approx(1000 * 0.08 / 730, rel=1e-4)
+    more = (875 * 0.04 + 1000 * 0.005) / 730
+    assert found["EBS_gp3_max"] == pytest.approx(1000 * 0.08 / 730 + more, rel=1e-4)
+    assert found["NVMe_Gen3"] == pytest.approx((3.2256 - 16 * 0.17) / 2)
 
 
 def test_every_price_of_today_is_older_than_a_year_in_two_years():

@@ -1,0 +1,321 @@
+// The page: it reads the controls, asks the rules, and shows what they say. The link always holds the settings.
+
+const $ = (id) => document.getElementById(id);
+const scenarioOf = (key) => TABLES.scenarios.find((one) => one.key === key);
+const NAMES = { storage: "Drive", CPU: "CPU", link: "Link", accelerator: "GPU" };
+const ORDER = TABLES.resources.map((one) => one.name);
+
+// --- words ------------------------------------------------------------------------------------------------
+
+const dollars = (amount, digits = 2) => `$${amount.toFixed(digits)}`;
+// Rounded down, so that what is short of the goal never reads as if it had reached it.
+const percent = (share) => `${(Math.floor(share * 1000 + 1e-9) / 10).toFixed(1)} %`;
+const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
+const ms = (seconds) => `${number(seconds * 1000)} ms`;
+const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
+
+const SLIDERS = {
+  workers: {
+    label: "Workers",
+    help: "They prepare samples side by side. They are free. The cores that they run on are not.",
+    text: (n) => count(n, "workers"),
+  },
+  cores: {
+    label: "CPU cores",
+    help: "Two workers share a core, and the second one adds a little.",
+    text: (n) => `${count(n, "cores")}, ${dollars(n * TABLES.prices.core)} an hour`,
+  },
+  memory: {
+    label: "Cache in memory",
+    help: "Samples that are in memory are not read from the drive again.",
+    text: (n, scenario) => {
+      const share = scenario.cached[TABLES.values.memory.indexOf(n)];
+      return n ? `${n} GiB serve ${percent(share)} of the reads, ${dollars(n * TABLES.prices.memory)} an hour` : "none";
+    },
+  },
+  batch: {
+    label: "Batch size",
+    help: "A batch that is too small leaves the GPU waiting for its host to launch the work.",
+    text: (n, scenario) => `${count(n, scenario.noun)} in a step`,
+  },
+};
+const CHOICES = {
+  drive: {
+    label: "Drive",
+    options: Object.entries(TABLES.drives).map(([key, one]) => [key, `${one.name}, ${dollars(one.price)} an hour`]),
+  },
+  decode: {
+    label: "Decode the samples",
+    options: [["cpu", "on the CPU"], ["gpu", "on the GPU"]],
+  },
+};
+
+// --- the state, and its link ------------------------------------------------------------------------------
+
+let state = { scenario: TABLES.scenarios[0].key, ...TABLES.scenarios[0].start };
+
+function allowed(name, scenario) {
+  if (name in TABLES.values) return TABLES.values[name].map(String);
+  return Object.keys(name === "drive" ? TABLES.drives : scenario.decoders);
+}
+
+// The settings of a link, or what is wrong with it.
+function read(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const scenario = scenarioOf(given.get("scenario"));
+  if (!scenario) return { wrong: "It names no scenario of this page." };
+  const names = Object.keys(scenario.start);
+  const strange = [...given.keys()].filter((name) => name !== "scenario" && !names.includes(name));
+  if (strange.length) return { wrong: `It names ${strange[0].slice(0, 40)}, and this page has no such setting.` };
+  const found = { scenario: scenario.key };
+  for (const name of names) {
+    const text = given.get(name);
+    if (text === null) return { wrong: `It does not say a value for ${name}.`, scenario };
+    if (!allowed(name, scenario).includes(text)) {
+      return { wrong: `It says ${name} ${text.slice(0, 40) || "without a value"}, which this scenario does not offer.`, scenario };
+    }
+    found[name] = name in TABLES.values ? Number(text) : text;
+  }
+  return { found };
+}
+
+const link = () => `${location.href.split("#")[0]}#${new URLSearchParams(state)}`;
+
+function open() {
+  if (location.hash.length < 2) return;
+  const { found, wrong, scenario } = read(location.hash);
+  $("message").hidden = !wrong;
+  if (wrong) {
+    const start = scenario || TABLES.scenarios[0];
+    state = { scenario: start.key, ...start.start };
+    $("message").textContent = `This link cannot be opened. ${wrong} These are the starting settings of “${start.title}”.`;
+  } else {
+    state = found;
+  }
+}
+
+// --- best scores, which stay in this browser --------------------------------------------------------------
+
+const KEY = "feed-the-gpu";
+let best = {};
+try {
+  best = JSON.parse(localStorage.getItem(KEY)) || {};
+} catch {
+  // A browser that stores nothing forgets the scores, and that is all.
+}
+
+function keep(key, amount) {
+  if (best[key] <= amount) return;
+  best[key] = amount;
+  try {
+    localStorage.setItem(KEY, JSON.stringify(best));
+  } catch {
+    // as above
+  }
+}
+
+const above = (amount, scenario) => Math.max(0, amount / scenario.cheapest.dollars - 1);
+const medal = (share) => TABLES.medals.find((one) => share <= one.above + 1e-9)?.name || "Fed";
+
+// --- what it means ----------------------------------------------------------------------------------------
+
+// What starves the GPU, and what may help, in whole sentences.
+function explain(scenario, found) {
+  const { times, bottleneck } = found;
+  const gpu = `the GPU would train on it in ${ms(state.batch * scenario.sample)}`;
+  if (!found.feasible) {
+    return `This cannot run: a step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(scenario.held.capacity / 1e9)} GB. Choose a smaller batch.`;
+  }
+  if (bottleneck === "accelerator") {
+    if (found.training >= TABLES.goal) return "The GPU is fed. Nothing else takes longer than its own work.";
+    if (found.decoding > found.launching) {
+      return `The GPU is busy for ${percent(found.busy)} of each hour, and it trains for only ${percent(found.training)}. The rest of its work is decoding, which a core does for less money.`;
+    }
+    return `The GPU waits for its host to launch the work. That takes ${ms(scenario.launch)} in each step, and ${gpu}. A larger batch needs no more launches.`;
+  }
+  if (bottleneck === "CPU") {
+    const help =
+      state.workers < state.cores ? "There are more cores than workers: start more workers."
+      : state.workers < 2 * state.cores ? "Each core can take a second worker, which adds a little. After that it takes more cores."
+      : state.workers > 2 * state.cores ? "There are more workers than the cores can take: more cores help, more workers do not."
+      : "More cores help, and workers to use them.";
+    return found.training >= TABLES.goal
+      ? `The GPU is fed, though the CPU takes a little longer than the GPU.`
+      : `The CPU starves the GPU: it prepares a batch in ${ms(times.CPU)}, and ${gpu}. ${help}`;
+  }
+  const what = bottleneck === "storage" ? "drive" : "link";
+  if (found.training >= TABLES.goal) return `The GPU is fed, though the ${what} takes a little longer than the GPU.`;
+  const help = what === "drive" ? " A faster drive helps, or more of the data in memory." : "";
+  return `The ${what} starves the GPU: it takes ${ms(times[bottleneck])} for a batch, and ${gpu}.${help}`;
+}
+
+// --- drawing ----------------------------------------------------------------------------------------------
+
+const MOUTHS = { starving: "M55 86q20 -16 40 0", hungry: "M58 80h34", fed: "M53 72q22 24 44 0", stuck: "M55 82l8-6 8 6 8-6 8 6 8-6" };
+
+function draw() {
+  const scenario = scenarioOf(state.scenario);
+  const found = solve(scenario, state);
+  const fed = found.feasible && found.training >= TABLES.goal;
+  const training = found.feasible ? found.training : 0;
+  const burnt = found.dollars * (1 - training);
+
+  $("story").textContent = scenario.story;
+  const gpu = $("gpu");
+  gpu.dataset.mood = !found.feasible ? "stuck" : fed ? "fed" : training < TABLES.goal / 2 ? "starving" : "hungry";
+  gpu.style.setProperty("--fed", training);
+  gpu.querySelector(".mouth").setAttribute("d", MOUTHS[gpu.dataset.mood]);
+  gpu.querySelectorAll(".smoke text").forEach((one, i, all) => { one.style.display = i < Math.ceil((1 - training) * all.length - 0.3) ? "" : "none"; });
+  $("busy").textContent = found.feasible ? percent(training) : "cannot run";
+  $("cost").textContent = dollars(found.dollars);
+  $("burnt").textContent = dollars(burnt);
+  rate = burnt;
+
+  const text = explain(scenario, found);
+  const money = ` Of ${dollars(found.dollars)} an hour, ${dollars(burnt)} is burnt while the GPU does not train.`;
+  setText($("summary"), text + money);
+  $("step").textContent = found.feasible
+    ? `A step with ${count(state.batch, scenario.noun)} takes ${ms(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The longest bar sets the pace.`
+    : "This step does not fit into the memory of the GPU.";
+  drawBars(scenario, found);
+  drawControls(scenario);
+  drawScore(scenario, found, fed);
+}
+
+// A status that says the same again would be read aloud again.
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function drawBars(scenario, found) {
+  const { times, step } = found;
+  const rows = ORDER.map((name) => {
+    const binds = name === found.bottleneck;
+    const width = (seconds) => `${(100 * seconds / step).toFixed(2)}%`;
+    const parts = name !== "accelerator" ? [["work", times[name]]]
+      : [["work", state.batch * scenario.sample], ["decoding", found.decoding], ["launching", found.launching]];
+    const waits = name === "accelerator" && 1 - times.accelerator / step > 0.005;
+    const labels = { decoding: "decodes", launching: "launches" };
+    const share = percent(times[name] / step);
+    const cells = parts.filter(([, seconds]) => seconds > 0)
+      .map(([kind, seconds]) => `<i class="${kind}" style="width:${width(seconds)}">${seconds / step > 0.14 && labels[kind] ? labels[kind] : ""}</i>`).join("");
+    return {
+      bar: `<div class="bar ${name}${binds ? " binds" : ""}${found.feasible ? "" : " hollow"}"><b>${NAMES[name]}</b>`
+        + `<span class="track">${cells}${waits ? `<em>${1 - times.accelerator / step > 0.2 ? "waits" : ""}</em>` : ""}</span>`
+        + `<span class="time">${ms(times[name])}${binds ? "<small> sets the pace</small>" : ""}</span></div>`,
+      row: `<tr><th scope="row">${NAMES[name]}${binds ? ", which sets the pace" : ""}</th><td>${ms(times[name])}</td><td>${share}</td></tr>`,
+    };
+  });
+  $("bars").innerHTML = rows.map((one) => one.bar).join("");
+  $("table").innerHTML = rows.map((one) => one.row).join("");
+}
+
+function drawScore(scenario, found, fed) {
+  const share = above(found.dollars, scenario);
+  // Shares are rounded up to a tenth of a percent: only the cheapest is called so.
+  const distance = share < 1e-9 ? "the cheapest there is" : `${(Math.ceil(share * 1000) / 10).toFixed(1)} % above the cheapest`;
+  const score = `${percent(found.feasible ? found.training : 0)} busy for ${dollars(found.dollars)} an hour`;
+  if (fed) keep(state.scenario, found.dollars);
+  document.body.classList.toggle("won", fed);
+  $("score").innerHTML = "";
+  const strong = document.createElement("strong");
+  strong.textContent = fed ? `${medal(share)}: ${score}, ${distance}.` : `${score}: not fed yet. The goal is ${percent(TABLES.goal)}.`;
+  $("score").append(strong);
+  $("share").value = fed
+    ? `Feed the GPU, “${scenario.title}”: ${score}, ${distance}. ${share < 1e-9 ? "Can you find it, too?" : "Can you do it for less?"}\n${link()}`
+    : `Feed the GPU, “${scenario.title}”: what starves this GPU? ${score}.\n${link()}`;
+  for (const one of TABLES.scenarios) {
+    const done = one.key in best;
+    $(`best-${one.key}`).textContent = done ? `${medal(above(best[one.key], one))}, ${dollars(best[one.key])}` : "not fed yet";
+  }
+}
+
+// --- controls ---------------------------------------------------------------------------------------------
+
+function build() {
+  document.querySelectorAll("[data-goal]").forEach((one) => { one.textContent = `${Math.round(100 * TABLES.goal)} %`; });
+  $("scenarios").innerHTML = TABLES.scenarios.map((one) =>
+    `<label><input type="radio" name="scenario" value="${one.key}"><span>${one.title}<small id="best-${one.key}"></small></span></label>`).join("");
+  const slider = (name) => `<div class="control"><label for="${name}">${SLIDERS[name].label}</label><output id="${name}-value" for="${name}"></output>`
+    + `<input type="range" id="${name}" name="${name}" min="0" max="${TABLES.values[name].length - 1}" step="1" aria-describedby="${name}-help">`
+    + `<p class="small" id="${name}-help">${SLIDERS[name].help}</p></div>`;
+  const choice = (name) => `<fieldset class="control"><legend>${CHOICES[name].label}</legend><div class="choices">`
+    + CHOICES[name].options.map(([key, text]) => `<label><input type="radio" name="${name}" value="${key}"> <span>${text}</span></label>`).join("")
+    + `</div><p class="small" id="${name}-help"></p></fieldset>`;
+  $("sliders").innerHTML = ["workers", "cores"].map(slider).join("") + choice("drive") + slider("memory") + choice("decode") + slider("batch");
+  for (const one of TABLES.resources) document.documentElement.style.setProperty(`--${one.name}`, one.color);
+  $("measured").textContent = `GPU decoding: ${TABLES.decodeSource}. CPU decoding: ${TABLES.prepareSource}. Workers on cores: ${TABLES.workersSource}.`;
+  $("sources").innerHTML = "";
+  for (const one of TABLES.sources) {
+    const row = $("sources").insertRow();
+    for (const text of [one.what, one.price, one.seller, one.date, [one.source, one.note].filter(Boolean).join(". ")]) row.insertCell().textContent = text;
+  }
+}
+
+function drawControls(scenario) {
+  for (const name of Object.keys(SLIDERS)) {
+    const input = $(name), text = SLIDERS[name].text(state[name], scenario);
+    input.value = TABLES.values[name].indexOf(state[name]);
+    input.setAttribute("aria-valuetext", text);
+    $(`${name}-value`).textContent = text;
+  }
+  for (const name of ["scenario", "drive", "decode"]) {
+    for (const input of document.getElementsByName(name)) {
+      input.checked = input.value === state[name];
+      input.disabled = name === "decode" && !(input.value in scenario.decoders);
+    }
+  }
+  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour. The rest is yours to choose.`;
+  const both = Object.keys(scenario.decoders).length > 1;
+  $("decode-help").textContent = both ? "The GPU takes time for it, in which it does not train." : "Nobody has published a rate for such samples on this GPU.";
+  $("drive-help").textContent = `The data set is ${scenario.dataset}: ${number(scenario.size * scenario.samples / 1e9)} GB on the drive.`;
+}
+
+function change(event) {
+  const { name, value } = event.target;
+  if (name === "scenario") {
+    if (value === state.scenario) return;
+    state = { scenario: value, ...scenarioOf(value).start };
+  } else if (name in TABLES.values) {
+    state[name] = TABLES.values[name][Number(value)];
+  } else if (name in state) {
+    state[name] = value;
+  } else {
+    return;
+  }
+  show();
+}
+
+// Show the state, and put it into the link.
+function show() {
+  $("message").hidden = true;
+  history.replaceState(null, "", link());
+  draw();
+}
+
+let rate = 0, since = 0;
+build();
+open();
+draw();
+$("game").addEventListener("input", change);
+window.addEventListener("hashchange", () => { open(); draw(); });
+$("again").addEventListener("click", () => { state = { scenario: state.scenario, ...scenarioOf(state.scenario).start }; show(); });
+$("cheapest").addEventListener("click", () => {
+  const { dollars: _, ...setting } = scenarioOf(state.scenario).cheapest;
+  state = { scenario: state.scenario, ...setting };
+  show();
+});
+$("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText($("share").value);
+    $("copied").textContent = "Copied: paste it where your friends are.";
+  } catch {
+    $("share").select();
+    $("copied").textContent = "This browser does not let a page copy. The text is selected: copy it with your keyboard.";
+  }
+});
+setInterval(() => {
+  since += rate / 3600;
+  $("since").textContent = dollars(since, 4);
+}, 1000);
+$("since").textContent = dollars(0, 4);

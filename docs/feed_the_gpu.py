@@ -1,0 +1,352 @@
+"""The numbers of the page "Feed the GPU": scenarios, settings, and what the package makes of them.
+
+The page has no Python. `tables_js` writes what its rules read: the plain numbers that the package's own
+stages resolve, and the cheapest setting of each scenario. Its rules are `_extra/feed-the-gpu/rules.js`, and a
+test compares them with `solve` below.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Storage, bill
+from starvelab.model.catalogue import Entry
+from starvelab.model.page_cache import hit_share
+from starvelab.model.prices import part_prices, prices_of
+from starvelab.model.resources import RESOURCES
+from starvelab.model.step import Step
+from starvelab.units import Q_
+
+# The busy share to reach, and what the sliders offer. Memory is in GiB, as it is sold, and may be none.
+GOAL = 0.95
+WORKERS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 112, 128, 144)
+CORES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 15, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 60, 64, 72, 80)
+MEMORY = (0, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+DRIVES = ("EBS_gp3", "EBS_gp3_max", "NVMe_Gen3")
+# A drive and a decoder decide which numbers a pipeline has; everything else may be swept.
+DECODERS = ("cpu", "gpu")
+# How far above the cheapest a medal reaches.
+MEDALS = {"Gold": 0.0, "Silver": 0.02, "Bronze": 0.1}
+GRID = {"workers": WORKERS, "cores": CORES, "memory": MEMORY, "batch": BATCHES}
+Choice = tuple[str, str]  # a drive and a decoder
+Values = Mapping[str, int | NDArray[np.int_]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a player chose; the numbers of `GRID`, a drive, and where samples are decoded."""
+
+    workers: int
+    cores: int
+    memory: int
+    drive: str
+    decode: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A workload on a GPU, and the setting that a player finds there."""
+
+    key: str
+    title: str
+    story: str
+    model: Entry
+    hardware: Entry
+    dataset: Entry
+    start: Setting
+    noun: str = "images"
+    link: Entry | None = field(default=None)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Every drive with every place to decode: on the GPU where its rate and what is left are known."""
+        known = None not in (self.hardware.get("image_decode_rate"), self.dataset.get("collation_time"))
+        return tuple(product(DRIVES, DECODERS if known else DECODERS[:1]))
+
+    @cached_property
+    def price(self) -> float:
+        """Dollars for an hour of the GPU, as `bill` takes them: the middle of what is listed."""
+        one = {name: values[0] for name, values in GRID.items()}
+        price = bill(self.pipeline(self.choices[0], one)).price
+        assert price is not None  # a scenario's GPU has a price
+        return float(price.m_as("USD/h"))
+
+    @property
+    def dataset_size(self) -> float:
+        """Stored bytes of the whole data set."""
+        return float(self.dataset.number("samples") * self.dataset.number("sample_size"))
+
+    @cached_property
+    def cached(self) -> NDArray[np.float64]:
+        """Share of the reads that each size of `MEMORY` serves from the second epoch on."""
+        held = np.array(MEMORY[1:]) * 2**30 / self.dataset_size
+        return np.array([0.0, *hit_share(held)])
+
+    def pipeline(self, choice: Choice, values: Values) -> Pipeline:
+        """The pipeline of a setting, or of many that share a drive and a decoder."""
+        drive, decode = choice
+        pipeline = Pipeline(
+            model=self.model,
+            hardware=self.hardware,
+            dataset=self.dataset,
+            storage=getattr(Storage, drive),
+            link=self.link or self.hardware,
+            workers=values["workers"],
+            cores=values["cores"],
+            batch_size=values["batch"],
+            cached_fraction=self.cached[np.searchsorted(MEMORY, values["memory"])],
+            assumptions=PUBLISHED,
+        )
+        if decode == "cpu":
+            return pipeline
+        # The GPU takes files, so these cross the link, and the workers only join them to batches.
+        return pipeline.replace(
+            cpu_time=self.dataset.collation_time,
+            device_input_time=Q_("1 img") / self.hardware.image_decode_rate,
+            transfer_size=self.dataset.sample_size,
+        )
+
+
+SCENARIOS = (
+    Scenario(
+        "first-bite",
+        "The first bite",
+        "ResNet-50 learns ImageNet on an A100. Somebody rented eight cores, left the batch small, and went "
+        "home. What starves this GPU?",
+        Models.ResNet50,
+        Hardware.Cloud.A100,
+        Datasets.ImageNet,
+        Setting(workers=8, cores=8, memory=0, drive="EBS_gp3_max", decode="cpu", batch=64),
+    ),
+    Scenario(
+        "nearly-there",
+        "Nearly there",
+        "A vision transformer learns ImageNet on an A100, from the cheapest drive on this page. It is nearly "
+        "fed. A little more of what? And what is too much?",
+        Models.ViT_B16,
+        Hardware.Cloud.A100,
+        Datasets.ImageNet,
+        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3", decode="cpu", batch=256),
+    ),
+    Scenario(
+        "huge-bites",
+        "Huge bites",
+        "A 3D U-Net finds kidney tumors on an H100. Each sample is a whole CT scan, larger than a thousand "
+        "photos of ImageNet. But there are few of them.",
+        Models.UNet3D,
+        Hardware.Cloud.H100,
+        Datasets.KiTS19,
+        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=8),
+        "scans",
+    ),
+    Scenario(
+        "the-hungriest",
+        "The hungriest GPU",
+        "ResNet-50 again, on a B200, the fastest GPU of this page. A faster GPU does not wait less. It waits "
+        "more.",
+        Models.ResNet50,
+        Hardware.Cloud.B200,
+        Datasets.ImageNet,
+        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=256),
+        link=Links.PCIe5_x16,
+    ),
+    Scenario(
+        "words",
+        "Words are small",
+        "GPT-2 learns to write on an H100. Its samples are tokens, which somebody prepared long ago. What "
+        "does this GPU need?",
+        Models.GPT2_small,
+        Hardware.Cloud.H100,
+        Datasets.TokenisedText,
+        Setting(workers=1, cores=1, memory=0, drive="EBS_gp3", decode="cpu", batch=64),
+        "texts",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the package says of a setting, or of many: arrays of one length."""
+
+    step: Step
+    trained: NDArray[np.float64]
+    dollars: NDArray[np.float64]
+
+
+def solve(scenario: Scenario, choice: Choice, values: Values) -> Answer:
+    """Solve many settings that share a drive and a decoder.
+
+    `trained` is the share of each step in which the GPU trains. That is its utilization without the decoding,
+    which keeps a GPU busy and trains nothing.
+    """
+    step = scenario.pipeline(choice, values).solve()
+    decoding = step.stage_times.get("input on device")
+    share = 0.0 if decoding is None else (decoding / step.step_time).m_as("")
+    parts = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
+    dollars = (
+        scenario.price
+        + parts["core"] * np.asarray(values["cores"])
+        + parts["memory"] * np.asarray(values["memory"])
+        + parts[choice[0]]
+    )
+    return Answer(step, step.utilization - share, dollars)
+
+
+@cache
+def whole_grid() -> dict[str, NDArray[np.int_]]:
+    """Every combination of the sliders, as columns."""
+    columns = np.meshgrid(*GRID.values(), indexing="ij")
+    return dict(zip(GRID, (column.ravel() for column in columns), strict=True))
+
+
+def each_answer(scenario: Scenario) -> Iterator[tuple[Choice, Answer]]:
+    """The whole grid of a scenario, one choice of drive and decoder at a time."""
+    for choice in scenario.choices:
+        yield choice, solve(scenario, choice, whole_grid())
+
+
+@cache
+def cheapest(scenario: Scenario) -> tuple[Setting, float]:
+    """The setting that reaches the goal for the fewest dollars an hour, and these dollars.
+
+    Of several, the one with the fewest workers and the smallest batch.
+    """
+    found: list[tuple[float, int, Choice]] = []
+    for choice, answer in each_answer(scenario):
+        enough = (answer.trained >= GOAL) & answer.step.feasible
+        if enough.any():
+            first = int(np.argmin(np.where(enough, answer.dollars, np.inf)))
+            found.append((float(answer.dollars[first]), first, choice))
+    dollars, first, (drive, decode) = min(found)
+    values = {name: int(column[first]) for name, column in whole_grid().items()}
+    return Setting(**values, drive=drive, decode=decode), dollars
+
+
+def _scenario(scenario: Scenario) -> dict[str, object]:
+    """What the page's rules read of a scenario: what the package's stages have resolved, in base units."""
+    one = {name: values[0] for name, values in GRID.items()}
+    decoders = {}
+    for _, decode in dict.fromkeys((DRIVES[0], decode) for _, decode in scenario.choices):
+        inputs = scenario.pipeline((DRIVES[0], decode), one).inputs
+        device = inputs.get("input on device")
+        decoders[decode] = {
+            "cpu": inputs["transform"].amount / inputs["transform"].rate,
+            "sent": inputs["copy"].size,
+            "gpu": 0 if device is None else device.seconds,
+        }
+    node, law = inputs["model"], inputs["model"].law
+    setting, dollars = cheapest(scenario)
+    return {
+        "key": scenario.key,
+        "title": scenario.title,
+        "story": scenario.story,
+        "gpu": scenario.hardware.name,
+        "model": scenario.model.name,
+        "dataset": scenario.dataset.name,
+        "noun": scenario.noun,
+        "size": inputs["read"].size,
+        "samples": scenario.dataset.samples,
+        "cached": scenario.cached.tolist(),
+        "decoders": decoders,
+        "sample": 1 / law.rate if law.rate else law.arithmetic + law.traffic,
+        "launch": law.launch,
+        "link": inputs["copy"].bandwidth,
+        "held": asdict(node.memory) if node.memory else None,
+        "price": scenario.price,
+        "start": asdict(scenario.start),
+        "cheapest": {**asdict(setting), "dollars": dollars},
+        "basis": node.basis,
+    }
+
+
+def _drive(path: str) -> dict[str, object]:
+    """What the page's rules read of a drive."""
+    one = {name: values[0] for name, values in GRID.items()}
+    read = SCENARIOS[0].pipeline((path, "cpu"), one).inputs["read"]
+    return {
+        "name": getattr(Storage, path).name,
+        "bandwidth": read.bandwidth,
+        "latency": read.latency,
+        "inFlight": read.in_flight,
+        "rate": read.request_rate,
+        "price": part_prices()[path].value.m_as("USD/h"),
+    }
+
+
+def _sources() -> list[dict[str, str]]:
+    """Where each price is from, and when."""
+    names = {"core": "a core", "memory": "a GiB of memory"}
+    rows = [
+        {
+            "what": names.get(part, "") or getattr(Storage, part).name,
+            "price": f"{price.value.m_as('USD/h'):.4g}",
+            "seller": price.seller,
+            "date": f"{price.date:%B %Y}",
+            "source": price.source,
+            "note": price.note,
+        }
+        for part, price in part_prices().items()
+    ]
+    for hardware in dict.fromkeys(scenario.hardware for scenario in SCENARIOS):
+        for price in prices_of(hardware):
+            low, high = (amount.m_as("USD/h") for amount in (price.low, price.high))
+            rows.append(
+                {
+                    "what": hardware.name,
+                    "price": f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}",
+                    "seller": price.seller,
+                    "date": f"{price.date:%B %Y}",
+                    "source": price.source,
+                    "note": price.note,
+                }
+            )
+    return rows
+
+
+def tables() -> dict[str, object]:
+    """All that the page knows."""
+    part, scaling = part_prices(), PUBLISHED.scaling
+    decode = Hardware.Cloud.A100.facts["image_decode_rate"]
+    return {
+        "goal": GOAL,
+        "medals": [{"name": name, "above": share} for name, share in MEDALS.items()],
+        "values": GRID,
+        "prices": {name: part[name].value.m_as("USD/h") for name in ("core", "memory")},
+        "scaling": {"crowding": scaling.crowding, "secondThread": scaling.second_thread},
+        "drives": {path: _drive(path) for path in DRIVES},
+        "resources": [
+            {"name": one.name, "label": one.label, "color": one.color, "verb": one.verb}
+            for one in RESOURCES.values()
+        ],
+        "scenarios": [_scenario(scenario) for scenario in SCENARIOS],
+        "sources": _sources(),
+        "decodeSource": decode.origin,
+        "prepareSource": Datasets.ImageNet.facts["preparation_time"].origin,
+        "workersSource": PUBLISHED.facts["second_thread"].origin,
+    }
+
+
+def tables_js() -> str:
+    """The tables as a script, one scenario or drive to a line."""
+    lines = [
+        "// Written by docs/build.py from the package's tables. Do not edit it: `make build` writes it anew.",
+        "const TABLES = {",
+    ]
+    for name, value in tables().items():
+        if isinstance(value, list):
+            rows = ",\n".join(f"  {_json(row)}" for row in value)
+            lines.append(f"{name}: [\n{rows},\n],")
+        else:
+            lines.append(f"{name}: {_json(value)},")
+    return "\n".join([*lines, "};", ""])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,157 @@
+"""Feed the GPU, a page of the site without Python: its numbers are the package's, and anybody can play it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import ModuleType
+
+import numpy as np
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.documents import DOCS, load
+
+PAGE = DOCS / "_extra/feed-the-gpu/index.html"
+SETTINGS = 10_000
+# What the page calls what the package calls otherwise.
+TIMES = ("storage", "CPU", "link", "accelerator")
+
+
+@pytest.fixture(scope="module")
+def feed() -> ModuleType:
+    return load("feed_the_gpu")
+
+
+@pytest.fixture
+def game(browser: BrowserContext) -> Iterator[Page]:
+    """The page, opened as a file."""
+    page = browser.new_page()
+    try:
+        page.goto(PAGE.as_uri())
+        yield page
+    finally:
+        page.close()
+
+
+def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(game, feed):
+    random = np.random.default_rng(7)
+    asked, expected, bottlenecks = [], [], []
+    kinds = [(scenario, choice) for scenario in feed.SCENARIOS for choice in scenario.choices]
+    for scenario, choice in kinds:
+        values = {
+            name: random.choice(column, -(-SETTINGS // len(kinds))) for name, column in feed.GRID.items()
+        }
+        answer = feed.solve(scenario, choice, values)
+        step = answer.step
+        columns = [step.resource_times[name].m_as("s") for name in TIMES]
+        columns += [step.step_time.m_as("s"), step.utilization, answer.trained, step.throughput.m_as("img/s")]
+        columns += [answer.dollars, step.feasible]
+        expected.append(np.column_stack(np.broadcast_arrays(*columns)))
+        bottlenecks.extend(step.bottleneck)
+        numbers = {name: column.tolist() for name, column in values.items()}
+        asked.append({"scenario": scenario.key, "drive": choice[0], "decode": choice[1], **numbers})
+    # As text: Playwright takes seconds for so many values, one by one.
+    answered = game.evaluate(
+        """([asked, times]) => JSON.stringify(JSON.parse(asked).flatMap(
+            ({scenario, drive, decode, ...columns}) => columns.batch.map((_, i) => {
+                const values = Object.entries(columns).map(([name, all]) => [name, all[i]]);
+                const found = solve(scenarioOf(scenario), {drive, decode, ...Object.fromEntries(values)});
+                return [...times.map(name => found.times[name]), found.step, found.busy, found.training,
+                    found.throughput, found.dollars, found.feasible, found.bottleneck];
+            })))""",
+        [json.dumps(asked), TIMES],
+    )
+    found = json.loads(answered)
+    assert len(found) >= SETTINGS
+    assert [row.pop() for row in found] == bottlenecks
+    np.testing.assert_allclose(np.array(found, dtype=float), np.concatenate(expected), rtol=5e-7, atol=1e-15)
+
+    # The page's own rules, too, find nothing that feeds a GPU for less than the package's cheapest setting.
+    cheaper = game.evaluate(
+        """() => TABLES.scenarios.map(scenario => {
+            const {workers, cores, memory, batch} = TABLES.values;
+            const {dollars, ...setting} = scenario.cheapest;
+            const fed = found => found.feasible && found.training >= TABLES.goal;
+            const cheapest = solve(scenario, setting);
+            if (!fed(cheapest) || Math.abs(cheapest.dollars - dollars) > 1e-9) return 'the cheapest itself';
+            for (const drive in TABLES.drives) for (const decode in scenario.decoders)
+            for (const c of cores) for (const m of memory) {
+                const one = {drive, decode, cores: c, memory: m};
+                if (solve(scenario, {...one, workers: 1, batch: 1}).dollars > dollars - 1e-9) continue;
+                for (const w of workers) for (const b of batch)
+                    if (fed(solve(scenario, {...one, workers: w, batch: b}))) return {...one, w, b};
+            }
+            return null;
+        })"""
+    )
+    assert cheaper == [None] * len(feed.SCENARIOS)
+
+
+def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(game, feed):
+    first = feed.SCENARIOS[0]
+    summary, score = game.locator("#summary"), game.locator("#score")
+    expect(summary).to_contain_text("The CPU starves the GPU: it prepares a batch in")
+    expect(summary).to_contain_text("is burnt while the GPU does not train.")
+    expect(score).to_contain_text("not fed yet")
+
+    # The cheapest setting, one arrow after the other.
+    cheapest, _ = feed.cheapest(first)
+    for name, column in feed.GRID.items():
+        slider = game.get_by_role("slider", name={"memory": "Cache in memory"}.get(name, name))
+        slider.focus()
+        for _ in range(column.index(getattr(cheapest, name)) - column.index(getattr(first.start, name))):
+            game.keyboard.press("ArrowRight")
+    cores = game.get_by_role("slider", name="cores")
+    expect(cores).to_have_attribute("aria-valuetext", "15 cores, $0.36 an hour")
+    expect(score).to_contain_text("the cheapest there is.")
+    expect(summary).to_contain_text("The GPU is fed")
+    expect(game.locator("#table tr")).to_have_count(4)
+    shared = game.get_by_label("Your score as text").input_value()
+
+    # Decoding on the GPU keeps it busy and does not train.
+    game.get_by_role("radio", name="on the CPU").focus()
+    game.keyboard.press("ArrowDown")
+    expect(summary).to_contain_text("busy for 100.0 % of each hour, and it trains for only 76.0 %.")
+    game.get_by_role("radio", name=first.title).focus()
+    for _ in feed.SCENARIOS[1:]:
+        game.keyboard.press("ArrowRight")
+    expect(score).to_contain_text("Gold: 100.0 % busy")
+    expect(summary).to_contain_text("The GPU is fed. Nothing else takes longer than its own work.")
+
+    game.goto(shared.splitlines()[-1])
+    expect(score).to_contain_text("the cheapest there is.")
+    assert game.get_by_label("Your score as text").input_value() == shared
+    expect(game.get_by_role("alert")).to_be_hidden()
+
+    game.goto(f"{PAGE.as_uri()}#{shared.split('#')[1].replace('cores=15', 'cores=-1')}")
+    expect(game.get_by_role("alert")).to_have_text(
+        "This link cannot be opened. It says cores -1, which this scenario does not offer. "
+        "These are the starting settings of “The first bite”."
+    )
+    expect(cores).to_have_attribute("aria-valuetext", "8 cores, $0.19 an hour")
+    for wrong, why in (
+        ("scenario=<b>x</b>", "It names no scenario of this page."),
+        ("scenario=words", "It does not say a value for workers."),
+        ("scenario=words&price=0", "It names price, and this page has no such setting."),
+        ("scenario=words&workers=1&cores=1&memory=0&drive=__proto__", "It says drive __proto__, which"),
+    ):
+        game.goto(f"{PAGE.as_uri()}#{wrong}")
+        expect(game.get_by_role("alert")).to_contain_text(f"This link cannot be opened. {why}")
+
+    # A phone has one column, and everything is in it; in the dark the page is dark.
+    game.set_viewport_size({"width": 390, "height": 844})
+    game.emulate_media(color_scheme="dark")
+    wide, columns, background, unnamed = game.evaluate(
+        """() => [
+            Math.max(...[...document.querySelectorAll('body *')].filter(one => !one.closest('.wide, .smoke'))
+                .map(one => one.getBoundingClientRect().right)),
+            getComputedStyle(document.getElementById('game')).gridTemplateColumns.split(' ').length,
+            getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number),
+            [...document.querySelectorAll('input, textarea')].filter(one => !one.labels.length).length,
+        ]"""
+    )
+    assert wide <= 390
+    assert columns == 1
+    assert max(background) < 60
+    assert unnamed == 0
