@@ -135,10 +135,10 @@ def _persistent(finding: JobFinding, model: JobModel) -> LeverForecast:
     if not later:
         return _unknown(name, "only one pass was watched, and it acts between passes")
     count = finding.batches / len(finding.first_waits)
-    period = 1e3 / finding.batch_rate.m_as("1/s")
+    period = float(1e3 / finding.batch_rate.m_as("1/s"))
     # The first batch of a pass is prepared while the loop waits, also by workers that run already.
     ready = model.likely.wait + model.likely.compute + model.likely.receive
-    taken = sum(later) / len(later)
+    taken = float(sum(later) / len(later))
 
     def passes(first: float) -> float:
         return first / count + period * (count - 1) / count
