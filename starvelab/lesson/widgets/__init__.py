@@ -4,6 +4,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 """
 
 from ._explore import explore
+from ._pack import pack
 from ._predict import predict
 from ._progress import progress
 from ._report import report
@@ -13,6 +14,16 @@ from .cells import install
 from .drawing import Drawing
 from .store import predictions
 
-__all__ = ["Drawing", "explore", "predict", "predictions", "progress", "report", "reveal", "scorecard"]
+__all__ = [
+    "Drawing",
+    "explore",
+    "pack",
+    "predict",
+    "predictions",
+    "progress",
+    "report",
+    "reveal",
+    "scorecard",
+]
 
 install()

@@ -10,6 +10,8 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.grading.lms.collecting import TOO_LARGE, collect_download
+from starvelab.grading.submissions.archives import SubmissionReader
+from starvelab.lesson.widgets import pack
 
 
 @pytest.fixture
@@ -44,6 +46,24 @@ def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_pat
     assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"a", "3/tiny/one.ipynb": b"b"}
     again = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (again.new, again.changed, again.unchanged) == ([], [], ["1", "3"])
+
+
+def test_what_a_learner_packs_is_collected_and_read(download, tmp_path):
+    """The file that `pack` writes, uploaded to Canvas as it is."""
+    home = tmp_path / "tiny"
+    home.mkdir()
+    beside = {"predictions.json": b"{}", "train.txt": b"pass", "two.ipynb": b"b"}
+    for name, content in (beside | {"one.ipynb": b"a", ".hidden": b"", "tiny.zip": b"old"}).items():
+        (home / name).write_bytes(content)
+    packed = pack(home)
+    assert packed.files == ("one.ipynb", "predictions.json", "train.txt", "two.ipynb")
+    canvas = download({"adalovelace_1_2_tiny.zip": packed.path.read_bytes()})
+    found = collect_download(canvas, tmp_path / "submitted", "tiny", notebooks=["one", "two"])
+    assert (found.new, found.left_out) == (["1"], {})
+    read = SubmissionReader()
+    files = {file.path.name: file.content for file in read.files(tmp_path / "submitted/1/tiny")}
+    assert files == {**beside, "one.ipynb": b"a"}
+    assert read.warnings == []
 
 
 def test_what_was_handed_in_before_is_kept_aside(download, tmp_path):
