@@ -58,16 +58,6 @@ reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
 # much of the stall a longer queue takes away, and for which huge images none is long enough.
 
 # %%
-def bar(row, name, share):
-    y = 10 + 34 * row
-    return (f'<text x="160" y="{y + 17}" text-anchor="end">{name}</text>'
-            f'<text x="570" y="{y + 17}">{percent(share)}</text>'
-            f'<rect x="170" y="{y}" width="380" height="24" rx="3" fill="none" '
-            f'stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="24" '
-            f'rx="3" fill="#009E73"/>')
-
-# %%
 def draw(workers=2, huge_ms=180):
     times = Q_([huge_ms if number % 10 == 7 else 20 for number in range(400)], "ms")
     queues = {n: simulate(bursts.replace(prefetch=n, workers=workers),
@@ -75,10 +65,8 @@ def draw(workers=2, huge_ms=180):
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
     said = (f"The accelerator waits {rows[0][1]} of the time with the shortest queue, "
             f"and {rows[-1][1]} with the longest.")
-    bars = "".join(bar(row, f"prefetch {n}", stall)
-                   for row, (n, stall) in enumerate(queues.items()))
-    picture = svg.frame(bars, height=190, title="The accelerator's waiting",
-                        description=said)
+    picture = svg.share_bars({f"prefetch {n}": stall for n, stall in queues.items()},
+                             title="The accelerator's waiting")
     return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
 
 # %%

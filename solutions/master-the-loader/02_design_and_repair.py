@@ -57,26 +57,15 @@ reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small)
 # it rise again?
 
 # %%
-def bar(row, name, share, shown):
-    y = 10 + 40 * row
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" '
-            f'y="{y + 19}">{shown}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" '
-            f'stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" '
-            f'height="28" rx="3" fill="#0072B2"/>')
-
-# %%
 def draw(gpus=2, cores=4, drives=1):
     host = Design("V100", gpus, cores, drives)
     rows = [["GPUs busy", percent(host.busy)],
             ["the training costs", f"{host.dollars:.0f} USD"]]
     said = (f"The GPUs are busy {rows[0][1]} of the time, and the training costs "
             f"{rows[1][1]} and takes {host.hours:.1f~}.")
-    bars = bar(0, *rows[0][:1], host.busy, rows[0][1]) + bar(1, "of 200 USD",
-        host.dollars / 200, rows[1][1])
-    return Drawing(svg.frame(bars, height=90, title="A host", description=said), said,
-                   ["what", "value"], rows)
+    picture = svg.share_bars({"GPUs busy": host.busy, "of 200 USD": host.dollars / 200},
+                             labels={"of 200 USD": rows[1][1]}, title="A host")
+    return Drawing(picture, said, ["what", "value"], rows)
 
 # %%
 explore(draw, after="eight-cores", gpus=(1, 8), cores=(1, 64), drives=(1, 8))

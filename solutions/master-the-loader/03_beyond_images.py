@@ -157,23 +157,11 @@ reveal("video", binds("video"), then=lambda: show(*cases))
 # Make up a kind of data yourself: where is the border?
 
 # %%
-def bar(row, name, share):
-    y, color = 10 + 40 * row, "#D55E00" if share > 1 else "#0072B2"
-    return (f'<text x="160" y="{y + 19}" text-anchor="end">{name}</text><text x="570" '
-            f'y="{y + 19}">{percent(share)}</text>'
-            f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" '
-            f'stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" '
-            f'height="28" rx="3" fill="{color}"/>')
-
-# %%
 def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
     load = shares(samples_per_second, stored_kb / 1e6, cpu_ms / 1e3)
     rows = [[name, percent(share)] for name, share in load.items()]
     said = "; ".join(f"{name}: {share} of what it can do" for name, share in rows) + "."
-    picture = svg.frame("".join(bar(row, *one) for row, one in enumerate(load.items())),
-                        height=90, title="What is asked of eight workers and a drive",
-                        description=said)
+    picture = svg.share_bars(load, title="What is asked of eight workers and a drive")
     return Drawing(picture, said, ["of", "asked"], rows)
 
 

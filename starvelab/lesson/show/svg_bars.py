@@ -4,32 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from types import MappingProxyType
 
-from ...model.resources import ACCELERATOR, CPU
+from ...model.resources import ACCELERATOR, CPU, STORAGE
 from ...tables import percent
 from .svg_parts import frame
 
 
-def share_bars(shares: Mapping[str, float], *, title: str) -> str:
+def share_bars(
+    shares: Mapping[str, float], *, title: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """One bar for each named share, within an outline that stands for the whole.
 
     Parameters
     ----------
     shares : mapping of str to float
-        From 0 to 1.
+        From 0 up. More than the whole fills the outline, in another color. A name in which "accelerator" or
+        "GPU" stands has the accelerator's color.
     title : str
         What the figure shows.
+    labels : mapping of str to str
+        What stands beside a bar, by its name, where that is not the share in percent.
     """
+    said = {name: labels.get(name, percent(share)) for name, share in shares.items()}
     rows = []
     for i, (name, share) in enumerate(shares.items()):
-        y, color = 10 + 40 * i, (CPU, ACCELERATOR)[i % 2].color
+        resource = ACCELERATOR if "accelerator" in name or "GPU" in name else CPU
+        y, color = 10 + 40 * i, STORAGE.color if share > 1 else resource.color
         rows.append(
             f'<text x="160" y="{y + 19}" text-anchor="end">{escape(name)}</text>'
-            f'<text x="570" y="{y + 19}">{percent(share)}</text>'
+            f'<text x="570" y="{y + 19}">{escape(said[name])}</text>'
             f'<rect x="170" y="{y}" width="380" height="28" rx="3" fill="none" stroke="currentColor"/>'
-            f'<rect x="170" y="{y}" width="{max(1, 380 * share):.0f}" height="28" rx="3" fill="{color}"/>'
+            f'<rect x="170" y="{y}" width="{max(1, 380 * min(share, 1)):.0f}" height="28" rx="3" '
+            f'fill="{color}"/>'
         )
-    told = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    told = ", ".join(f"{name} {label}" for name, label in said.items())
     return frame("".join(rows), height=10 + 40 * len(rows), title=title, description=f"{told}.")
 
 

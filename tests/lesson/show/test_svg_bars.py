@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from starvelab.lesson.show import svg
+from starvelab.model.resources import ACCELERATOR, CPU, STORAGE
 
 NAME = "{http://www.w3.org/2000/svg}"
 
@@ -20,6 +21,23 @@ def test_a_share_fills_its_part_of_the_outline():
     assert widths(drawing) == [380, 190, 380, 95]
     title, description = list(ElementTree.fromstring(drawing))[:2]
     assert (title.text, description.text) == ("Who waits", "loop 50.0 %, <accelerator> 25.0 %.")
+
+
+def test_a_share_of_more_than_the_whole_fills_the_outline_in_another_color():
+    drawing = svg.share_bars({"workers": 0.5, "drive": 1.5}, title="Asked")
+    assert widths(drawing) == [380, 190, 380, 380]
+    fills = [rect.get("fill") for rect in ElementTree.fromstring(drawing).iter(f"{NAME}rect")]
+    assert fills[1::2] == [CPU.color, STORAGE.color]
+    assert "drive 150 %" in drawing
+
+
+def test_the_accelerator_has_its_own_color_and_a_bar_may_have_another_label():
+    drawing = svg.share_bars(
+        {"GPUs busy": 0.9, "of 200 USD": 0.5}, labels={"of 200 USD": "100 USD"}, title="A host"
+    )
+    fills = [rect.get("fill") for rect in ElementTree.fromstring(drawing).iter(f"{NAME}rect")]
+    assert fills[1::2] == [ACCELERATOR.color, CPU.color]
+    assert "GPUs busy 90.0 %, of 200 USD 100 USD." in drawing
 
 
 def test_what_a_part_adds_fills_the_outline_of_what_it_costs():
