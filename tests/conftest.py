@@ -5,6 +5,7 @@ Every test fails that leaves something behind: see tests/leaks.py.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -50,6 +51,12 @@ def _constants() -> providers.Constants:
 
 
 providers._get_local_constants = _constants
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: each collection of garbage would look at all of it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.release import ReleaseApp
 from tests.grading.a_course import MOST, TINY
-from tests.grading.commands.test_grade import grade, run_here
+from tests.grading.commands.test_grade import grade
+from tests.grading.in_process import run_here
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(600)]
 
@@ -86,5 +88,5 @@ def test_a_class_is_graded_into_postgresql(course, server):
     assert "tiny: 0 graded, 2 unchanged" in grade(course).stdout
     run_here(course, FeedbackApp(), TINY, "--workers=1")
     assert (course.folder / "course" / "feedback" / "ada" / TINY / "index.html").is_file()
-    course.run("nbgrader", "export", f"--to={course.folder / 'grades.csv'}")
+    run_here(course, NbGraderApp(), "export", f"--to={course.folder / 'grades.csv'}")
     assert "ada" in (course.folder / "grades.csv").read_text()

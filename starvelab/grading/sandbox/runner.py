@@ -27,8 +27,6 @@ def main() -> None:
     for end in (0, 1, 2):
         os.dup2(null, end)
     start = channel.receive()
-    # Where dask is installed, pint imports it, for arrays that no notebook has.
-    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
     gc.disable()
     for name in start["imports"]:
         with contextlib.suppress(ImportError):
@@ -65,7 +63,3 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
         process.serve()
     finally:
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -10,9 +9,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +20,10 @@ import nbformat
 import psutil
 import pytest
 from nbgrader.api import Gradebook, InvalidEntry
+from nbgrader.apps.nbgraderapp import NbGraderApp
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
-from traitlets.config import Application
 
-from starvelab.grading.autograde import task
 from starvelab.grading.autograde.definition import Definition, NotReleasedError
 from starvelab.grading.autograde.execution import IsolatedExecute
 from starvelab.grading.autograde.task import GradingResult
@@ -44,9 +41,8 @@ from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.grade import GradeApp
 from starvelab.grading.commands.mark import MarkApp
 from starvelab.grading.commands.release import ReleaseApp
-from starvelab.grading.submissions.submission import Submission
 from tests.grading.a_course import MOST, TINY, Course
-from tests.grading.shared_runners import RUNNERS
+from tests.grading.in_process import run_here
 
 pytestmark = [
     pytest.mark.grading,
@@ -77,29 +73,6 @@ def grade(course: Course, *more: str, fine: bool = True) -> subprocess.Completed
     return run_here(course, GradeApp(), TINY, *more, fine=fine)
 
 
-def run_here(
-    course: Course, command: Application, *arguments: str, fine: bool = True
-) -> subprocess.CompletedProcess:
-    """Run a command in this process."""
-    with ExitStack() as stack:
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
-        patch.chdir(course.folder)
-        patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
-        patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
-        patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
-        output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
-        status = 0
-        try:
-            command.initialize([*arguments])
-            command.start()
-        except SystemExit as end:
-            status = end.code or 0
-    done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
-    assert not fine or done.returncode == 0, done.stdout + done.stderr
-    return done
-
-
 def collect(course: Course, download: Path) -> None:
     """Run the command that sorts a download, in this process."""
     with ExitStack() as stack:
@@ -109,11 +82,6 @@ def collect(course: Course, download: Path) -> None:
         command = CollectApp()
         command.initialize([TINY, str(download)])
         command.start()
-
-
-def grade_here(definition: Definition, submissions: Iterable[Submission]) -> Iterator[GradingResult]:
-    for submission in submissions:
-        yield task.grade(submission, definition, RUNNERS)
 
 
 def grade_by_workers(
@@ -153,7 +121,7 @@ def test_graded_notebooks_stand_where_nbgrader_looks_for_them(done):
     notebooks = done.folder / "course" / "autograded" / "ada" / TINY
     assert sorted(path.name for path in notebooks.iterdir()) == ["one.ipynb", "two.ipynb"]
     assert not (notebooks / "one.ipynb").stat().st_mode & 0o222
-    done.run("nbgrader", "generate_feedback", TINY)
+    run_here(done, NbGraderApp(), "generate_feedback", TINY)
     page = (done.folder / "course" / "feedback" / "bob" / TINY / "one.html").read_text()
     assert "That is the square." in page
     assert "twice 7" not in page
@@ -660,7 +628,7 @@ def test_workers_without_starvelab_are_refused():
 def test_a_gradebook_that_was_lost_gets_its_points_back_and_nothing_is_run(done):
     expected = done.scores()
     (done.folder / "course" / "gradebook.db").unlink()
-    done.run("nbgrader", "generate_assignment", TINY, "--force")
+    run_here(done, NbGraderApp(), "generate_assignment", TINY, "--force")
     assert done.scores() == {}
     assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
     assert done.scores() == expected

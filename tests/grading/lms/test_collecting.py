@@ -9,9 +9,11 @@ from datetime import datetime
 import pytest
 
 from starvelab.errors import InputError
+from starvelab.grading.commands.collect import CollectApp
 from starvelab.grading.lms.collecting import TOO_LARGE, collect_download
 from starvelab.grading.submissions.archives import SubmissionReader
 from starvelab.lesson.widgets import pack
+from tests.grading.in_process import run_here
 
 
 @pytest.fixture
@@ -193,7 +195,7 @@ def test_the_command_says_what_it_did(course, download):
     }
     roster = course.folder / "canvas.csv"
     roster.write_text('Student,ID,Section\n"Lovelace, Ada",1,A\n"Can, Cem",7,A\n')
-    printed = course.run("starvelab", "collect", "tiny", str(download(files)), f"--roster={roster}").stdout
+    printed = run_here(course, CollectApp(), "tiny", str(download(files)), f"--roster={roster}").stdout
     assert printed.startswith("tiny: 2 new, 0 changed, 0 unchanged, in ")
     for line in (
         "Left out:\n  notes.txt: its name does not tell the student",
@@ -207,7 +209,7 @@ def test_the_command_says_what_it_did(course, download):
         names = {one.id: (one.first_name, one.last_name) for one in book.students}
     assert names == {"1": ("Ada", "Lovelace"), "3": (None, "barkerbob"), "7": ("Cem", "Can")}
     for arguments, said in (((), "Which assignment, and which file?"), (("tiny", "none.zip"), "is no .zip")):
-        printed = course.run("starvelab", "collect", *arguments, fine=False)
+        printed = run_here(course, CollectApp(), *arguments, fine=False)
         assert printed.returncode == 1
         assert said in printed.stderr
         assert "Traceback" not in printed.stderr

@@ -7,9 +7,11 @@ import logging
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab.errors import InputError
 from starvelab.grading.lms.exports import Canvas, Moodle
+from tests.grading.in_process import run_here
 
 # nbgrader's own queries warn.
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
@@ -224,5 +226,6 @@ def test_nbgrader_takes_them_by_name(course):
         book.add_submission("tiny", "ada")
     for kind in ("Canvas", "Moodle"):
         to = course.folder / f"{kind}.csv"
-        course.run("nbgrader", "export", f"--exporter=starvelab.grading.lms.exports.{kind}", f"--to={to}")
+        by_name = f"--exporter=starvelab.grading.lms.exports.{kind}"
+        run_here(course, NbGraderApp(), "export", by_name, f"--to={to}")
         assert "ada" in to.read_text()

@@ -12,10 +12,12 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_notebook
 
 from starvelab.grading.autograde.execution import RESULT
+from starvelab.grading.commands.grade import GradeApp
 from starvelab.grading.report import class_report
 from starvelab.grading.report.findings import designs
 from starvelab.grading.text import escape_csv_formulas
 from tests.grading.a_course import TINY
+from tests.grading.in_process import run_here
 
 pytestmark = pytest.mark.grading
 TABLES = ["calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "similar"]
@@ -47,7 +49,7 @@ def reported(released_course, tmp_path_factory):
     course.hand_in("bob", course.solved(double=copied))
     course.hand_in("=cmd", course.solved(double=copied + "\n# <script>alert(1)</script>"))
     course.hand_in("dee", {"one.ipynb": "<html>"})
-    course.printed = course.run("starvelab", "grade", TINY, "--report").stdout
+    course.printed = run_here(course, GradeApp(), TINY, "--report").stdout
     return course, course.folder / "course" / "report" / TINY
 
 

@@ -28,7 +28,7 @@ def test_a_share_of_more_than_the_whole_fills_the_outline_in_another_color():
     assert widths(drawing) == [380, 190, 380, 380]
     fills = [rect.get("fill") for rect in ElementTree.fromstring(drawing).iter(f"{NAME}rect")]
     assert fills[1::2] == [CPU.color, STORAGE.color]
-    assert "drive 150 %" in drawing
+    assert "drive 150.0 %." in drawing
 
 
 def test_the_accelerator_has_its_own_color_and_a_bar_may_have_another_label():

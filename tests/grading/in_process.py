@@ -1,0 +1,55 @@
+"""Commands run in the process of the tests, with the runners that all tests share."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from unittest import mock
+
+import pytest
+from traitlets.config import Application
+
+from starvelab.grading.autograde import task
+from starvelab.grading.autograde.definition import Definition
+from starvelab.grading.autograde.task import GradingResult
+from starvelab.grading.commands import grade as grade_command
+from starvelab.grading.submissions.submission import Submission
+from tests.grading.a_course import Course
+from tests.grading.shared_runners import RUNNERS
+
+
+def run_here(
+    course: Course, command: Application, *arguments: str, fine: bool = True
+) -> subprocess.CompletedProcess:
+    """Run a command in the course's folder, in this process, which also grades.
+
+    A program takes seconds to start, and so do the workers of `starvelab grade`. What only a program of its
+    own shows is tested in tests/grading/commands/test_grade.py and tests/grading/test_instructors_page.py.
+    """
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
+        patch.chdir(course.folder)
+        # An application of nbgrader's is one for the process, and so is each of its commands.
+        stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
+        patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
+        patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
+        patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
+        output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
+        status = 0
+        try:
+            command.initialize([*arguments])
+            (getattr(command, "subapp", None) or command).start()
+        except SystemExit as end:
+            status = end.code or 0
+    done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def grade_here(definition: Definition, submissions: Iterable[Submission]) -> Iterator[GradingResult]:
+    for submission in submissions:
+        yield task.grade(submission, definition, RUNNERS)
