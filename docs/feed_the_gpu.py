@@ -327,9 +327,9 @@ def tables() -> dict[str, object]:
         ],
         "scenarios": [_scenario(scenario) for scenario in SCENARIOS],
         "sources": _sources(),
-        "decodeSource": decode.origin,
-        "prepareSource": Datasets.ImageNet.facts["preparation_time"].origin,
-        "workersSource": PUBLISHED.facts["second_thread"].origin,
+        "decodeSource": decode.source,
+        "prepareSource": Datasets.ImageNet.facts["preparation_time"].source,
+        "workersSource": PUBLISHED.facts["second_thread"].source,
     }
 
 

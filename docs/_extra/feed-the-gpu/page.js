@@ -11,7 +11,7 @@ const dollars = (amount, digits = 2) => `$${amount.toFixed(digits)}`;
 // Rounded down, so that what is short of the goal never reads as if it had reached it.
 const percent = (share) => `${(Math.floor(share * 1000 + 1e-9) / 10).toFixed(1)} %`;
 const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
-const ms = (seconds) => `${number(seconds * 1000)} ms`;
+const time = (seconds) => (seconds < 1 ? `${number(seconds * 1000)} ms` : `${number(seconds)} s`);
 const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
 
 const SLIDERS = {
@@ -88,6 +88,7 @@ function open() {
   if (wrong) {
     const start = scenario || TABLES.scenarios[0];
     state = { scenario: start.key, ...start.start };
+    window.scrollTo(0, 0);
     $("message").textContent = `This link cannot be opened. ${wrong} These are the starting settings of “${start.title}”.`;
   } else {
     state = found;
@@ -122,7 +123,7 @@ const medal = (share) => TABLES.medals.find((one) => share <= one.above + 1e-9)?
 // What starves the GPU, and what may help, in whole sentences.
 function explain(scenario, found) {
   const { times, bottleneck } = found;
-  const gpu = `the GPU would train on it in ${ms(state.batch * scenario.sample)}`;
+  const gpu = `the GPU would train on it in ${time(state.batch * scenario.sample)}`;
   if (!found.feasible) {
     return `This cannot run: a step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(scenario.held.capacity / 1e9)} GB. Choose a smaller batch.`;
   }
@@ -131,7 +132,7 @@ function explain(scenario, found) {
     if (found.decoding > found.launching) {
       return `The GPU is busy for ${percent(found.busy)} of each hour, and it trains for only ${percent(found.training)}. The rest of its work is decoding, which a core does for less money.`;
     }
-    return `The GPU waits for its host to launch the work. That takes ${ms(scenario.launch)} in each step, and ${gpu}. A larger batch needs no more launches.`;
+    return `The GPU waits for its host to launch the work. That takes ${time(scenario.launch)} in each step, and ${gpu}. A larger batch needs no more launches.`;
   }
   if (bottleneck === "CPU") {
     const help =
@@ -141,12 +142,12 @@ function explain(scenario, found) {
       : "More cores help, and workers to use them.";
     return found.training >= TABLES.goal
       ? `The GPU is fed, though the CPU takes a little longer than the GPU.`
-      : `The CPU starves the GPU: it prepares a batch in ${ms(times.CPU)}, and ${gpu}. ${help}`;
+      : `The CPU starves the GPU: it prepares a batch in ${time(times.CPU)}, and ${gpu}. ${help}`;
   }
   const what = bottleneck === "storage" ? "drive" : "link";
   if (found.training >= TABLES.goal) return `The GPU is fed, though the ${what} takes a little longer than the GPU.`;
   const help = what === "drive" ? " A faster drive helps, or more of the data in memory." : "";
-  return `The ${what} starves the GPU: it takes ${ms(times[bottleneck])} for a batch, and ${gpu}.${help}`;
+  return `The ${what} starves the GPU: it takes ${time(times[bottleneck])} for a batch, and ${gpu}.${help}`;
 }
 
 // --- drawing ----------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ function draw() {
   const money = ` Of ${dollars(found.dollars)} an hour, ${dollars(burnt)} is burnt while the GPU does not train.`;
   setText($("summary"), text + money);
   $("step").textContent = found.feasible
-    ? `A step with ${count(state.batch, scenario.noun)} takes ${ms(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The longest bar sets the pace.`
+    ? `A step with ${count(state.batch, scenario.noun)} takes ${time(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The longest bar sets the pace.`
     : "This step does not fit into the memory of the GPU.";
   drawBars(scenario, found);
   drawControls(scenario);
@@ -202,8 +203,8 @@ function drawBars(scenario, found) {
     return {
       bar: `<div class="bar ${name}${binds ? " binds" : ""}${found.feasible ? "" : " hollow"}"><b>${NAMES[name]}</b>`
         + `<span class="track">${cells}${waits ? `<em>${1 - times.accelerator / step > 0.2 ? "waits" : ""}</em>` : ""}</span>`
-        + `<span class="time">${ms(times[name])}${binds ? "<small> sets the pace</small>" : ""}</span></div>`,
-      row: `<tr><th scope="row">${NAMES[name]}${binds ? ", which sets the pace" : ""}</th><td>${ms(times[name])}</td><td>${share}</td></tr>`,
+        + `<span class="time">${time(times[name])}${binds ? "<small> sets the pace</small>" : ""}</span></div>`,
+      row: `<tr><th scope="row">${NAMES[name]}${binds ? ", which sets the pace" : ""}</th><td>${time(times[name])}</td><td>${share}</td></tr>`,
     };
   });
   $("bars").innerHTML = rows.map((one) => one.bar).join("");
@@ -217,10 +218,11 @@ function drawScore(scenario, found, fed) {
   const score = `${percent(found.feasible ? found.training : 0)} busy for ${dollars(found.dollars)} an hour`;
   if (fed) keep(state.scenario, found.dollars);
   document.body.classList.toggle("won", fed);
-  $("score").innerHTML = "";
-  const strong = document.createElement("strong");
-  strong.textContent = fed ? `${medal(share)}: ${score}, ${distance}.` : `${score}: not fed yet. The goal is ${percent(TABLES.goal)}.`;
-  $("score").append(strong);
+  const idle = Object.keys(scenario.start).every((name) => state[name] === scenario.start[name])
+    ? "Nothing needed doing." : "Nothing on this page feeds it for less.";
+  $("score").textContent = !found.feasible ? "This cannot run, so there is no score."
+    : !fed ? `${score}: not fed yet. The goal is ${percent(TABLES.goal)}.`
+    : `${medal(share)}: ${score}, ${distance}. ${share < 1e-9 ? idle : "Look for what you pay for and do not need."}`;
   $("share").value = fed
     ? `Feed the GPU, “${scenario.title}”: ${score}, ${distance}. ${share < 1e-9 ? "Can you find it, too?" : "Can you do it for less?"}\n${link()}`
     : `Feed the GPU, “${scenario.title}”: what starves this GPU? ${score}.\n${link()}`;
@@ -248,7 +250,7 @@ function build() {
   $("sources").innerHTML = "";
   for (const one of TABLES.sources) {
     const row = $("sources").insertRow();
-    for (const text of [one.what, one.price, one.seller, one.date, [one.source, one.note].filter(Boolean).join(". ")]) row.insertCell().textContent = text;
+    for (const text of [one.what, one.price, one.seller, one.date, [one.source, one.note].filter(Boolean).join("; ")]) row.insertCell().textContent = text;
   }
 }
 
@@ -265,7 +267,9 @@ function drawControls(scenario) {
       input.disabled = name === "decode" && !(input.value in scenario.decoders);
     }
   }
-  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour. The rest is yours to choose.`;
+  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour. The rest is yours to choose.`
+    + (scenario.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${scenario.model}, so its speed is extrapolated.`);
+  $("speed").textContent = `Speed of the GPU in this scenario: ${scenario.basis}.`;
   const both = Object.keys(scenario.decoders).length > 1;
   $("decode-help").textContent = both ? "The GPU takes time for it, in which it does not train." : "Nobody has published a rate for such samples on this GPU.";
   $("drive-help").textContent = `The data set is ${scenario.dataset}: ${number(scenario.size * scenario.samples / 1e9)} GB on the drive.`;

@@ -37,7 +37,7 @@ sources: [
   {"what":"NVIDIA H100 80GB SXM","price":"3.50 to 5.00","seller":"hyperscalers","date":"May 2026","source":"mercatus-ai.com/blog/cloud-gpu-pricing, on-demand prices in May 2026, H100 SXM5, hyperscaler","note":""},
   {"what":"NVIDIA B200 180GB SXM","price":"5.50","seller":"Nebius","date":"November 2026","source":"skypilot-org/skypilot-catalog@0082b04, catalogs/v8/nebius/vms.csv, gpu-b200-sxm_8gpu-160vcpu-1792gb","note":"44 USD for eight"},
 ],
-decodeSource: "pytorch/vision, pull request 8496: 1000 JPEGs in one batch in 127.65 ms. images of 551 x 676 pixels on average; one CPU thread decoded the same at 393 img/s",
-prepareSource: "Bachkaniwala et al., IISWC 2024 (Lotus), Table II: load 4.76, crop 1.11, flip 0.06, to tensor 0.34, normalise 0.21 ms. PyTorch worker; joining a batch is not in it; another CPU takes 1.42 times as long or as little as one in the middle: Pillow decodes 360 to 726 images a second on five server CPUs (ternaus/imread_benchmark@f869db8, pillow_1t_results.json)",
-workersSource: "Bachkaniwala et al., IISWC 2024 (Lotus), sec. V-D: 2487 img/s with 28 workers on 16 cores with 32 threads. as for worker processes in loaders.toml",
+decodeSource: "pytorch/vision, pull request 8496: 1000 JPEGs in one batch in 127.65 ms",
+prepareSource: "Bachkaniwala et al., IISWC 2024 (Lotus), Table II: load 4.76, crop 1.11, flip 0.06, to tensor 0.34, normalise 0.21 ms",
+workersSource: "Bachkaniwala et al., IISWC 2024 (Lotus), sec. V-D: 2487 img/s with 28 workers on 16 cores with 32 threads",
 };
