@@ -37,34 +37,47 @@ class Fault:
     Attributes
     ----------
     job, name : str
-    verdict : str
-        What doctor has to say.
     says : str
-        What its advice has to hold.
-    by_workers : bool
-        Whether the number of workers repairs it.
+        What doctor has to say for its advice to be right.
+    lever : str
+        The change of which doctor predicts what it brings: by its name, or "workers".
+    verdict : str
+        What doctor has to say of the job.
     """
 
     job: str
     name: str
+    says: str
+    lever: str
     verdict: str = "highly input-bound"
-    says: str = "Find the stage that is slow"
-    by_workers: bool = False
 
 
+DATASET, COLLATING = "The largest stage is the dataset", "The largest stage is collating"
 FAULTS = (
-    Fault("photos", "no workers", says="Give the DataLoader workers", by_workers=True),
-    Fault("photos", "heavy transform"),
-    Fault("photos", "slow reads", says="workers instead of 2", by_workers=True),
-    Fault("photos", "slow collate"),
-    Fault("text", "no workers", says="Give the DataLoader workers", by_workers=True),
-    Fault("text", "heavy tokenizer"),
-    Fault("text", "slow collate"),
-    Fault("text", "tiny prefetch", says="prefetch"),
-    Fault("arrays", "no workers", says="Give the DataLoader workers", by_workers=True),
-    Fault("arrays", "whole file"),
-    Fault("arrays", "slow step", verdict="not input-bound", says="look at the training step"),
-    Fault("arrays", "new workers for each short pass", verdict="not input-bound", says="persistent_workers"),
+    Fault("photos", "no workers", "instead of 0", "workers"),
+    Fault("photos", "heavy transform", DATASET, "a cache in memory"),
+    Fault("photos", "slow reads", "more requests at once", "workers"),
+    Fault("photos", "slow collate", COLLATING, "compiled or vectorized stages"),
+    Fault("text", "no workers", "instead of 0", "workers"),
+    Fault("text", "heavy tokenizer", DATASET, "a cache in memory"),
+    Fault("text", "slow collate", COLLATING, "compiled or vectorized stages"),
+    Fault("text", "tiny prefetch", "a deeper queue", "a deeper queue"),
+    Fault("arrays", "no workers", "instead of 0", "workers"),
+    Fault("arrays", "whole file", DATASET, "a cache in memory"),
+    Fault(
+        "arrays",
+        "slow step",
+        "look at the training step",
+        "a training step 2 times as fast",
+        "not input-bound",
+    ),
+    Fault(
+        "arrays",
+        "new workers for each short pass",
+        "persistent_workers",
+        "persistent_workers=True",
+        "not input-bound",
+    ),
 )
 
 
@@ -79,29 +92,24 @@ def run(command: list[str | Path], folder: Path) -> tuple[str, float]:
 def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:
     """One row of the table."""
     job, bin_folder = JOBS / f"{fault.job}.py", environment / "bin"
-    said, before = run([bin_folder / "starvelab", "doctor", job, "--fault", fault.name], folder)
+    doctor = [bin_folder / "starvelab", "doctor", "--probe"]
+    said, before = run([*doctor, job, "--fault", fault.name], folder)
     told = said.partition("starvelab doctor:")[2]
     verdict = (re.search(r"This job is ([a-z -]+)", told) or ["", "cannot tell"])[1]
-    advised = re.search(r"(\d+) workers instead of \d+: ([\d.]+) img/s .*? instead of ([\d.]+)", told)
-    workers, predicted = None, "none"
-    if advised:
-        workers = advised[1]
-        predicted = f"{float(advised[2]) / float(advised[3]):.2f} times with {workers} workers"
-    repair = ["--fault", fault.name, "--workers", workers] if fault.by_workers and workers else []
-    if fault.by_workers and fault.name == "no workers" and workers:
-        repair = ["--workers", workers]
+    advised = re.search(r"(\d+) workers? instead of \d+: ([\d.]+) ", told)
+    lever = re.search(rf"{re.escape(fault.lever)}: ([\d.]+) ", told)
+    repair: list[str | Path] = []
+    predicted, how = "none", "the fault removed"
+    if fault.lever == "workers" and advised:
+        repair, how = ["--workers", advised[1]], f"{advised[1]} workers"
+        repair += ["--fault", fault.name] if fault.name != "no workers" else []
+        predicted = f"{float(advised[2]) / before:.2f}, {how}"
+    elif lever:
+        predicted = f"{float(lever[1]) / before:.2f}, {fault.lever}"
     _, after = run([bin_folder / "python", job, *repair], folder)
-    right = verdict == fault.verdict and fault.says in told
+    right = "yes" if verdict == fault.verdict and fault.says in told else "no"
     print(told, f"before {before:.1f}, after {after:.1f} samples/s", file=sys.stderr, flush=True)
-    what = f"{workers} workers" if repair else "the fault removed"
-    return [
-        fault.job,
-        fault.name,
-        verdict,
-        "yes" if right else "no",
-        predicted,
-        f"{after / before:.2f} times, {what}",
-    ]
+    return [fault.job, fault.name, verdict, right, predicted, f"{after / before:.2f}, {how}"]
 
 
 def _recorded(workers: int) -> LoopTimes:
