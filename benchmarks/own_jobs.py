@@ -61,7 +61,7 @@ FAULTS = (
     Fault("text", "no workers", "instead of 0", "workers"),
     Fault("text", "heavy tokenizer", DATASET, "a cache in memory"),
     Fault("text", "slow collate", COLLATING, "compiled or vectorized stages"),
-    Fault("text", "tiny prefetch", "a deeper queue", "a deeper queue"),
+    Fault("text", "tiny prefetch", "a deeper queue", "a deeper queue", "moderately input-bound"),
     Fault("arrays", "no workers", "instead of 0", "workers"),
     Fault("arrays", "whole file", DATASET, "a cache in memory"),
     Fault(

@@ -42,7 +42,7 @@ def in_python(samples):
     mean = []
     for image, _ in samples:
         mean.append(sum(image[::2, ::2].ravel().tolist()) / image.size)
-        for value in image[:, ::2, 0].ravel().tolist():
+        for value in image[:, :, :2].ravel().tolist():
             _ = (value - 128) / 255
     return default_collate(samples)
 

@@ -172,7 +172,8 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
     starved = waits_for_data and (finding.queue_depth or 0.0) < 1
     best = options[_fewest(model)] if starved else now
-    if best.throughput < now.throughput:
+    # What as many workers would bring with free cores is no change of the job.
+    if best.throughput < now.throughput or best.workers == workers:
         best = now
     # Workers that do not work all the time show what they could deliver only to a probe.
     known = starved or finding.stages is not None

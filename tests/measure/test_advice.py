@@ -156,6 +156,15 @@ def test_one_worker_is_one():
     assert advice.summary.endswith("; 1 is enough.")
 
 
+def test_as_many_workers_as_there_are_is_no_advice():
+    # Half of their time the workers waited for a core. With free cores two would be enough.
+    busy = replace(found(workers=2, wait=0.01, step=0.03, cpu=1.0, **AT_ONCE), prepare_queued=0.5)
+    advice = advise(busy, cores=64)
+    assert advice.options[2].throughput > 1.05 * advice.now.throughput
+    assert advice.best == advice.now
+    assert advice.summary.startswith("Keep the 2 workers: more would bring less than 5 %")
+
+
 def test_where_batches_are_ready_more_workers_bring_nothing():
     advice = advise(found(workers=6, wait=0.01, step=0.02, ready=5), cores=8)
     assert advice.summary.startswith("Keep the 6 workers")
