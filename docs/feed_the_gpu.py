@@ -7,7 +7,7 @@ test compares them with `solve` below.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import product
 
@@ -34,6 +34,7 @@ DECODERS = ("cpu", "gpu")
 # How far above the cheapest a medal reaches.
 MEDALS = {"Gold": 0.0, "Silver": 0.02, "Bronze": 0.1}
 GRID = {"workers": WORKERS, "cores": CORES, "memory": MEMORY, "batch": BATCHES}
+FIRST = {name: values[0] for name, values in GRID.items()}  # what is asked of all settings alike
 Choice = tuple[str, str]  # a drive and a decoder
 Values = Mapping[str, int | NDArray[np.int_]]
 
@@ -62,7 +63,7 @@ class Scenario:
     dataset: Entry
     start: Setting
     noun: str = "images"
-    link: Entry | None = field(default=None)
+    link: Entry | None = None
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -73,8 +74,7 @@ class Scenario:
     @cached_property
     def price(self) -> float:
         """Dollars for an hour of the GPU, as `bill` takes them: the middle of what is listed."""
-        one = {name: values[0] for name, values in GRID.items()}
-        price = bill(self.pipeline(self.choices[0], one)).price
+        price = bill(self.pipeline(self.choices[0], FIRST)).price
         assert price is not None  # a scenario's GPU has a price
         return float(price.m_as("USD/h"))
 
@@ -231,10 +231,9 @@ def cheapest(scenario: Scenario) -> tuple[Setting, float]:
 
 def _scenario(scenario: Scenario) -> dict[str, object]:
     """What the page's rules read of a scenario: what the package's stages have resolved, in base units."""
-    one = {name: values[0] for name, values in GRID.items()}
     decoders = {}
     for _, decode in dict.fromkeys((DRIVES[0], decode) for _, decode in scenario.choices):
-        inputs = scenario.pipeline((DRIVES[0], decode), one).inputs
+        inputs = scenario.pipeline((DRIVES[0], decode), FIRST).inputs
         device = inputs.get("input on device")
         decoders[decode] = {
             "cpu": inputs["transform"].amount / inputs["transform"].rate,
@@ -268,8 +267,7 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
 
 def _drive(path: str) -> dict[str, object]:
     """What the page's rules read of a drive."""
-    one = {name: values[0] for name, values in GRID.items()}
-    read = SCENARIOS[0].pipeline((path, "cpu"), one).inputs["read"]
+    read = SCENARIOS[0].pipeline((path, "cpu"), FIRST).inputs["read"]
     return {
         "name": getattr(Storage, path).name,
         "bandwidth": read.bandwidth,
