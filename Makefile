@@ -26,7 +26,7 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links clean
+.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links site lite clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make bench       run the benchmarks"
 	@echo "make docs        build the site into docs/_build/html"
 	@echo "make docs-links  check the site's links to other sites"
+	@echo "make site        build the site with the lab in it, for a browser that has installed nothing"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
 # Rooted in labs/: the solutions are not for browsing. The settings hide nbgrader's tools, where it is installed.
@@ -98,6 +99,13 @@ docs: $(VENV)/docs.installed
 
 docs-links: $(VENV)/docs.installed
 	$(RUN) -m sphinx --keep-going --builder linkcheck docs docs/_build/linkcheck
+
+# The documents, and in them the lab as pages that any file server serves. npm brings Pyodide's core.
+site: docs lite
+	@echo "Serve docs/_build/html: python3 -m http.server --directory docs/_build/html"
+
+lite: $(VENV)/site.installed
+	$(RUN) lite/build.py docs/_build/html/lite
 
 clean:
 	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
