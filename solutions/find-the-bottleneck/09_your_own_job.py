@@ -7,7 +7,7 @@
 # In about MINUTES minutes you will
 #
 # - run `starvelab doctor` on a training script, and check its verdict and its advice,
-# - read the trace of a GPU that is idle and does not wait for data,
+# - read the trace of a GPU that computes too little and does not wait for data,
 # - watch a loop of your own, and take a report home.
 
 # %% role="setup" id="setup-own-job"
@@ -237,7 +237,7 @@ credit.part(1, "from two to three, and to none", lambda: (
 credit.total()
 
 # %% [markdown]
-# ## Idle, and not starved
+# ## Little computing, and not starved
 #
 # Here is another job, on a GPU. It has workers enough, and yet its GPU computes for little more than half of the time. A
 # colleague wants more workers. With PyTorch's profiler one records some steps, and `export_chrome_trace` writes them into a
@@ -412,7 +412,7 @@ progress()
 # ## Take away
 #
 # - One command says whether a job waits for its data, how many workers it should have, and what they will bring.
-# - A GPU can be idle and not be starved. Then more workers bring nothing, and a trace says what does.
+# - A GPU can compute too little and not be starved. Then more workers bring nothing, and a trace says what does.
 # - Predict a repair before you make it, and measure after it. Where the two differ, you learn something.
 #
 # **What comes next** is your own pipeline: find what binds, repair it, and write down what you assumed. If you want
