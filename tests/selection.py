@@ -68,6 +68,7 @@ PROGRAMS = (
             "host",
             "import_weight",
             "launch",
+            "layers",
             "leaks",
             "nbval",
             "notebooks",

@@ -241,10 +241,12 @@ def test_what_the_first_assignment_links_to_exists():
     assert all((last.released.parent / path).exists() for path in linked)
 
 
-def test_what_binds_means_is_said_where_the_word_first_appears():
-    text = "\n".join(notebook.markdown for notebook in WALKTHROUGH.values())
+@pytest.mark.parametrize("assignment", sorted(EXPECTED))
+def test_what_binds_means_is_said_where_the_word_first_appears(assignment):
+    text = "\n".join(notebook.markdown for notebook in notebooks_of(assignment))
     first = re.search(r"\bbind(s|ing)?\b", text)
     assert text[first.start() - 2 : first.end() + 2] == "**binds**"
+    assert "pace of all" in text[first.start() - 100 : first.end() + 60].replace("\n", " ")
 
 
 def test_the_whole_pipeline_is_seen_before_anything_is_asked():

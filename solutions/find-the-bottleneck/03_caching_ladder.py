@@ -93,7 +93,7 @@ def show_inline():
     say("Four workers transform side by side, and read one after the other from the "
         "one storage. In one process "
         "nothing runs side by side, so the profile finds transforms the larger part, "
-        "and they are not what binds. "
+        "and they are not what sets the pace. "
         "Below: the storage reads for one worker after the other without a pause, each "
         "worker waits for it, and "
         "the accelerator waits for them.")

@@ -228,9 +228,9 @@ explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4]
         pinned_copies=False, loss_item_each_step=True, mixed_precision=False)
 
 # %% [markdown]
-# Try to get from the start to more than 2,000 img/s with as few changes as you can. After each change ask what binds
-# *now*: workers without a gap between their boxes, a copy between any two steps, or the loop, which leaves a gap after every
-# step. Twelve workers on 8 cores are worth a try, too.
+# Try to get from the start to more than 2,000 img/s with as few changes as you can. After each change ask what **binds**
+# *now*, that is, sets the pace of all: workers without a gap between their boxes, a copy between any two steps, or the loop,
+# which leaves a gap after every step. Twelve workers on 8 cores are worth a try, too.
 #
 # ## Alone, or last
 #

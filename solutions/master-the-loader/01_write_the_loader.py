@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 1. Write the loader
 #
-# Until now you computed with means: the slowest resource sets the pace. **Can you write the loader from which this rule
-# follows, and read from a bare record what binds?**
+# Until now you computed with means: the slowest resource sets the pace of all, it **binds**. **Can you write the loader from
+# which this rule follows, and read from a bare record what binds?**
 #
 # In about MINUTES minutes you will
 #
