@@ -42,8 +42,9 @@ class Probe:
     def __init__(self, device: object = None) -> None:
         self.device, self.samples, self.reason = device, StageSamples(), ""
         self.number = register(self)
-        # Half of it is for copies where there are any, the other half for what workers do.
-        self.share = SHARE if device is None else SHARE / 2
+        # Half of it is left for what batches cost that are not timed, and for what a clock does not see. The
+        # other half is for what workers do, and for copies where there are any.
+        self.share = SHARE / 2 if device is None else SHARE / 4
         self.copies = Budget(self.share)
         self.workers, self.stream = 0, False
         self.pinned = False
@@ -104,8 +105,11 @@ class Probe:
     ) -> None:
         """A batch came from a worker: seconds that its stages took, and when it was packed and unpacked."""
         # Where the loop asked later than that, the batch lay ready: how long its way was cannot be told.
-        waited = self.asked <= packed
-        self.samples.add(items, collate, packing, taken, unpacking - packed if waited else None)
+        waited, reading = self.asked <= packed, 0.0
+        if not waited and not self.pinned:
+            # Then the loop did nothing else since, and a batch that is no tensor is long to read.
+            reading = max(unpacking - max(self.asked, self.unpacked), 0.0)
+        self.samples.add(items, collate, packing, reading + taken, unpacking - packed if waited else None)
         self.unpacked = unpacking + taken
 
     def received(self, batch: Batch) -> None:

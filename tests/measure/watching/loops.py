@@ -15,7 +15,7 @@ class Clock:
     def perf_counter(self):
         return self.now
 
-    thread_time = perf_counter
+    thread_time = monotonic = perf_counter
 
 
 class Loader:

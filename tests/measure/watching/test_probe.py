@@ -211,6 +211,25 @@ def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
     assert wants.costs().way.m_as("s") == pytest.approx(0.5)
 
 
+def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(probe, "time", clock)
+    wants = Probe()
+    wants.workers = 1
+    wants.asks()
+    asked, before = clock.now, clock.now - 5
+    # One came out of turn, and is read before the one that the loop gets.
+    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
+    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
+    clock.sleep(0.875)
+    wants.received(None)
+    assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
+    # With pinned memory a thread reads and unpacks, and not the loop.
+    wants.pinned = True
+    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
+    assert wants.samples.batches[3][-1] == 0.0
+
+
 def test_a_probe_that_nobody_holds_is_forgotten():
     number = Probe().number
     assert number not in fetches.PROBES
@@ -288,3 +307,30 @@ def test_a_torch_without_fetchers_is_said(monkeypatch):
 def test_a_device_belongs_to_a_probe():
     with pytest.raises(InputError, match=r"got 'cuda' without a probe\. Pass probe=True as well"):
         watch([], device="cuda")
+
+
+@pytest.mark.parametrize(("device", "share"), [(None, 0.025), ("a GPU", 0.0125)])
+def test_all_that_is_timed_may_take_half_of_what_a_probe_may(device, share):
+    assert Probe(device).share == Probe(device).copies.share == share
+    loader = DataLoader([1, 2], num_workers=1)
+    wants = Probe(device)
+    with wants.starting(loader):
+        assert loader.worker_init_fn == TimingStart(None, wants.number, share)
+    assert loader.worker_init_fn is None
+
+
+def test_workers_share_the_time_of_a_probe(monkeypatch):
+    shares = []
+    monkeypatch.setattr(fetches, "Budget", lambda share, cost: shares.append((share, cost)))
+    monkeypatch.setattr(
+        torch.utils.data,
+        "get_worker_info",
+        lambda: type("Information", (), {"dataset": [], "num_workers": 4}),
+    )
+    monkeypatch.setattr(torch.utils.data._DatasetKind, "create_fetcher", None)
+    started = []
+    TimingStart(started.append, 1, 0.02)(3)
+    assert started == [3]
+    ((share, cost),) = shares
+    assert share == 0.005
+    assert 0 < cost < 1
