@@ -165,8 +165,10 @@ def _changed(
     assumed: str,
     change: Callable[[JobTimes], JobTimes],
 ) -> LeverForecast:
-    periods = model.changed(change).periods(model.workers)
-    return LeverForecast(name, *throughputs_of(finding, *periods), assumed)
+    # What the model is off now it will be off then: a change of nothing brings nothing.
+    off = float(1e3 / finding.batch_rate.m_as("1/s")) / model.likely.period(model.workers)
+    likely, at_most, at_least = model.changed(change).periods(model.workers)
+    return LeverForecast(name, *throughputs_of(finding, likely * off, at_most * off, at_least * off), assumed)
 
 
 def _made(finding: JobFinding, name: str, assumed: str, period: float, error: float) -> LeverForecast:

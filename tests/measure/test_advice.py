@@ -246,6 +246,13 @@ def test_where_the_loop_binds_its_own_levers_bring_something(name, period):
     assert rate_of(advise(job, cores=64), name) == pytest.approx(1 / period, rel=0.001)
 
 
+def test_a_lever_that_relieves_nothing_brings_nothing():
+    # The probe says that a batch takes a worker 20 ms, and yet one comes each 50 ms.
+    stages = {"items": 0.02, "collate": 0.0, "unpacking": 0.0}
+    job = found(workers=1, wait=0.03, step=0.02, cpu=1.0, batch_size=None, ready=2, **stages)
+    assert rate_of(advise(job, cores=8), "faster or nearer storage") == pytest.approx(20)
+
+
 def test_persistent_workers_save_what_each_later_pass_began_with():
     job = {"workers": 2, "wait": 0.04, "step": 0.01, "cpu": 0.0, "batches": 38, "batch_size": None}
     stages = {"items": 0.1, "collate": 0.0, "unpacking": 0.0}
