@@ -40,6 +40,9 @@ from benchmarks.validation import (  # noqa: E402
 from starvelab.grading.submissions.model_answers import ModelAnswer  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 
+IN_A_TAB = "https://starvelab.github.io/starvelab/lite/lab/index.html?path="
+IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
+
 
 def layers() -> str:
     """The layers of the package, from its own docstring."""
@@ -98,6 +101,16 @@ def _assignment_order(path: Path) -> tuple[int, str]:
     return learners.find(f"learners/{path.parent.name}/"), path.stem
 
 
+def open_in() -> str:
+    """A link to each notebook in a browser tab and one in Google Colab."""
+    rows = []
+    for path in sorted(REPOSITORY.glob("labs/*/*.ipynb"), key=_assignment_order):
+        name = f"{path.parent.name}/{path.name}"
+        links = (f"[open in a tab]({IN_A_TAB}{name})", f"[open in Colab]({IN_COLAB}{name})")
+        rows.append((f"`{name.removesuffix('.ipynb')}`", *links))
+    return _table(("notebook", "in a browser", "in Google Colab"), rows)
+
+
 def how_fast() -> str:
     """The committed results of `make bench`."""
     rows = [
@@ -115,6 +128,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "guessed": ("how-right.md", guessed),
     "left-out": ("how-right.md", left_out),
     "how-fast": ("how-fast.md", how_fast),
+    "open-in": ("learners.md", open_in),
     "model-answers": ("model-answers.md", model_answers),
 }
 # Files that are generated as a whole.

@@ -35,6 +35,15 @@ WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 200, 15, 4
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
 
+# Stands at the beginning of the first set-up cell. A cell of its own would be a second one before there is something
+# to see, and a line with %pip no Python that a test or the grader could read.
+INSTALL_IN_COLAB = """\
+import os
+if "COLAB_RELEASE_TAG" in os.environ:  # Google Colab has to install the lab first.
+    get_ipython().system("pip install -q git+https://github.com/starvelab/starvelab")
+
+"""
+
 # What the author writes after `# %%`, and what nbgrader calls it.
 ROLES = {
     "setup": {"cell_type": "code", "grade": False, "solution": False, "locked": True},
@@ -63,12 +72,21 @@ def instructor_notebook(script, name):
     parsed = jupytext.reads(script, {"extension": ".py", "format_name": "percent", "comment_magics": False})
     cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed.cells, start=1)]
     cells[0].source = cells[0].source.replace(MINUTES, str(_minutes(cells)))
+    _install_in_colab(cells)
     for n, cell in enumerate(cells, start=1):
         if cell.id in (other.id for other in cells[: n - 1]):
             raise MarkupError(f'{name}, cell {n}: an id names one cell; "{cell.id}" came twice.')
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
+
+
+def _install_in_colab(cells):
+    """Let the first set-up cell begin with what only Google Colab needs."""
+    locked = (cell for cell in cells if cell.metadata.get("nbgrader", {}).get("locked"))
+    setup = next((cell for cell in locked if not cell.metadata.nbgrader.grade), None)
+    if setup is not None:
+        setup.source = INSTALL_IN_COLAB + setup.source
 
 
 def _minutes(cells):
@@ -174,8 +192,8 @@ def _scripts(root):
 
 def _check_length(notebook, name):
     for n, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
-        lines = len(cell.source.splitlines())
-        # What is folded nobody has to read.
+        lines = len(cell.source.removeprefix(INSTALL_IN_COLAB).splitlines())
+        # What is folded nobody has to read, and what every notebook begins with neither.
         if cell.cell_type == "code" and not cell.metadata.get("jupyter") and lines > LONGEST_CELL:
             raise MarkupError(
                 f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."

@@ -202,10 +202,19 @@ def test_the_first_cell_says_how_long_the_notebook_takes(run, script):
     assert "About 11 minutes." in nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells[0].source
 
 
-def test_a_comment_that_reads_like_a_shell_command_stays_a_comment(run, script):
+def test_a_comment_that_reads_like_a_shell_command_stays_a_comment(run, script, build):
     assert run() == 0
     cells = nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells
-    assert cells[1].source == "import math\n# cat food"
+    assert cells[1].source == build.INSTALL_IN_COLAB + "import math\n# cat food"
+
+
+def test_only_the_first_set_up_cell_installs_the_lab_in_colab(run, script, tmp_path, build):
+    another = '# %% role="setup" id="setup-again"\n' + "math.pi\n" * build.LONGEST_CELL
+    script.write_text(SCRIPT.replace('# %% role="answer"', f'{another}\n# %% role="answer"'))
+    assert run() == 0
+    for path in (script.with_suffix(".ipynb"), tmp_path / "labs" / "doubling" / "01_double.ipynb"):
+        cells = nbformat.read(path, as_version=4).cells
+        assert [cell.id for cell in cells if "COLAB" in cell.source] == ["setup"]
 
 
 def test_the_tags_of_a_cell_reach_the_notebook(run, script):

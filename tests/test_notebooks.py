@@ -14,6 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 from nbformat import NotebookNode
@@ -171,14 +172,6 @@ def is_note(cell: NotebookNode) -> bool:
 
 
 @each_notebook
-def test_code_cells_are_short(notebook):
-    for cell in read(notebook.released).cells:
-        # What is folded nobody has to read.
-        if cell.cell_type == "code" and not cell.metadata.get("jupyter"):
-            assert len(cell.source.splitlines()) <= 12, cell.source
-
-
-@each_notebook
 def test_no_line_of_code_is_wider_than_a_page(notebook):
     for cell in read(notebook.released).cells:
         if cell.cell_type == "code":
@@ -190,6 +183,20 @@ def test_one_cell_at_most_sets_up_before_there_is_something_to_see(notebook):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     first = next(n for n, cell in enumerate(code) if "nbgrader" not in cell.metadata)
     assert first <= 1
+
+
+@each_notebook
+def test_it_installs_the_lab_in_colab_and_nowhere_else(notebook, monkeypatch):
+    setup = next(cell for cell in read(notebook.released).cells if cell.cell_type == "code")
+    install = ast.unparse(ast.parse(setup.source).body[:2])
+    commands: list[str] = []
+    names = {"get_ipython": lambda: SimpleNamespace(system=commands.append)}
+    monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
+    exec(install, dict(names))
+    assert commands == []
+    monkeypatch.setenv("COLAB_RELEASE_TAG", "release-colab")
+    exec(install, dict(names))
+    assert commands == ["pip install -q git+https://github.com/starvelab/starvelab"]
 
 
 @each_notebook
