@@ -35,8 +35,8 @@ WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 200, 15, 4
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
 
-# Stands at the beginning of the first set-up cell. A cell of its own would be a second one before there is something
-# to see, and a line with %pip no Python that a test or the grader could read.
+# Stands at the beginning of the first set-up cell. A cell of its own would be a second one before there is
+# something to see, and a line with %pip no Python that a test or the grader could read.
 INSTALL_IN_COLAB = """\
 import os
 if "COLAB_RELEASE_TAG" in os.environ:  # Google Colab has to install the lab first.
