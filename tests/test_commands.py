@@ -23,7 +23,7 @@ def test_doctor_needs_no_nbgrader(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         commands.main()
     assert ended.value.code == 0
-    assert "usage: starvelab doctor [-h] [--report PAGE] script" in capsys.readouterr().out
+    assert "usage: starvelab doctor [-h] [--report PAGE] [--probe] script" in capsys.readouterr().out
 
 
 def test_the_status_of_the_script_is_that_of_the_command(monkeypatch, tmp_path):
