@@ -86,7 +86,12 @@ class Progress:
             found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
         left = [one for one, got in pairs if not self.is_done(one, got)]
         begin = "Begin with" if len(left) == len(pairs) else "Go on with"
-        found.append(f"{begin} {left[0].name}" if left else "Nothing is left to do in this notebook.")
+        if left:
+            found.append(f"{begin} {left[0].name}")
+        elif self.open:
+            found.append("Every exercise is done. Go on with what is open: lock it in its box above.")
+        else:
+            found.append("Nothing is left to do in this notebook.")
         return found
 
     def _repr_html_(self) -> str:

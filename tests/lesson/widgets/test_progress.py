@@ -83,6 +83,15 @@ def test_with_everything_done_nothing_is_left(notebook):
     ]
 
 
+def test_with_every_exercise_done_a_prediction_that_is_open_is_left(notebook):
+    notebook(essay="Since it is so.")
+    predict("two", question="How many?")
+    assert progress(log=ran(one=math.inf, two=3.5)).sentences()[-2:] == [
+        "0 of 1 prediction locked. Still open: How many?",
+        "Every exercise is done. Go on with what is open: lock it in its box above.",
+    ]
+
+
 def test_a_check_that_fails_again_is_open_again(notebook):
     assert progress(log=ran(one=None)).rows()[0] == ["Exercise 1.1: double it", "0 of 2", "open"]
 
