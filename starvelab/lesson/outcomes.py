@@ -5,6 +5,7 @@ A prediction counts for having been made. Being wrong costs nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from ..units import format_number
 HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
 # A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
 CALIBRATED_WITHIN = 0.10
+# Standard deviations of the hit rate that chance explains: one careful learner in ten is further away.
+CHANCE = 1.64
 # Characters of a question that name it in the table.
 MAX_QUESTION_LENGTH = 80
 # With fewer predictions the comparison is only a hint.
@@ -93,9 +96,12 @@ class Outcomes:
     def _calibration(self, confidence: float, hit_rate: float) -> str:
         gap = confidence - hit_rate
         verdict = "well matched"
-        if gap > CALIBRATED_WITHIN + 1e-9:
+        # Whoever is 85 % sure of seven answers gets all of them right one time in three.
+        by_chance = CHANCE * math.sqrt(sum(one * (1 - one) for one, _ in self._rated)) / len(self._rated)
+        tolerance = max(CALIBRATED_WITHIN, by_chance) + 1e-9
+        if gap > tolerance:
             verdict = "overconfident"
-        elif gap < -CALIBRATED_WITHIN - 1e-9:
+        elif gap < -tolerance:
             verdict = "underconfident"
         hint = (
             ""

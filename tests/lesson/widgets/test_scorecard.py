@@ -56,7 +56,7 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
     assert card.brier == pytest.approx(0.13)
     assert card.sentences() == [
         "1 of 2 revealed predictions came true.",
-        "You were 70 % sure on average and right 50 % of the time: overconfident. "
+        "You were 70 % sure on average and right 50 % of the time: well matched. "
         "From 2 predictions this is only a hint.",
         "Your Brier score is 0.13: the mean squared distance between how sure you were and what came true. "
         "0 is perfect, 0.25 is what saying 50 % every time earns, lower is better.",
@@ -92,6 +92,11 @@ def test_the_brier_score_is_the_mean_squared_distance(pairs, brier):
 def test_confidence_is_held_against_the_rate_of_hits(sure, hits, verdict):
     card = revealed(*((sure, i < hits) for i in range(10)))
     assert card.sentences()[1] == verdict
+
+
+def test_what_chance_explains_is_well_matched():
+    card = revealed(*[(0.87, True)] * 7)
+    assert card.sentences()[1] == "You were 87 % sure on average and right 100 % of the time: well matched."
 
 
 def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
