@@ -114,31 +114,40 @@ def step_ends(prepare, step, workers, prefetch, start_up):
     ### END SOLUTION
 
 # %% role="test" id="step-ends-test" points=20
+def ends_of(prepare, *others):
+    ends = step_ends(prepare, *others)
+    ends = list(ends) if hasattr(ends, "__iter__") else ends
+    if not isinstance(ends, list) or len(ends) != len(prepare):
+        raise AssertionError(f"Return a list with one end for each batch, "
+                             f"{len(prepare)} here, got {ends!r:.60}.")
+    return ends
+
+
 credit = Credit(20)
-credit.part(3, "one worker", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 0))[-1],
+credit.part(3, "one worker", lambda: check(ends_of([30] * 6, 10, 1, 2, 0)[-1],
                                            190, what="the end of the last step",
                                            mistakes={
     "While the accelerator computes, the worker prepares the next batch: the two do "
     "not add.": 240, "That is the mean rate. The first step has to wait until its "
                      "batch is prepared.": 180}))
-credit.part(3, "start-up", lambda: check(list(step_ends([30] * 6, 10, 1, 2, 100))[-1],
+credit.part(3, "start-up", lambda: check(ends_of([30] * 6, 10, 1, 2, 100)[-1],
                                          290, what="the end with a start-up", mistakes={
     "Before its first batch, each worker needs its start-up.": 190,
     "A worker starts up once, and not before each batch.": 790}))
 credit.part(3, "three workers", lambda: check(
-    list(step_ends([30] * 9, 12, 3, 2, 0))[-1], 138, what="the end with three workers",
+    ends_of([30] * 9, 12, 3, 2, 0)[-1], 138, what="the end with three workers",
     mistakes={
     "One worker did it all: batch j belongs to worker j % workers.": 282,
     "The accelerator computes one step at a time.": 102}))
 credit.part(4, "a bounded queue", lambda: check(
-    list(step_ends([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0))[-1], 255,
+    ends_of([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0)[-1], 255,
     what="the end after two huge batches", mistakes={
     "The workers ran ahead without a bound: batch j has to be ordered first.": 205,
     "The `prefetch` counts for each worker.": 275,
     "More batches are under way than may be: count those that are being prepared.": 235,
     "The next batch is ordered when one is taken, and not when its step ends.": 265}))
 credit.part(3, "the order", lambda: check(
-    list(step_ends([60, 10, 10, 10, 10, 10, 60, 10, 10, 10], 20, 2, 2, 30))[-1], 290,
+    ends_of([60, 10, 10, 10, 10, 10, 60, 10, 10, 10], 20, 2, 2, 30)[-1], 290,
     what="the end of batches in order",
     mistakes={"Batches are taken in the order in which they were ordered, also where a "
               "later one is ready first.": 250}))
@@ -151,7 +160,7 @@ def compare(seed):
     loader = Loader(step_time=Q_(step, "ms"), prepare_time="1 ms", workers=workers, prefetch=prefetch, in_flight=1,
                     start_up=Q_(start_up, "ms"))
     right = simulate(loader, prepare_times=Q_(prepare, "ms")).trace().step_end
-    ends = list(step_ends(prepare, step, workers, prefetch, start_up))
+    ends = ends_of(prepare, step, workers, prefetch, start_up)
     check(len(ends), count, what="the number of ends")
     for j in range(count):
         check(ends[j], float(right[j]), what=f"the end of step {j} of a random pipeline")

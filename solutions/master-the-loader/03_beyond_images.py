@@ -228,26 +228,31 @@ def repair_gain(parts, repaired, factor, workers, cores, step):
     ### END SOLUTION
 
 # %% role="test" id="repair-gain-test" points=9
-credit, parts = Credit(9), {"read": 10, "decode": 60, "transform": 30}
+def gain_of(part, *others):
+    # A fresh dict for each call: an answer may change the one that it is given.
+    return repair_gain({"read": 10, "decode": 60, "transform": 30}, part, *others)
+
+
+credit = Credit(9)
 credit.part(3, "decoding three times as fast",
-            lambda: check(repair_gain(parts, "decode", 3, 2, 4, 5), 100 / 60,
+            lambda: check(gain_of("decode", 3, 2, 4, 5), 100 / 60,
                           what="the gain of faster decoding", mistakes={
     "Only decoding becomes faster: the other parts take as long as before.": 3.0,
     "You made it slower: a part that is twice as fast takes half of the time.": 100
     / 220, "That is the share that is left of the time; how much faster is that?":
         0.6}))
 credit.part(2, "a slow accelerator", lambda: check(
-    repair_gain(parts, "decode", 3, 2, 4, 40), 1.25,
+    gain_of("decode", 3, 2, 4, 40), 1.25,
     what="the gain before a slow accelerator", mistakes={
     "The accelerator does not get faster: it sets the pace from some point on.": 100
     / 60}))
 credit.part(2, "more workers than cores",
-            lambda: check(repair_gain(parts, "decode", 3, 8, 2, 20), 100 / 60,
+            lambda: check(gain_of("decode", 3, 8, 2, 20), 100 / 60,
                           what="the gain with more workers than cores", mistakes={
     "Workers past the cores bring nothing, before the repair nor after it.": 1.0}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "a repair that brings nothing", lambda: (
-    check(repair_gain(parts, "read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
+    check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
     check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
 ### END HIDDEN TESTS
 credit.total()

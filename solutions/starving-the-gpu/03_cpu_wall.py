@@ -270,7 +270,7 @@ progress()
 #
 # - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
 # - Adding the times is right only when nothing overlaps.
-# - A tie is not a bottleneck.
+# - Where both take equally long, nobody waits: the CPU binds only if it takes longer.
 # - Utilization here is not what `nvidia-smi` calls by that name.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

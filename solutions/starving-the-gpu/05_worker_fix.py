@@ -266,7 +266,7 @@ check(workers_for(9, []), None, what="the number of workers on an empty curve")
 # %% [markdown]
 # ## One host, several GPUs
 #
-# The cores of a host are not divided by the number of workers alone: all its GPUs share them. How many A100 that train
+# One GPU does not have the cores of a host to itself: all GPUs of the host share them. How many A100 that train
 # ResNet-50 do they keep busy for 90 % of each step, with two workers for each core?
 
 # %%
@@ -329,7 +329,7 @@ credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0
     "That is what the drive alone would feed: each sample also passes a core.": 5,
     "Cores and drive do not add: each sample needs both.": 9,
     "That is what one core feeds, or the fraction is upside down.": 0,
-    "These are samples a second: by how many of them does one GPU count?": 3840,
+    "These are samples a second: how many of them does one GPU take?": 3840,
 }))
 credit.part(1, "what binds at 32 cores", lambda: check(
     one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds", mistakes={

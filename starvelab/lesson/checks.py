@@ -241,6 +241,12 @@ def _direction(answer: Answer, expected: Expected) -> str:
     return ": it is too large" if answer > expected else ": it is too small"
 
 
+def _as_sentence(message: str) -> str:
+    """The message with a capital letter, unless it begins with a name from code, as ``n`` or ``gpu_busy``."""
+    first = message.split(" ")[0]
+    return message[:1].upper() + message[1:] if first.isalpha() and len(first) > 1 else message
+
+
 @dataclass
 class Credit:
     """Partial credit: each part earns its points on its own, and a failed part says why.
@@ -258,7 +264,7 @@ class Credit:
     >>> credit.part(1, "doubling", lambda: check(2 * 2, 4))
     1 of 1: doubling
     >>> credit.part(2, "halving", lambda: check(2 * 2, 1, what="half of 2"))
-    0 of 2: halving. half of 2 is 4, and that is not right: it is too large.
+    0 of 2: halving. Half of 2 is 4, and that is not right: it is too large.
     >>> credit.total()
     1.0
     """
@@ -286,7 +292,7 @@ class Credit:
             print(f"0 of {points}: {what}. Not written yet.")
         except Exception as error:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            print(f"0 of {points}: {what}. {name}{error}")
+            print(f"0 of {points}: {what}. {_as_sentence(f'{name}{error}')}")
         else:
             self.earned += earned
             print(f"{earned:g} of {points}: {what}")
