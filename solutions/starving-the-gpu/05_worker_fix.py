@@ -241,24 +241,28 @@ def workers_for(target, speedups):
 
 # %% role="test" id="measured-workers-test" points=3
 curve = [1.0, 1.9, 2.7, 3.3, 3.7, 3.9, 3.9]
-check(workers_for(3.2, curve), 4, what="the number of workers for 3.2 times the rate",
+check(workers_for(3.2, list(curve)), 4,
+      what="the number of workers for 3.2 times the rate",
       mistakes={
     "That is a position in the list, which counts from 0; one worker stands at "
     "position 0.": 3,
     "Look for the first that reaches the target, not the last.": 7,
 })
-check(workers_for(2.8, curve), 4, what="the number of workers for 2.8 times the rate",
+check(workers_for(2.8, list(curve)), 4,
+      what="the number of workers for 2.8 times the rate",
       mistakes={
     "That is the nearest one, and it does not reach the target.": 3,
 })
-check(workers_for(1.9, curve), 2, what="the number of workers for 1.9 times the rate",
+check(workers_for(1.9, list(curve)), 2,
+      what="the number of workers for 1.9 times the rate",
       mistakes={
     "Reaching the target exactly is enough.": 3,
 })
-check(workers_for(4.0, curve), None,
+check(workers_for(4.0, list(curve)), None,
       what="the number of workers for 4.0 times the rate")
 ### BEGIN HIDDEN TESTS
-check(workers_for(1.0, curve), 1, what="the number of workers for the rate of one")
+check(workers_for(1.0, list(curve)), 1,
+      what="the number of workers for the rate of one")
 check(workers_for(2.0, [1.0, 2.2, 1.4, 1.8, 2.1]), 2, what="the number of workers on a curve that dips")
 check(workers_for(9, []), None, what="the number of workers on an empty curve")
 ### END HIDDEN TESTS
