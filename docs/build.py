@@ -40,7 +40,8 @@ from benchmarks.validation import (  # noqa: E402
 from starvelab.grading.submissions.model_answers import ModelAnswer  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 
-IN_A_TAB = "https://starvelab.github.io/starvelab/lite/lab/index.html?path="
+# Without the list of files, which on a phone leaves a notebook no room.
+IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="
 IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
 
 

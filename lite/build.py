@@ -34,6 +34,9 @@ KERNEL = f"{EXTENSIONS[1]}/static/pypi"
 # Of the wheels that come with the kernel, those of ipywidgets 7 are not for us.
 CORE = ("pyodide.", "pyodide-lock", "python_stdlib")
 NOT_OURS = "widgetsnbextension-3*"
+# One notebook takes the whole page, also on a phone; a link to the next one goes through the tree of files.
+APPS = ("notebooks", "tree", "lab")
+FIRST = "notebooks/index.html?path=starving-the-gpu/01_compute_baseline.ipynb"
 
 
 def main() -> None:
@@ -48,7 +51,7 @@ def main() -> None:
         _unpack_core(pyodide)
         lock_pyodide(pyodide)
         _build(work, target)
-    print(f"The lab stands in {target}. Serve that folder, and open lab/index.html.")
+    print(f"The lab stands in {target}. Serve that folder, and open {FIRST}")
 
 
 def lock_pyodide(pyodide: Path) -> None:
@@ -138,7 +141,7 @@ def _build(work: Path, target: Path) -> None:
     options = {
         "output_dir": str(target),
         "contents": [str(REPOSITORY / "labs")],
-        "apps": ["lab"],
+        "apps": list(APPS),
         "no_sourcemaps": True,
         "no_libarchive": True,
         # Not all that this environment has: the tools of nbgrader ask for a server.
