@@ -75,7 +75,7 @@ def test_the_first_cells_of_the_first_notebook_run_in_a_page_of_a_phones_size(br
         cells = page.locator(".jp-Notebook .jp-CodeCell")
         expect(cells.first).to_be_visible()
         assert page.locator(".jp-Notebook").bounding_box()["width"] == PHONE["width"]
-        # The set-up cell, and the picture of the pipeline. A page that is still starting drops the first keys.
+        # The set-up cell, and the picture of the pipeline. A page that still starts drops the first keys.
         for cell in (cells.first, cells.nth(1)):
             while cell.locator(".jp-InputPrompt").inner_text().strip() == "[ ]:":
                 cell.locator(".cm-content").click()
