@@ -349,7 +349,7 @@ tales = {"slower drive": {"step": 50.0, "workers": 20},
          "fewer cores": {"step": 80.0, "workers": 35},
          "a faster GPU": {"step": 30.0, "workers": 50}}
 credit.part(2, "two figures", lambda: check(
-    which_story(tales, {"step": 80, "workers": 20}), "larger images", mistakes={
+    which_story(dict(tales), {"step": 80, "workers": 20}), "larger images", mistakes={
     "It must fit every figure, and this one fits only the workers.": "slower drive",
     "It must fit every figure, and this one fits only the step.": "fewer cores",
     "It fits no figure at all.": "a faster GPU",
@@ -357,16 +357,16 @@ credit.part(2, "two figures", lambda: check(
     "rounded.": "undecided",
 }, what="the story of 80 ms and 20 workers"))
 credit.part(1, "one figure", lambda: check(
-    which_story(tales, {"workers": 20}), "undecided",
+    which_story(dict(tales), {"workers": 20}), "undecided",
     what="the story of 20 workers alone",
     mistakes={"It fits, but it is not the only one that does.": "slower drive"}))
 ### BEGIN HIDDEN TESTS
 seventy_one = {"less overhead": {"step": 7.243, "workers": 71}, "slower workers": {"step": 11.743, "workers": 71}}
 credit.part(2, "other stories", lambda: (
-    check(which_story(seventy_one, {"step": 7.24, "workers": 71}), "less overhead", what="the story of 7.24 ms and 71"),
-    check(which_story(seventy_one, {"step": 11.74}), "slower workers", what="the story of 11.74 ms"),
+    check(which_story(dict(seventy_one), {"step": 7.24, "workers": 71}), "less overhead", what="the story of 7.24 ms and 71"),
+    check(which_story(dict(seventy_one), {"step": 11.74}), "slower workers", what="the story of 11.74 ms"),
     check(which_story({"a": {"n": 101}, "b": {"n": 99.6}}, {"n": 100}), "b", what="the story at the edge"),
-    check(which_story(tales, {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
+    check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
 ### END HIDDEN TESTS
 credit.total()
 

@@ -234,25 +234,25 @@ def summary(pairs):
 
 # %% role="test" id="honest-summary-test" points=6
 credit, pairs = Credit(6), [(90, 100), (150, 200), (66, 60), (260, 200), (400, 320)]
-credit.part(1, "the lowest error", lambda: check(summary(pairs)[0], -0.25,
+credit.part(1, "the lowest error", lambda: check(summary(list(pairs))[0], -0.25,
     what="the lowest error", mistakes={
     "An error is relative to what was *measured*.": -1 / 3,
     "It has a sign: a prediction that is too low has a negative error.": 0.1,
     "The sign is the other way round: too low is negative.": -0.3,
     "That is a percentage; a share is asked for.": -25.0,
 }))
-credit.part(2, "the typical error", lambda: check(summary(pairs)[1], 0.25,
+credit.part(2, "the typical error", lambda: check(summary(list(pairs))[1], 0.25,
     what="the typical error", mistakes={
     "That is the mean: one bad row pulls it up or down. The median does not care.": 0.2,
     "Here positive and negative errors cancel: take the sizes before the median.": 0.1,
 }))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "the highest error", lambda: (
-    check(summary(pairs)[2], 0.3, what="the highest error"),
+    check(summary(list(pairs))[2], 0.3, what="the highest error"),
     check(summary([(80, 100), (90, 100)])[2], -0.1, what="the highest error where all are too low")))
 even = [(1.002, 1.0), (0.9, 1.0), (0.3673, 0.323), (1165, 1090), (2329, 2487), (14898, 11974)]
 credit.part(2, "an even number of rows", lambda: (
-    check(summary(even)[1], 0.084404, what="the typical error of six rows", mistakes={
+    check(summary(list(even))[1], 0.084404, what="the typical error of six rows", mistakes={
         "With an even number of rows the median lies between the two in the middle.": 0.1,
     }),
     check(summary([(3, 4)])[1], 0.25, what="the typical error of one row")))
