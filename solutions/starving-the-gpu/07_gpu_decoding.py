@@ -248,8 +248,8 @@ def without_widgets():
     ### END SOLUTION
 
 # %% role="test" id="predictions-test" points=3
-asked = {"baseline": 1, "storage-check": 2, "cpu-wall": 3, "crossover": 4,
-         "worker-fix": 5, "batch-64": 6, "medical": 6, "dali": 7}
+asked = {"baseline": "1", "storage-check": "2", "cpu-wall": "3", "crossover": "4",
+         "worker-fix": "5", "batch-64": "6", "medical": "6", "dali": "7"}
 with suppress(NotImplementedError, NameError):
     for key, answer in (without_widgets() or {}).items():
         predict(key, answer)
