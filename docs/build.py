@@ -84,6 +84,20 @@ def left_out() -> str:
     return _table(("left out", "because"), rows)
 
 
+def points() -> str:
+    """What each assignment gives: points by tests, for predictions, and by a person."""
+    rows = []
+    for path in sorted(REPOSITORY.glob("solutions/*/"), key=_assignment_order):
+        exercises = [one for notebook in sorted(path.glob("*.ipynb")) for one in read_exercises(notebook)]
+        essays = [one for one in exercises if one.is_essay]
+        locked = [one for one in exercises if "predictions()" in one.source]
+        counts = [sum(one.points for one in some) for some in (exercises, essays, locked)]
+        read = f"{counts[1]:g} ({len(essays)})" if essays else "0"
+        rows.append((f"`{path.name}`", f"{counts[0]:g}", f"{counts[0] - counts[1]:g}", f"{counts[2]:g}", read))
+    headers = ("assignment", "points", "by tests", "of these for predictions", "by a person (explanations)")
+    return _table(headers, rows)
+
+
 def model_answers() -> str:
     """The instructor's own answers to the essays, and what earns points."""
     parts = []
@@ -97,9 +111,10 @@ def model_answers() -> str:
 
 
 def _assignment_order(path: Path) -> tuple[int, str]:
-    """The place of a notebook in the page for learners, which lists the assignments in their order."""
+    """The place of a notebook or an assignment in the page for learners, which lists the assignments in their order."""
     learners = (REPOSITORY / "docs/learners.md").read_text(encoding="utf-8")
-    return learners.find(f"learners/{path.parent.name}/"), path.stem
+    assignment = path.name if path.is_dir() else path.parent.name
+    return learners.find(f"learners/{assignment}/"), path.stem
 
 
 def open_in() -> str:
@@ -130,6 +145,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "left-out": ("how-right.md", left_out),
     "how-fast": ("how-fast.md", how_fast),
     "open-in": ("learners.md", open_in),
+    "points": ("instructors.md", points),
     "model-answers": ("model-answers.md", model_answers),
 }
 # Files that are generated as a whole.

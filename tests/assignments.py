@@ -5,7 +5,7 @@ tested at all, and what holds of a whole assignment is tested when none of its n
 
 What an author of a notebook adds, beside the script in solutions/ASSIGNMENT/:
 
-- its name below, if it is new;
+- its name below, if it is new, and in TOTAL other points, if the assignment has others then;
 - tests/wrong_answers/ASSIGNMENT/NOTEBOOK.toml, what learners answer (see tests/test_wrong_answers.py);
 - an account of each number in its prose, in tests/golden/prose/ASSIGNMENT.toml (see tests/test_prose.py).
 
@@ -54,6 +54,8 @@ EXPECTED = {
         "03_beyond_images",
     ],
 }
+# The most that can be earned. The steps of the first assignment count half, so it has fewer points than the others.
+TOTAL = {"starving-the-gpu": 74, "find-the-bottleneck": 100, "master-the-loader": 100}
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ WAYS = {"expr", "holds", "cited", "given"}
 # What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
 NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|(?<=\])\([^)]*\)|<[^>]*>"
-    r"|\(\d+ points?\b[^)]*\)|- \d+ points?\b"
+    r"|\(\d+(?:\.\d+)? points?\b[^)]*\)|- \d+ points?\b"
     r"|\b(?:[Hh]int|[Nn]otebook|[Ee]xercise|Case) \d+(?:\.\d+)?"
     r"|^#* ?\d+\. ",
     re.DOTALL | re.MULTILINE,
@@ -205,7 +205,7 @@ def test_digits_of_a_name_are_no_number():
         "[text](64.html)",
         '<img width="64">',
         "## 3. The wall",
-        "### Exercise 3.1: the wall (4 points)",
+        "### Exercise 3.1: the wall (1.5 points)",
         "(6 points, read by a person)",
         "- 2 points: says so",
         "1. First",

@@ -24,13 +24,30 @@ from nbgrader.utils import determine_grade
 
 from starvelab.lesson import checks
 from starvelab.units import Quantity, format_number, format_quantity
-from tests.assignments import ASSIGNMENTS, COMPLETE, notebooks_of
+from tests.assignments import ASSIGNMENTS, COMPLETE, EXPECTED, TOTAL, notebooks_of
 from tests.wrong_answers.exercises import Exercise, exercises, graded_cells
 
 ALL = [exercise for assignment in ASSIGNMENTS for exercise in exercises(assignment)]
 WRONG = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.wrong]
 RIGHT = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in ALL for answer in one.right]
 EACH = [pytest.param(one, id=one.name) for one in ALL]
+# The steps of the first assignment, and the points of an exercise as long as theirs. A step counts half.
+OF_A_WHOLE_EXERCISE = {
+    "throughput-test": 3,
+    "training-work-test": 4,
+    "data-demand-test": 4,
+    "drives-needed-test": 4,
+    "really-read-test": 4,
+    "cpu-time-test": 4,
+    "utilization-test": 4,
+    "slowdown-test": 3,
+    "utilization-limit-test": 4,
+    "workers-needed-test": 6,
+    "next-wall-test": 4,
+    "what-binds-test": 3,
+    "narrowest-test": 3,
+    "self-check-test": 2,
+}
 
 
 @cache
@@ -116,7 +133,7 @@ def visible_credit(exercise: Exercise) -> float:
 
 
 @pytest.mark.parametrize("assignment", COMPLETE)
-def test_the_points_of_the_assignment_sum_to_a_hundred(assignment):
+def test_the_points_of_the_assignment_sum_to_its_total(assignment):
     cells = [
         cell
         for notebook in notebooks_of(assignment)
@@ -124,11 +141,24 @@ def test_the_points_of_the_assignment_sum_to_a_hundred(assignment):
         if cell.metadata.nbgrader.grade
     ]
     points = {cell.id: cell.metadata.nbgrader.points for cell in cells}
-    assert sum(points.values()) == 100, f"{assignment} has {sum(points.values())} points, not 100: {points}"
+    total = sum(points.values())
+    assert total == TOTAL[assignment], f"{assignment} has {total} points, not {TOTAL[assignment]}: {points}"
     assert [cell.id for cell in cells if cell.cell_type == "code"] == [
         exercise.test_id for exercise in exercises(assignment)
     ]
     assert any(cell.cell_type == "markdown" for cell in cells), f"{assignment} has no cell with role essay"
+
+
+def test_a_step_of_the_first_assignment_whose_right_answer_is_one_line_counts_half():
+    first = next(iter(EXPECTED))
+    steps = {one.test_id: one.points for one in exercises(first) if lines_of(one.solution) == 1}
+    assert steps == {name: points / 2 for name, points in OF_A_WHOLE_EXERCISE.items()}
+
+
+def lines_of(solution: str) -> int:
+    """How many lines stand in an answer where the learner is asked for them."""
+    written = solution.partition("### BEGIN SOLUTION\n")[2].partition("### END SOLUTION")[0]
+    return len(written.strip().splitlines())
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)

@@ -172,7 +172,7 @@ for batch in (2, 64, 256, 4096):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 1.2: throughput (3 points)
+# ## Exercise 1.2: throughput (1.5 points)
 #
 # From a step time to images per second. `Q_("1 img")` is one image.
 #
@@ -189,7 +189,7 @@ def throughput(batch_size, step):
     return (batch_size * Q_("1 img") / step).to("img/s")
     ### END SOLUTION
 
-# %% role="test" id="throughput-test" points=3
+# %% role="test" id="throughput-test" points=1.5
 check(throughput(100, Q_("20 ms")), Q_("5000 img/s"), what="throughput(100, 20 ms)",
       mistakes={
     "That is steps per second: a step holds a whole batch.": Q_("50 img/s"),
@@ -243,7 +243,7 @@ reveal("baseline", measured=measured.fact.value, then=show_published)
 # the constants, and keep two sets of them: `TUTORIAL` reproduces the walkthrough, `PUBLISHED` holds what was measured.
 # Notebook 5 shows which constant moves which answer.
 #
-# ## Exercise 1.3: the real work of a training step (4 points)
+# ## Exercise 1.3: the real work of a training step (2 points)
 #
 # Papers list multiply-accumulates (MACs). Turn them into the floating-point operations of one image's *training* step.
 #
@@ -267,9 +267,9 @@ def training_work(forward_macs):
     return Q_(2 * forward_macs * 3, "GFLOP")
     ### END SOLUTION
 
-# %% role="test" id="training-work-test" points=4
-credit = Credit(4)
-credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814),
+# %% role="test" id="training-work-test" points=2
+credit = Credit(2)
+credit.part(1, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814),
     Q_("10.884 GFLOP"), what="The work", mistakes={
     "That is the forward pass alone.": Q_("3.628 GFLOP"),
     "A multiply-accumulate is two operations.": Q_("5.442 GFLOP"),
@@ -278,8 +278,8 @@ credit.part(2, "ResNet-18, 1.814 GMAC", lambda: check(training_work(1.814),
         Q_("1.814 GFLOP"),
 }))
 ### BEGIN HIDDEN TESTS
-credit.part(1, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP"), what="The work"))
-credit.part(1, "20 GMAC", lambda: check(training_work(20.0), Q_("120 GFLOP"), what="The work"))
+credit.part(0.5, "ResNet-50", lambda: check(training_work(4.089), Q_("24.534 GFLOP"), what="The work"))
+credit.part(0.5, "20 GMAC", lambda: check(training_work(20.0), Q_("120 GFLOP"), what="The work"))
 ### END HIDDEN TESTS
 credit.total()
 

@@ -80,7 +80,7 @@ except MissingValueError as error:
     say(error)
 
 # %% [markdown]
-# ## Exercise 2.1: the demand (4 points)
+# ## Exercise 2.1: the demand (2 points)
 #
 # Turn a rate of images and the size of one image into bytes per second.
 
@@ -100,7 +100,7 @@ def data_demand(throughput, sample_size):
 #
 # </details>
 
-# %% role="test" id="data-demand-test" points=4
+# %% role="test" id="data-demand-test" points=2
 check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"),
       what="the demand of 3000 img/s of 200 KB", mistakes={
     "That counts bits: a byte has eight.": Q_("4.8 GB/s"),
@@ -114,7 +114,7 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 2.2: how many drives? (4 points)
+# ## Exercise 2.2: how many drives? (2 points)
 #
 # Drives can be put side by side. How many does a demand need? A demand that equals the supply is met.
 #
@@ -137,7 +137,7 @@ def drives_needed(demand, drive_bandwidth):
     return max(1, ceil((demand / drive_bandwidth).to("").magnitude))
     ### END SOLUTION
 
-# %% role="test" id="drives-needed-test" points=4
+# %% role="test" id="drives-needed-test" points=2
 check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5,
       what="the number of drives of 2 GB/s for 9 GB/s", mistakes={
     "Half a drive cannot be bought: with that many the demand is not met.": 4,
@@ -219,7 +219,7 @@ table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
 # Here the copy is short and overlaps the computing, so it does not bind. Send more bytes for each image and it may: the
 # medical images of notebook 6 would not fit through this link.
 #
-# ## Exercise 2.3: what is really read (4 points)
+# ## Exercise 2.3: what is really read (2 points)
 #
 # A pipeline can use no more than the GPU asks for, than the CPU workers can prepare, and than the drive can supply.
 #
@@ -237,7 +237,7 @@ def really_read(gpu_demand, cpu_supply, drive_supply):
     return min(gpu_demand, cpu_supply, drive_supply)
     ### END SOLUTION
 
-# %% role="test" id="really-read-test" points=4
+# %% role="test" id="really-read-test" points=2
 check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"),
       what="the rate really read", mistakes={
     "That is the demand at the ceiling, which nobody can serve here.": Q_("9 GB/s"),

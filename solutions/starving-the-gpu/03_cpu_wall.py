@@ -102,7 +102,7 @@ explore(pipe, after="cpu-wall", advice=False, workers=(1, 64),
         batch_size=[8, 16, 32, 64, 128, 256, 512])
 
 # %% [markdown]
-# ## Exercise 3.1: time to prepare a batch (4 points)
+# ## Exercise 3.1: time to prepare a batch (2 points)
 #
 # All workers share a batch. How long does it take them?
 #
@@ -120,7 +120,7 @@ def cpu_time(batch_size, sample_size, workers, worker_rate):
     return (batch_size * sample_size / (workers * worker_rate)).to("ms")
     ### END SOLUTION
 
-# %% role="test" id="cpu-time-test" points=4
+# %% role="test" id="cpu-time-test" points=2
 check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"),
       what="cpu_time of 100 images", mistakes={
     "That is one worker alone: all of them share the batch.": Q_("400 ms"),
@@ -134,7 +134,7 @@ check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_ti
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.2: utilization (4 points)
+# ## Exercise 3.2: utilization (2 points)
 #
 # The busy share of a step, from 0 to 1, when CPU and GPU overlap.
 #
@@ -156,7 +156,7 @@ def utilization(cpu_time, gpu_time):
     return (gpu_time / max(cpu_time, gpu_time)).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="utilization-test" points=4
+# %% role="test" id="utilization-test" points=2
 check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25,
       what="the utilization at 40 and 10 ms", mistakes={
     "You added the times, but the CPU and the GPU overlap.": 0.2,
@@ -180,7 +180,7 @@ check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilization at 3
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 3.3: slowdown (3 points)
+# ## Exercise 3.3: slowdown (1.5 points)
 #
 # How many times longer does a step take than the GPU alone would need? A GPU that never waits has a slowdown of 1.
 #
@@ -198,7 +198,7 @@ def slowdown(cpu_time, gpu_time):
     return (max(cpu_time, gpu_time) / gpu_time).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="slowdown-test" points=3
+# %% role="test" id="slowdown-test" points=1.5
 check(slowdown(Q_("30 ms"), Q_("12 ms")), 2.5, what="the slowdown at 30 and 12 ms",
       mistakes={
     "That is the utilization.": 0.4,

@@ -144,7 +144,7 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 4.2: where does it end? (4 points)
+# ## Exercise 4.2: where does it end? (2 points)
 #
 # To the right the curve flattens. What does the utilization tend to when the batch grows without end, for *any* two
 # times per image?
@@ -163,7 +163,7 @@ def utilization_limit(cpu_per_image, gpu_per_image):
     return min(1.0, (gpu_per_image / cpu_per_image).to("").magnitude)
     ### END SOLUTION
 
-# %% role="test" id="utilization-limit-test" points=4
+# %% role="test" id="utilization-limit-test" points=2
 check(utilization_limit(Q_("0.4 ms"), Q_("0.1 ms")), 0.25,
       what="the limit at 0.4 and 0.1 ms an image", mistakes={
     "It does not fall to nothing: the GPU does work for every image.": 0.0,

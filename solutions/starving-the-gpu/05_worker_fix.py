@@ -80,7 +80,7 @@ reveal("worker-fix", then=show_enough)
 # Larger batches need *more* workers, since the overhead that gave the CPU time is spread thinner. Towards very
 # large batches the number settles.
 #
-# ## Exercise 5.1: workers needed (6 points, in parts)
+# ## Exercise 5.1: workers needed (3 points, in parts)
 #
 # Write the formula above as a function. A tie is enough.
 #
@@ -107,10 +107,10 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
     return ceil((batch_size * sample_size / (worker_rate * gpu_step)).to("").magnitude)
     ### END SOLUTION
 
-# %% role="test" id="workers-needed-test" points=6
-credit = Credit(6)
+# %% role="test" id="workers-needed-test" points=3
+credit = Credit(3)
 easy = Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")
-credit.part(3, "an easy case", lambda: check(how_many_workers(100, *easy), 14,
+credit.part(1.5, "an easy case", lambda: check(how_many_workers(100, *easy), 14,
     what="The number of workers", mistakes={
     "With that many the GPU still waits a little: round up.": 13,
     "That is enough for one image: is the whole batch above the fraction bar?": 1,
@@ -120,9 +120,9 @@ credit.part(3, "an easy case", lambda: check(how_many_workers(100, *easy), 14,
 }))
 ### BEGIN HIDDEN TESTS
 same = Q_("250 MB/s"), Q_(41 / 1560 * 256 + 5.015, "ms")
-credit.part(2, "500 KB at a batch of 256", lambda: check(
+credit.part(1, "500 KB at a batch of 256", lambda: check(
     how_many_workers(256, Q_("500 KB"), *same), 44, what="The number of workers"))
-credit.part(1, "5 MB at a batch of 256", lambda: check(
+credit.part(0.5, "5 MB at a batch of 256", lambda: check(
     how_many_workers(256, Q_("5 MB"), *same), 436, what="The number of workers", mistakes={
     "Somewhere a rounded step time was used: round once, at the end.": 437,
 }))
@@ -157,7 +157,7 @@ explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
         batch_size=[32, 64, 128, 256, 512], storage=(Q_("1 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
-# ## Exercise 5.2: three resources (4 points)
+# ## Exercise 5.2: three resources (2 points)
 #
 # Utilization when the drive is modeled as well. Reading, preparing and computing run on three different resources.
 #
@@ -175,7 +175,7 @@ def busy_share(read_time, cpu_time, gpu_time):
     return (gpu_time / max(read_time, cpu_time, gpu_time)).to("").magnitude
     ### END SOLUTION
 
-# %% role="test" id="next-wall-test" points=4
+# %% role="test" id="next-wall-test" points=2
 check(busy_share(Q_("50 ms"), Q_("25 ms"), Q_("20 ms")), 0.4,
       what="the busy share at 50, 25 and 20 ms", mistakes={
     "The drive was forgotten: it is the slowest here.": 0.8,

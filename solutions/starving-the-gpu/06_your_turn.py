@@ -100,7 +100,7 @@ for batch in (8, 64, 512):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 6.2: what binds? (3 points)
+# ### Exercise 6.2: what binds? (1.5 points)
 #
 # For any two times of a training step: return `"CPU"` or `"GPU"`. Nobody waits in a tie, so a tie is not the CPU's fault.
 #
@@ -117,7 +117,7 @@ def what_binds(cpu_time, gpu_time):
     return "CPU" if cpu_time > gpu_time else "GPU"
     ### END SOLUTION
 
-# %% role="test" id="what-binds-test" points=3
+# %% role="test" id="what-binds-test" points=1.5
 check(what_binds(Q_("16 ms"), Q_("7 ms")), "CPU", what="what binds at 16 and 7 ms",
       mistakes={
     "The one that takes longer sets the step.": "GPU",
@@ -256,7 +256,7 @@ say(workers_needed(medical, batch_size=256))
 # %% [markdown]
 # So it is not feasible, by far and for several reasons. Sometimes no number of workers is enough.
 #
-# ### Exercise 6.5: the narrowest place (3 points)
+# ### Exercise 6.5: the narrowest place (1.5 points)
 #
 # `rates` says how many images per second each resource could handle alone, for example `{"drive": 1400, "CPU": 4000}`.
 # Return the name of the one that limits the pipeline.
@@ -275,7 +275,7 @@ def narrowest(rates):
     return min(rates, key=rates.get)
     ### END SOLUTION
 
-# %% role="test" id="narrowest-test" points=3
+# %% role="test" id="narrowest-test" points=1.5
 check(narrowest({"drive": 1400, "CPU": 87200, "link": 6400, "GPU": 21800}), "drive",
       what="the narrowest place", mistakes={
     "That is the widest place: it waits for all the others.": "CPU",

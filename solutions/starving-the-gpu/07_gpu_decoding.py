@@ -190,7 +190,7 @@ check(training_share(Q_("0.4 s"), Q_("65.357 ms"), Q_("55.384 ms")), 0.13846, wh
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Self-check (2 points)
+# ## Self-check (1 point)
 #
 # The GPU trains on a batch in 20 ms, and the CPU needs 35 ms for it; they overlap. How busy is the GPU? Assign it to `gpu_busy`: a share
 # from 0 to 1, as an expression if you like (`gpu_busy = 10 / 40`).
@@ -200,7 +200,7 @@ check(training_share(Q_("0.4 s"), Q_("65.357 ms"), Q_("55.384 ms")), 0.13846, wh
 gpu_busy = 20 / max(20, 35)
 ### END SOLUTION
 
-# %% role="test" id="self-check-test" points=2
+# %% role="test" id="self-check-test" points=1
 hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", within=5e-3,
      mistakes={
     "You added the times, but the two overlap.": 20 / 55,

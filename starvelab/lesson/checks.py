@@ -289,13 +289,13 @@ class Credit:
             with redirect_stdout(StringIO()):  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
-            print(f"0 of {points}: {what}. Not written yet.")
+            print(f"0 of {points:g}: {what}. Not written yet.")
         except Exception as error:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            print(f"0 of {points}: {what}. {_as_sentence(f'{name}{error}')}")
+            print(f"0 of {points:g}: {what}. {_as_sentence(f'{name}{error}')}")
         else:
             self.earned += earned
-            print(f"{earned:g} of {points}: {what}")
+            print(f"{earned:g} of {points:g}: {what}")
 
     def total(self) -> float:
         """Points earned, a plain float between 0 and `points`."""

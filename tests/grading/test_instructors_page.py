@@ -15,7 +15,7 @@ import pytest
 from starvelab.grading.commands.collect import CollectApp
 from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.grade import GradeApp
-from tests.assignments import REPOSITORY
+from tests.assignments import REPOSITORY, TOTAL
 from tests.grading.a_round import Round
 from tests.wrong_answers.exercises import exercises
 
@@ -50,7 +50,7 @@ def done(tmp_path_factory):
                 again = "-1" if student.startswith("bob") else ""
                 archive.write(path, f"{student}_7{path.stem[:2]}_{path.stem}{again}.ipynb")
     (home / "Downloads" / "canvas.csv").write_text(
-        f"Student,ID,SIS User ID,SIS Login ID,Section,{ASSIGNMENT} (5)\nPoints Possible,,,,,100\n"
+        f"Student,ID,SIS User ID,SIS Login ID,Section,{ASSIGNMENT} (5)\nPoints Possible,,,,,{TOTAL[ASSIGNMENT]}\n"
         '"Lovelace, Ada",11,,ada,A,\n"Barker, Bob",12,,bob,A,\n'
     )
     (home / "Downloads" / "moodle.csv").write_text(
@@ -100,7 +100,7 @@ def test_grades_can_be_filed_at_the_end(done):
     assert (rows["11"][-2], rows["12"][-2]) == (str(most), "0.0")
     assert [row[-1] for row in table(course / "for-canvas.csv")] == [
         f"{ASSIGNMENT} (5)",
-        "100",
+        str(TOTAL[ASSIGNMENT]),
         f"{most:g}",
         "0",
     ]

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from tests.assignments import ASSIGNMENTS
+from tests.assignments import ASSIGNMENTS, TOTAL
 from tests.grading.a_round import ESSAYS, MARKS_FOR_NOISE, MISTAKEN, PREDICTED, STUDENTS, WALKTHROUGH
 
 # The round counts for the first test that asks for it.
@@ -61,14 +61,14 @@ def test_the_exported_score_is_the_sum_of_what_was_earned(finished, student):
 
 
 @of_the_walkthrough
-def test_the_perfect_score_is_a_hundred(finished):
-    assert float(finished.exported()["perfect"]["score"]) == 100
-    assert {float(row["max_score"]) for row in finished.exported().values()} == {100}
+def test_the_perfect_score_is_the_total(finished):
+    assert float(finished.exported()["perfect"]["score"]) == TOTAL[WALKTHROUGH]
+    assert {float(row["max_score"]) for row in finished.exported().values()} == {TOTAL[WALKTHROUGH]}
 
 
 @of_the_walkthrough
 def test_the_score_is_that_of_the_tests_and_that_of_the_person(finished):
-    by_test, by_hand = 90, sum(MARKS_FOR_NOISE.values())
+    by_test, by_hand = sum(finished.full_marks().values()), sum(MARKS_FOR_NOISE.values())
     assert float(finished.exported()["honest-noise"]["score"]) == by_test + by_hand
 
 

@@ -374,6 +374,21 @@ def test_points_of_hidden_parts_are_announced(capsys, points, written):
     assert capsys.readouterr().out.endswith(f"\nHidden tests decide the other {written}.\n")
 
 
+@pytest.mark.parametrize(("points", "written"), [(2.0, "2"), (1.5, "1.5"), (0.5, "0.5")])
+def test_points_are_written_without_needless_digits(capsys, points, written):
+    def open_still():
+        raise NotImplementedError
+
+    credit = Credit(3 * points)
+    credit.part(points, "first", lambda: None)
+    credit.part(points, "second", open_still)
+    credit.part(points, "third", fail)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        f"{written} of {written}", f"0 of {written}", f"0 of {written}",
+    ]  # fmt: skip
+
+
 def test_a_right_answer_is_told_so(capsys):
     check(4, 4, what="two times two")
     assert capsys.readouterr().out == "Right: two times two.\n"
