@@ -90,10 +90,10 @@ def points() -> str:
     for path in sorted(REPOSITORY.glob("solutions/*/"), key=_assignment_order):
         exercises = [one for notebook in sorted(path.glob("*.ipynb")) for one in read_exercises(notebook)]
         essays = [one for one in exercises if one.is_essay]
-        locked = [one for one in exercises if "predictions()" in one.source]
-        counts = [sum(one.points for one in some) for some in (exercises, essays, locked)]
-        read = f"{counts[1]:g} ({len(essays)})" if essays else "0"
-        rows.append((f"`{path.name}`", f"{counts[0]:g}", f"{counts[0] - counts[1]:g}", f"{counts[2]:g}", read))
+        tests = [one for one in exercises if not one.is_essay]
+        locked = [one for one in tests if "predictions()" in one.source]
+        counts = [f"{sum(one.points for one in some):g}" for some in (exercises, tests, locked, essays)]
+        rows.append((f"`{path.name}`", *counts[:3], f"{counts[3]} ({len(essays)})"))
     headers = ("assignment", "points", "by tests", "of these for predictions", "by a person (explanations)")
     return _table(headers, rows)
 
@@ -111,7 +111,7 @@ def model_answers() -> str:
 
 
 def _assignment_order(path: Path) -> tuple[int, str]:
-    """The place of a notebook or an assignment in the page for learners, which lists the assignments in their order."""
+    """The place of a notebook or its folder in the page for learners, which lists assignments in order."""
     learners = (REPOSITORY / "docs/learners.md").read_text(encoding="utf-8")
     assignment = path.name if path.is_dir() else path.parent.name
     return learners.find(f"learners/{assignment}/"), path.stem

@@ -54,7 +54,7 @@ EXPECTED = {
         "03_beyond_images",
     ],
 }
-# The most that can be earned. The steps of the first assignment count half, so it has fewer points than the others.
+# The most that can be earned. The steps of the first assignment count half.
 TOTAL = {"starving-the-gpu": 74, "find-the-bottleneck": 100, "master-the-loader": 100}
 
 

@@ -50,7 +50,8 @@ def done(tmp_path_factory):
                 again = "-1" if student.startswith("bob") else ""
                 archive.write(path, f"{student}_7{path.stem[:2]}_{path.stem}{again}.ipynb")
     (home / "Downloads" / "canvas.csv").write_text(
-        f"Student,ID,SIS User ID,SIS Login ID,Section,{ASSIGNMENT} (5)\nPoints Possible,,,,,{TOTAL[ASSIGNMENT]}\n"
+        f"Student,ID,SIS User ID,SIS Login ID,Section,{ASSIGNMENT} (5)\n"
+        f"Points Possible,,,,,{TOTAL[ASSIGNMENT]}\n"
         '"Lovelace, Ada",11,,ada,A,\n"Barker, Bob",12,,bob,A,\n'
     )
     (home / "Downloads" / "moodle.csv").write_text(
