@@ -53,7 +53,7 @@ NO_PROSE = re.compile(
     r"|^#* ?\d+\. ",
     re.DOTALL | re.MULTILINE,
 )
-QUESTION = re.compile(r'predict\([^)]*question=((?:"[^"]*"\s*)+)')
+QUESTION = re.compile(r'predict\((?:[^()]|\([^()]*\))*question=((?:"[^"]*"\s*)+)')
 COUNTED = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen")
 WORDS = {word: str(n) for n, word in enumerate(COUNTED, start=6)}
 # Digits in a name (A100, ResNet-50) belong to the name.

@@ -141,7 +141,7 @@ info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(),
      usable_and_physical=cores)
 
 # %%
-predict("past-cores", unit="%",
+predict("past-cores", unit="%", between=(0, None),
         question="One worker for each physical core delivers 100 %. How many percent "
                  "do two for each core?")
 

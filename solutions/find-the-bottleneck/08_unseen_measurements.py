@@ -92,8 +92,9 @@ explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive"
 # through which the scaling of workers was fitted.)
 
 # %%
-predict("typical-error", unit="%", question="How large is the model's typical (median) "
-                                            "error on these eight, in percent?")
+predict("typical-error", unit="%", between=(0, None),
+        question="How large is the model's typical (median) error on these eight, in "
+                 "percent?")
 
 # %%
 def eight(hardware, **fields):

@@ -187,8 +187,8 @@ finding
 
 # %%
 repaired = mine.replace(workers=2)
-predict("my-repair", unit="%", question="By how many percent does your repair raise "
-                                        "the throughput?")
+predict("my-repair", unit="%", between=(-100, None),
+        question="By how many percent does your repair raise the throughput?")
 
 # %%
 before, after = run_undisturbed(mine), run_undisturbed(repaired)

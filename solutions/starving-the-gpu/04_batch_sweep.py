@@ -29,8 +29,9 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 # 5.015 ms of overhead for each step.
 
 # %%
-predict("crossover", question="What is the smallest batch size at which the GPU has to "
-                              "wait for the workers?")
+predict("crossover", between=(1, None), whole=True,
+        question="What is the smallest batch size at which the GPU has to wait for the "
+                 "workers?")
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>

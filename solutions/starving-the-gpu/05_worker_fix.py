@@ -29,8 +29,9 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 # Images of 500 KB, batches of 256, and 250 MB/s for each worker. The GPU needs 11.74 ms for a batch.
 
 # %%
-predict("worker-fix", question="How many workers does it take until the GPU never "
-                               "waits at a batch of 256?")
+predict("worker-fix", between=(1, None), whole=True,
+        question="How many workers does it take until the GPU never waits at a batch of "
+                 "256?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>

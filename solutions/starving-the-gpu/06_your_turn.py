@@ -139,8 +139,9 @@ check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s a
 
 # %%
 medical = pipe.replace(sample_size=Datasets.Medical5MB.sample_size)
-predict("medical", question="Training on these images: what is the smallest batch size "
-                            "at which the GPU has to wait?")
+predict("medical", between=(1, None), whole=True,
+        question="Training on these images: what is the smallest batch size at which the "
+                 "GPU has to wait?")
 
 # %%
 def show_medical():

@@ -13,7 +13,7 @@ from ...units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .memory import KERNEL, Memory
-from .question import WITHIN, Answer, Question
+from .question import WITHIN, Answer, Question, Range
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
@@ -28,6 +28,8 @@ def predict(
     question: str | None = None,
     choices: Sequence[str] | None = None,
     unit: str | None = None,
+    between: Range | None = None,
+    whole: bool = False,
     confidence: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     memory: Memory = KERNEL,
@@ -40,13 +42,18 @@ def predict(
         Its name, such as "cpu-wall".
     answer : str, number or quantity, optional
         Locks this answer without a widget and says so in one line. Where the question was asked before, its
-        choices and its unit hold; otherwise a quantity brings its own unit.
+        choices, its unit and its range hold; otherwise a quantity brings its own unit.
     question : str, optional
         What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
     choices : list of str, optional
         What may be chosen. Without choices a number is asked for.
     unit : str, optional
         Unit of the number, such as "img/s", "%" or "ms".
+    between : pair of float or None, optional
+        The least and the most that the number can be, None where there is no end; 0 and 100 for a unit of
+        "%", and 0 and no end for all others unless given. Nothing else can be locked.
+    whole : bool
+        Whether only a whole number can be locked.
     confidence : float, optional
         How sure, 0 to 1; in a widget where its slider starts.
     folder : path, optional
@@ -66,12 +73,13 @@ def predict(
         If the question cannot be asked, or the answer given in code is no answer to it.
     """
     before = memory.asked.get(key) if isinstance(key, str) else None
-    if before is not None and answer is not None and question is choices is unit is None:
+    is_known = question is choices is unit is None and between is None
+    if before is not None and answer is not None and is_known:
         asked = before
     else:
         if isinstance(answer, Quantity) and unit is None and choices is None:
             unit = unit_name(answer.units) or None
-        asked = Question.ask(key, text=question, choices=choices, unit=unit)
+        asked = Question.ask(key, text=question, choices=choices, unit=unit, between=between, whole=whole)
     if question:
         memory.questions[key] = question
     if answer is None:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ...errors import InputError
 from ...units import Quantity, convert
+from ..outcomes import value
 
 # Any: what a learner answered, or a notebook passed. It is checked here.
 Answer: TypeAlias = Any
@@ -17,10 +18,16 @@ Answer: TypeAlias = Any
 # What "sure" means for a number: sure to be this near to it, as a share of the true value.
 WITHIN = 0.25
 
+# The least and the most that a number can be; None where there is no end.
+Range: TypeAlias = tuple[float | None, float | None]
+# A percentage is a share, and no other quantity of the lab is negative, unless its question says otherwise.
+SHARE: Range = (0, 100)
+NOT_NEGATIVE: Range = (0, None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question, with its choices or its unit.
+    """One question, with its choices, or with its unit and what a number can be.
 
     Attributes
     ----------
@@ -32,12 +39,18 @@ class Question:
         What may be chosen; None for a number or a free answer in code.
     unit : str or None
         Unit of a number, such as "img/s", "%" or "ms".
+    between : pair of float or None
+        The least and the most that a number can be, in `unit`; None where there is no end.
+    whole : bool
+        Whether it counts something, as workers are counted.
     """
 
     key: str
     text: str | None = None
     choices: tuple[str, ...] | None = None
     unit: str | None = None
+    between: Range = NOT_NEGATIVE
+    whole: bool = False
 
     @classmethod
     def ask(
@@ -47,20 +60,26 @@ class Question:
         text: str | None = None,
         choices: Sequence[str] | None = None,
         unit: str | None = None,
+        between: Range | None = None,
+        whole: bool = False,
     ) -> Question:
         """Make a question.
 
         Raises
         ------
         InputError
-            If the key, the choices or the unit make no sense.
+            If the key, the choices, the unit or the range make no sense.
         """
         check_key(key)
         if choices is None:
-            return cls(key=key, text=text, unit=unit)
-        if unit is not None:
+            if between is None:
+                between = SHARE if unit == "%" else NOT_NEGATIVE
+            return cls(key=key, text=text, unit=unit, between=_checked_range(between), whole=whole)
+        if unit is not None or between is not None or whole:
+            beside = "a unit" if unit is not None else "a range of numbers"
             raise InputError(
-                f"A prediction is a choice or a number, and {key!r} has choices and a unit. Pass one of them."
+                f"A prediction is a choice or a number, and {key!r} has choices and {beside}. "
+                "Pass one of them."
             )
         if isinstance(choices, str) or not all(isinstance(choice, str) for choice in choices):
             raise InputError(
@@ -140,9 +159,10 @@ class Question:
                 f"The prediction {self.key!r} must say something, got an empty text. Write your answer."
             )
         try:
-            return self._check_number(float(text))
-        except ValueError:  # InputError is one: "nan" is a text
+            number = float(text)
+        except ValueError:
             return text.strip()
+        return self._check_number(number) if math.isfinite(number) else text.strip()  # "nan" is a text
 
     def _check_choice(self, answer: Answer) -> str:
         for choice in self.choices or ():
@@ -160,7 +180,37 @@ class Question:
             raise InputError(
                 f"The prediction {self.key!r} must be a finite number, got {answer!r}. Pass for example 18.3."
             )
-        return float(answer)
+        return self._check_range(float(answer))
+
+    def _check_range(self, number: float) -> float:
+        """Reject a number that the quantity cannot have: a share of 140 %, or half a worker."""
+        low, high = self.between
+        shown = value(number, self.unit)
+        if (low is not None and number < low) or (high is not None and number > high):
+            ends = [
+                f"{value(end, self.unit)} or {side}"
+                for end, side in ((low, "more"), (high, "less"))
+                if end is not None
+            ]
+            raise InputError(
+                f"The prediction must be {' and '.join(ends)}, got {shown}. Nothing is locked: correct it."
+            )
+        if self.whole and not number.is_integer():
+            raise InputError(
+                f"The prediction counts something and must be a whole number, got {shown}. "
+                "Nothing is locked: correct it."
+            )
+        return number
+
+
+def _checked_range(between: Range) -> Range:
+    low, high = between if isinstance(between, tuple) and len(between) == 2 else (1, 0)
+    if low is not None and high is not None and not low < high:
+        raise InputError(
+            f"between must be the least and the most that a number can be, got {between!r}. "
+            "Pass for example (0, 100), or (1, None) without an upper end."
+        )
+    return low, high
 
 
 def check_key(key: Answer) -> None:

@@ -24,6 +24,10 @@ def a_number(**more):
     return predict("busy", question="How busy?", unit="%", **more)
 
 
+def workers():
+    return predict("workers", question="How many?", between=(1, None), whole=True)
+
+
 def test_a_choice_is_locked_by_the_button(folder):
     box = a_choice()
     assert not box.locked
@@ -61,6 +65,9 @@ def test_nothing_is_chosen_for_the_learner():
         (a_choice, None, "Choose one of the answers first, then lock."),
         (a_number, "", "Type a number first."),
         (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
+        (a_number, "140", "must be 0 % or more and 100 % or less, got 140 %. Nothing is locked: correct it."),
+        (workers, "2.5", "The prediction counts something and must be a whole number, got 2.5."),
+        (workers, "0", "The prediction must be 1 or more, got 0."),
     ],
 )
 def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, make, typed, said):
@@ -147,6 +154,9 @@ def test_in_code_a_second_answer_is_refused_in_words(capsys):
     [
         ({"answer": "GPU", "choices": CHOICES}, "must be one of CPU, storage, got 'GPU'"),
         ({"answer": "much", "unit": "ms"}, "must be a number, got 'much'"),
+        ({"answer": -5}, "must be 0 or more, got -5."),
+        ({"answer": Q_("140 %")}, "must be 0 % or more and 100 % or less, got 140 %."),
+        ({"answer": 2.5, "whole": True}, "must be a whole number, got 2.5."),
         ({"answer": "CPU", "choices": CHOICES, "confidence": 70}, "confidence must lie from 0.5 to 1"),
     ],
 )
@@ -263,6 +273,13 @@ def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder
     timeless = [{**each[key], "locked_at": None} for each in (predictions(folder / "box"), predictions())]
     assert timeless[0] == timeless[1]
     assert ask().locked
+
+
+def test_code_that_follows_a_question_is_held_to_what_its_number_can_be():
+    workers()
+    with pytest.raises(InputError, match=r"must be a whole number, got 2\.5\."):
+        predict("workers", 2.5)
+    assert predictions() == {}
 
 
 def test_code_that_follows_a_question_is_held_to_its_choices():

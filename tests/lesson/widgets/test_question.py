@@ -18,6 +18,12 @@ NUMBER = Question.ask("busy", unit="%")
         ({"key": ""}, "A prediction is kept under a name, got ''. Pass a text such as \"cpu-wall\"."),
         ({"key": 3}, "A prediction is kept under a name, got 3."),
         ({"key": "k", "choices": ["a", "b"], "unit": "ms"}, "'k' has choices and a unit. Pass one of them."),
+        ({"key": "k", "choices": ["a", "b"], "whole": True}, "'k' has choices and a range of numbers."),
+        (
+            {"key": "k", "between": (5, 1)},
+            "between must be the least and the most that a number can be, got (5, 1). Pass",
+        ),
+        ({"key": "k", "between": 5}, "between must be the least and the most that a number can be, got 5."),
         ({"key": "k", "choices": "CPU"}, "choices must be a list of texts, got 'CPU'."),
         ({"key": "k", "choices": [1, 2]}, "choices must be a list of texts, got [1, 2]."),
         ({"key": "k", "choices": ["CPU"]}, "choices must be two or more different texts, got ['CPU']."),
@@ -81,7 +87,47 @@ def test_an_answer_becomes_a_text_or_a_number_in_the_unit(question, answer, stor
     ("typed", "number"), [("18.3", 18.3), (" 18.3 % ", 18.3), ("21 800", 21800), ("1e3", 1000), ("-2", -2)]
 )
 def test_a_typed_number_is_read_with_or_without_its_unit(typed, number):
-    assert NUMBER.read_number(typed) == number
+    assert Question.ask("gain", unit="%", between=(-100, None)).read_number(typed) == number
+
+
+@pytest.mark.parametrize(
+    ("question", "possible", "impossible", "said"),
+    [
+        (NUMBER, (0, 100), (140, "101 %", -0.5, Q_(1.4, "")), "must be 0 % or more and 100 % or less, got"),
+        (
+            Question.ask("rate", unit="img/s"),
+            (0, 1e9),
+            (-1, Q_("-1 img/s")),
+            "must be 0 img/s or more, got -1 img/s.",
+        ),
+        (
+            Question.ask("factor"),
+            (0, "2.6"),
+            (-5, "-5"),
+            "must be 0 or more, got -5. Nothing is locked: correct it.",
+        ),
+        (Question.ask("batch", between=(1, None), whole=True), (1, 22.0), (0, -5), "must be 1 or more, got"),
+        (
+            Question.ask("workers", whole=True),
+            (3,),
+            (2.5,),
+            "counts something and must be a whole number, got 2.5.",
+        ),
+        (
+            Question.ask("gain", unit="%", between=(-100, None)),
+            (-100, 250),
+            (-101,),
+            "must be -100 % or more, got -101 %.",
+        ),
+    ],
+)
+def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, impossible, said):
+    for answer in possible:
+        question.check_answer(answer)
+    for answer in impossible:
+        with pytest.raises(InputError) as refused:
+            question.check_answer(answer)
+        assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

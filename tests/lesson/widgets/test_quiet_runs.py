@@ -17,7 +17,7 @@ ORIGIN = "Measured on a quiet machine (2 physical cores, x86_64, Linux) on 2026-
 
 
 def offer(answer, quiet=QUIET) -> QuietRunOffer:
-    predict("past-cores", answer, unit="%")
+    predict("past-cores", answer, unit="%", between=(0, None))
     return QuietRunOffer(PredictionStore().read().predictions["past-cores"], quiet, PredictionStore())
 
 
@@ -51,7 +51,7 @@ def test_a_problem_is_shown_in_the_widget():
 
 def test_a_disturbed_measurement_comes_with_the_offer_and_a_quiet_one_without(shown, monkeypatch):
     monkeypatch.setattr(_reveal, "recorded_run", {"past-cores": QUIET}.get)
-    predict("past-cores", 150, unit="%")
+    predict("past-cores", 150, unit="%", between=(0, None))
     predict("other", 1)
     reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
     assert shown[1:] == ["[A recorded quiet run]", "the table"]

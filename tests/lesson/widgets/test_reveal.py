@@ -134,7 +134,7 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
     ],
 )
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
-    predict("busy", answer, unit="%")
+    predict("busy", answer, unit="%", between=(None, None))
     reveal("busy", 20)
     assert shown[0] == f"{word}. The answer is 20.0 %. You predicted {answer} %.{off}"
     assert predictions()["busy"]["hit"] is (word == "Hit")
@@ -238,7 +238,7 @@ def test_a_measured_value_that_does_not_fit_the_prediction_is_a_problem_of_the_n
 
 def test_a_disturbed_measurement_is_shown_and_does_not_become_the_answer(shown, monkeypatch):
     monkeypatch.setattr(_reveal, "recorded_run", {}.get)
-    predict("past-cores", 150, unit="%")
+    predict("past-cores", 150, unit="%", between=(0, None))
     reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
     assert shown[0].startswith("Please note. You predicted 150 %. ")
     assert "was disturbed (other programs took 40 %), so it does not become the answer." in shown[0]
