@@ -42,6 +42,8 @@ def _rebuild(magnitude: Number, unit: str) -> Quantity:
 copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
 
 _AMBIGUOUS_BITS = ("b", "kb", "Kb", "Mb", "Gb", "Tb")
+# Some write this for work and others for a rate.
+_AMBIGUOUS_FLOPS = ("FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS")
 # The model computes in base units; people write these.
 _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s": "TFLOP/s", "MAC": "GMAC"}
 _EXAMPLE = 'Write for example Q_("500 KB").'
@@ -123,6 +125,12 @@ def _parse(value: Unchecked, unit: str | None, asked: str) -> Quantity:
             raise InputError(
                 f"A unit must be unambiguous, got {asked}: {bits} could be bits or bytes. "
                 f"Write {bits[:-1]}B for bytes or {bits[:-1]}bit for bits."
+            ) from None
+        flops = next((name for name in names if name in _AMBIGUOUS_FLOPS), None)
+        if flops is not None:
+            raise InputError(
+                f"A unit must be unambiguous, got {asked}: {flops} could be work or work per second. "
+                f"Write {flops[:-1]} for work or {flops[:-1]}/s for a rate."
             ) from None
         raise InputError(
             f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. "

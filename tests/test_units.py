@@ -121,6 +121,11 @@ EXAMPLE = 'Write for example Q_("500 KB").'
             "for bits.",
         ),
         (
+            (24.5, "GFLOPS"),
+            "A unit must be unambiguous, got (24.5, 'GFLOPS'): GFLOPS could be work or work per second. "
+            "Write GFLOP for work or GFLOP/s for a rate.",
+        ),
+        (
             ("5 Mb/s",),
             "A unit must be unambiguous, got '5 Mb/s': Mb could be bits or bytes. Write MB for bytes or "
             "Mbit for bits.",

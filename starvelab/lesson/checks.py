@@ -30,6 +30,10 @@ Expected: TypeAlias = Any
 _CLOSE = 1e-2
 # A bare batch size makes rates of images into rates of nothing.
 _COUNTS_IMAGES = 'A batch counts images: write `Q_(batch_size, "img")`.'
+_PER_IMAGE = (
+    "It is for each image. What one image needs has no img in its unit: leave that out. "
+    'For a batch, multiply by `Q_(batch_size, "img")`.'
+)
 
 
 class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
@@ -152,12 +156,8 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
             )
         if not answer.is_compatible_with(expected.units):
             raise WrongAnswer(
-                f"{what} is {format_quantity(answer)}, which does not convert to {unit}. "
-                + (
-                    _COUNTS_IMAGES
-                    if _images(expected / answer) == 1
-                    else "Follow the units through your formula."
-                )
+                f"{what} is {_in_fewest_units(answer)}, which does not convert to {unit}. "
+                + _about_images(expected, answer)
             )
         answer = answer.to(expected.units)
         return Quantity(_number(answer.magnitude, what), expected.units)
@@ -178,7 +178,7 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
         if not answer.dimensionless:
             images_are_left = abs(_images(answer)) == 1 and not isinstance(expected, Integral)
             raise WrongAnswer(
-                f"{what} is {format_quantity(answer)}, and a plain number is asked for. "
+                f"{what} is {_in_fewest_units(answer)}, and a plain number is asked for. "
                 + (_COUNTS_IMAGES if images_are_left else "Do the units cancel?")
             )
         answer = answer.m_as("")
@@ -186,6 +186,19 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
     if isinstance(expected, Integral) and not number.is_integer():
         raise WrongAnswer(f"{what} is {_format(number, 8)} and must be a whole number.")
     return number
+
+
+def _about_images(expected: Quantity, answer: Quantity) -> str:
+    """What to do where the units differ: an image is missing, or stands below the fraction bar."""
+    if _images(expected / answer) != 1:
+        return "Follow the units through your formula."
+    # "24.5 GFLOP/img" where the work of one image is asked for: there may be no batch to multiply by.
+    return _PER_IMAGE if answer.dimensionality.get("[sample]") == -1 else _COUNTS_IMAGES
+
+
+def _in_fewest_units(quantity: Quantity) -> str:
+    """A quantity without units that cancel: 38.05 1/s and not 0.03805 TFLOP/GFLOP/s."""
+    return format_quantity(quantity.to_reduced_units())
 
 
 def _images(quantity: Quantity) -> int:

@@ -144,6 +144,27 @@ def test_a_bare_batch_size_is_named_where_only_the_images_are_missing():
     )
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "shown", "wanted"),
+    [
+        (Q_("24.5 GFLOP/img"), Q_("24.5 GFLOP"), "24.5 GFLOP/img", "GFLOP"),
+        (8 * Q_("4 GFLOP/img") / Q_("1 TFLOP/s"), Q_("32 ms"), "0.032 s/img", "ms"),
+    ],
+)
+def test_where_the_answer_is_of_each_image_nobody_is_sent_to_a_batch_that_there_may_not_be(
+    answer, expected, shown, wanted
+):
+    assert refusal(answer, expected, what="it") == (
+        f"it is {shown}, which does not convert to {wanted}. It is for each image. What one "
+        'image needs has no img in its unit: leave that out. For a batch, multiply by `Q_(batch_size, "img")`.'
+    )
+
+
+def test_units_that_cancel_are_not_shown():
+    wrong = Q_("100 TFLOP/s") / Q_("4 GFLOP")
+    assert refusal(wrong, Q_("40 us"), what="it").startswith("it is 25000 1/s, which does not convert to us.")
+
+
 @pytest.mark.parametrize("share", [Q_("10 ms") * Q_("400 img/s") / 16, 16 / Q_("400 img/s") / Q_("10 ms")])
 def test_a_bare_batch_size_is_named_where_images_are_left_of_a_share(share):
     assert refusal(share, 0.75).endswith(f"and a plain number is asked for. {COUNTS_IMAGES}")

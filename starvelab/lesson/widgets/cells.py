@@ -20,6 +20,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from ... import runtime
 from ...errors import StarvelabError
+from ...units import Quantity, unit_name
 from ..checks import NotAnsweredError
 from ..constants import answers_of, constants_in_question
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
@@ -138,13 +139,26 @@ def _is_open(error: BaseException | None) -> bool:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, pint.DimensionalityError):
         left, right = (str(unit) for unit in (error.units1, error.units2))
-        is_bare = "dimensionless" in (left, right)
-        plain = 'A bare number needs a unit, such as Q_(15, "ms"). ' if is_bare else ""
+        plain = (
+            _needs_unit(left if right == "dimensionless" else right)
+            if "dimensionless" in (left, right)
+            else ""
+        )
         return (
             "Values that are added, subtracted, compared or converted need units of one kind, "
             f"got {left} and {right}. {plain}Follow the units through your formula."
         )
     return f"{type(error).__name__}: {error}"
+
+
+def _needs_unit(other: str) -> str:
+    """What to do with a bare number that meets a quantity: it needs a unit of the same kind."""
+    unit = (
+        "ms"
+        if Quantity(1, other).is_compatible_with("s")
+        else unit_name(Quantity(1, other).to_reduced_units().units)
+    )
+    return f'A bare number needs a unit, such as Q_(15, "{unit}"). '
 
 
 def _where(shell: InteractiveShell, trace: TracebackType | None) -> str:
