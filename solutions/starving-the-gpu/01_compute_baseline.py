@@ -17,7 +17,7 @@
 #
 # Gray cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose
 # Run > Run All Cells: the boxes appear again, and what you locked is still there. It passes by what is not answered yet, and
-# the last line says with which exercise to go on.
+# the last line says with what to go on.
 
 # %% role="setup" id="setup-01"
 from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError

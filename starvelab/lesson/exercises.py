@@ -18,6 +18,7 @@ OPEN_WORD = "Not answered yet"
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
+_ASKED = re.compile(r"""\bpredict\(\s*["']([^"']+)["']""")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
 
@@ -40,6 +41,8 @@ class Exercise:
     earned : float or None
         What the check returned when the notebook was last saved: a number, infinity if it ended well with
         anything else, and None if it failed, did not run, or needs an answer that was still open.
+    asked_before : tuple of str
+        The keys of the predictions that stand before it in the notebook.
     """
 
     title: str
@@ -48,6 +51,7 @@ class Exercise:
     is_essay: bool = False
     is_written: bool = False
     earned: float | None = None
+    asked_before: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,16 +68,20 @@ class Exercise:
 def read_exercises(path: Path) -> tuple[Exercise, ...]:
     """The exercises of a notebook, in its order; none if the file cannot be read."""
     found, heading = [], ""
+    asked: list[str] = []
     for cell in _cells(path):
         source, told = _source(cell), cell.get("metadata", {}).get("nbgrader", {})
         is_essay = bool(told.get("solution"))
         if cell.get("cell_type") == "markdown" and not is_essay:
             headings = HEADING.findall(source)
             heading = POINTS.sub("", headings[-1]) if headings else heading
+        if cell.get("cell_type") == "code" and not told.get("grade"):
+            asked += _ASKED.findall(source)
         if told.get("grade"):
             written = is_essay and source.strip() not in ("", ESSAY_STUB)
             points = float(told.get("points", 0))
-            found.append(Exercise(heading, points, source, is_essay, written, _earned(cell)))
+            before = tuple(dict.fromkeys(asked))
+            found.append(Exercise(heading, points, source, is_essay, written, _earned(cell), before))
     return tuple(found)
 
 

@@ -156,7 +156,8 @@ def test_where_the_answer_is_of_each_image_nobody_is_sent_to_a_batch_that_there_
 ):
     assert refusal(answer, expected, what="it") == (
         f"it is {shown}, which does not convert to {wanted}. It is for each image. What one "
-        'image needs has no img in its unit: leave that out. For a batch, multiply by `Q_(batch_size, "img")`.'
+        "image needs has no img in its unit: leave that out. "
+        'For a batch, multiply by `Q_(batch_size, "img")`.'
     )
 
 

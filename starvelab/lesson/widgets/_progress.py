@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ... import runtime
 from ...tables import to_text
@@ -31,16 +32,16 @@ class Progress:
         In the order of the notebook.
     points : tuple of float
         What the visible check of each found in its last run.
-    locked, open : tuple of str
-        The questions that were asked so far: with a locked prediction, and without.
+    locked, open : dict of str to str
+        The questions that were asked so far, by their keys: with a locked prediction, and without.
     problem : str
         Why there is nothing to show; empty if there is something.
     """
 
     exercises: tuple[Exercise, ...] = ()
     points: tuple[float, ...] = ()
-    locked: tuple[str, ...] = ()
-    open: tuple[str, ...] = ()
+    locked: Mapping[str, str] = field(default_factory=dict)
+    open: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
     def is_done(self, exercise: Exercise, points: float) -> bool:
@@ -81,12 +82,15 @@ class Progress:
                 f"{count_of(unwritten, 'explanation')} to be written, as the notebook was last saved."
             )
         if self.locked or self.open:
-            still = f" Still open: {' '.join(self.open)}" if self.open else ""
+            still = f" Still open: {' '.join(self.open.values())}" if self.open else ""
             asked = len(self.locked) + len(self.open)
             found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
         left = [one for one, got in pairs if not self.is_done(one, got)]
-        begin = "Begin with" if len(left) == len(pairs) else "Go on with"
-        if left:
+        begin = "Go on with" if len(left) < len(pairs) or self.locked else "Begin with"
+        asked_before = [self.open[key] for key in left[0].asked_before if key in self.open] if left else []
+        if asked_before:
+            found.append(f'{begin} the prediction that asks: "{asked_before[0]}"')
+        elif left:
             found.append(f"{begin} {left[0].name}")
         elif self.open:
             found.append("Every exercise is done. Go on with what is open: lock it in its box above.")
@@ -136,6 +140,6 @@ def progress(
     return Progress(
         exercises,
         tuple(log.points(one) for one in exercises),
-        tuple(text for key, text in asked.items() if key in locked),
-        tuple(text for key, text in asked.items() if key not in locked),
+        {key: text for key, text in asked.items() if key in locked},
+        {key: text for key, text in asked.items() if key not in locked},
     )

@@ -69,6 +69,28 @@ def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(note
     ]
 
 
+def test_what_comes_first_in_the_notebook_is_named_a_prediction_or_an_exercise(folder):
+    write(
+        folder / "02.ipynb",
+        cell('predict("one",\n        question="Is it one?")'),
+        cell("## Exercise 2.1: double it (2 points)", "markdown"),
+        cell("check(1)", grade=True, points=2),
+        cell("predict('two', question='How many?')"),
+        cell("## Exercise 2.2: in parts (6 points)", "markdown"),
+        cell(CREDIT, grade=True, points=6),
+    )
+    predict("two", question="How many?")
+    predict("one", question="Is it **one**?\n\nThink.", choices=["yes", "no"])
+    assert progress(log=ran()).sentences()[-1] == 'Begin with the prediction that asks: "Is it one?"'
+    predict("one", "yes")
+    assert progress(log=ran()).sentences()[-1] == "Go on with Exercise 2.1: double it."
+    assert (
+        progress(log=ran(one=math.inf)).sentences()[-1] == 'Go on with the prediction that asks: "How many?"'
+    )
+    predict("two", 3)
+    assert progress(log=ran(one=math.inf)).sentences()[-1] == "Go on with Exercise 2.2: in parts."
+
+
 def test_with_everything_done_nothing_is_left(notebook):
     notebook(essay="Since it is so.")
     found = progress(log=ran(one=math.inf, two=3.5))
