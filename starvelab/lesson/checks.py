@@ -198,7 +198,8 @@ def _about_images(expected: Quantity, answer: Quantity) -> str:
 
 def _in_fewest_units(quantity: Quantity) -> str:
     """A quantity without units that cancel: 38.05 1/s and not 0.03805 TFLOP/GFLOP/s."""
-    return format_quantity(quantity.to_reduced_units())
+    reduced = quantity.to_reduced_units()
+    return format_quantity(Quantity(reduced.magnitude, reduced.units))
 
 
 def _images(quantity: Quantity) -> int:
