@@ -153,10 +153,16 @@ def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     expect(revealed).to_contain_text("the story goes on")
     expect(revealed).not_to_contain_text("Lock your prediction above first")
     woken = revealed.inner_text()
+    lesson = revealed.get_by_role("textbox", name="What did this teach you?")
+    lesson.fill("The CPU sets the step.")
+    press(notebook, "Tab")
+    expect(revealed).to_contain_text("It is kept for your lab report.")
+    expect(revealed.locator(".widget-output")).to_have_count(1)
 
     notebook.run_all()
-    expect(revealed.locator(".jupyter-widgets")).to_have_count(0)
+    expect(revealed.locator(".widget-output")).to_have_count(0)
     assert revealed.inner_text() == woken
+    expect(lesson).to_have_value("The CPU sets the step.")
     expect(notebook.cell(3)).to_contain_text("0 of 1 revealed prediction came true")
     assert stored(notebook)["cpu-wall"]["hit"] is False
 

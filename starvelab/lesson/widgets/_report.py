@@ -49,8 +49,9 @@ class WrittenReport:
         learned = self.contents.learned
         left = [number for number, miss in enumerate(misses, start=1) if miss.key not in learned]
         if left:
+            box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
             said.append(
-                "What did you learn from those that are not explained yet? Say it by number: "
+                f"What did you learn from those that are not explained yet? {box} it by number: "
                 f'report(learned={{{left[0]}: "I had forgotten that ..."}}).'
             )
         return said
@@ -77,7 +78,7 @@ def report(
         What you learned from a miss, by its number in the list that this function shows. What an earlier
         report of this folder says of other misses is kept.
     name : str
-        Whose report it is.
+        Whose report it is; what an earlier report of this folder says unless given.
     folder : path, optional
         Where the notebooks, ``predictions.json`` and ``measurements.json`` stand; the folder that the
         notebook runs in unless given.
@@ -98,28 +99,46 @@ def report(
     path = where / "report.html"
     if runtime.current().is_grading:
         return WrittenReport(None, path)
-    card = scorecard(where)
-    contents = LabReport(
-        assignment=where.resolve().name,
-        owner=name,
-        date=date.today().isoformat(),
-        starvelab=version("starvelab"),
-        predictions=card.predictions,
-        exercises=tuple(_entries(where, log)),
-        measurements=read_measurements(where),
-        learned=_learned_before(path),
-    )
-    contents = _with_lessons(contents, learned or {})
+    contents = _with_lessons(_contents(where, log, name), learned or {})
     path.write_text(render(contents), encoding="utf-8", newline="\n")
     return WrittenReport(contents, path)
 
 
-def _learned_before(path: Path) -> Mapping[str, str]:
-    """What an earlier report says of misses; nothing where there is none."""
+def lessons(folder: Path) -> Mapping[str, str]:
+    """What the report of a folder says of misses, by key; nothing where there is no report."""
+    before = _before(folder)
+    return {} if before is None else before.learned
+
+
+def keep_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
+    """Write the report of a folder anew, with what its owner learned from one miss; no text removes it."""
+    contents = _contents(folder, log)
+    learned = {other: said for other, said in contents.learned.items() if other != key}
+    contents = replace(contents, learned=learned | ({key: text} if text else {}))
+    (folder / "report.html").write_text(render(contents), encoding="utf-8", newline="\n")
+
+
+def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
+    """What a report of this folder says now; its owner and lessons are those of an earlier one."""
+    before = _before(folder)
+    return LabReport(
+        assignment=folder.resolve().name,
+        owner=name or (before.owner if before else ""),
+        date=date.today().isoformat(),
+        starvelab=version("starvelab"),
+        predictions=scorecard(folder).predictions,
+        exercises=tuple(_entries(folder, log)),
+        measurements=read_measurements(folder),
+        learned=before.learned if before else {},
+    )
+
+
+def _before(folder: Path) -> LabReport | None:
+    """The report that stands in a folder, or None."""
     try:
-        return read_report(path.read_text(encoding="utf-8"))[0].learned
+        return read_report((folder / "report.html").read_text(encoding="utf-8"))[0]
     except (OSError, ValueError):
-        return {}
+        return None
 
 
 def _with_lessons(contents: LabReport, learned: Mapping[int, str]) -> LabReport:

@@ -16,6 +16,7 @@ from ...prediction_file import Prediction
 from . import words
 from .judging import comparable, is_hit, result_in_words
 from .memory import KERNEL, Memory
+from .misses import MissBox
 from .question import WITHIN, Answer, check_key
 from .quiet_runs import QuietRunOffer, recorded_run
 from .store import PredictionStore
@@ -84,6 +85,8 @@ def reveal(
             _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
         if measured is not None:
             _show_measured(measured, prediction, store, within)
+        if truth is not None:
+            _ask_about_miss(store.read().predictions[key], store)
         if then is not None:
             returned = then()
             if returned is not None:
@@ -160,6 +163,12 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
         "is closer to that than the model's. The score card counts it as a hit.",
         "Credit",
     )
+
+
+def _ask_about_miss(prediction: Prediction, store: PredictionStore) -> None:
+    current = runtime.current()
+    if prediction.revealed and not prediction.hit and current.has_widgets and not current.is_grading:
+        display(MissBox(prediction.key, store.folder))  # type: ignore[no-untyped-call]
 
 
 def _show(text: str, word: str) -> None:

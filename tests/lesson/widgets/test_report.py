@@ -76,7 +76,8 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
         "Your misses, in the order in which you locked them:",
         "1. What of wall? Predicted: 45 %. The answer: 18.3 %.",
         "2. What of drive? Predicted: 7 %. The answer: 40.0 %.",
-        "What did you learn from those that are not explained yet? Say it by number: "
+        "What did you learn from those that are not explained yet? Write it in the box below the answer, "
+        "or say it by number: "
         'report(learned={1: "I had forgotten that ..."}).',
     ]
     report({2: "Bits are no\nbytes."}, folder=folder, log=CellLog())

@@ -205,12 +205,13 @@ def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
     reveal("baseline", 21800)
     reveal("baseline", measured=Q_("2470 img/s"))
     assert shown[0].startswith("Miss. ")
-    assert shown[1].startswith("Credit. You predicted 2500 img/s. ")
-    assert " 2470 img/s were measured: your number is closer to that than the model's." in shown[1]
+    assert shown[1] == "[What did this teach you?]"
+    assert shown[2].startswith("Credit. You predicted 2500 img/s. ")
+    assert " 2470 img/s were measured: your number is closer to that than the model's." in shown[2]
     stored = predictions()["baseline"]
     assert (stored["truth"], stored["measured"], stored["hit"]) == (21800, 2470, True)
     reveal("baseline", 21800)
-    assert shown[2] == shown[0], "run again, the first cell says what it said"
+    assert shown[3:] == shown[:1], "run again, the first cell says what it said"
 
 
 def test_whoever_predicted_what_the_model_says_gets_no_second_credit(shown):
