@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,26 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = next(folder.rglob("site-packages"))
     (packages / "lent.pth").write_text("\n".join(site.getsitepackages()), encoding="utf-8")
     return python
+
+
+# What may be missing: the code that imports it is for those who have it, or says what to install.
+OPTIONAL = {"cryptography", "lightning", "pytorch_lightning", "torch", "transformers"}
+BROUGHT_BY_IPYWIDGETS = {"IPython", "traitlets"}
+
+
+def test_what_a_learner_imports_is_a_dependency(repository, project):
+    """JupyterLab brings much of it along; Python in a browser has nothing that nobody asks for."""
+    modules = set()
+    for path in (repository / "starvelab").rglob("*.py"):
+        if "grading" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    modules |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    modules.add(node.module.partition(".")[0])
+    wanted = modules - sys.stdlib_module_names - OPTIONAL - BROUGHT_BY_IPYWIDGETS - {"starvelab"}
+    required = {Requirement(text).name for text in project["dependencies"]}
+    assert {"pillow" if name == "PIL" else name for name in wanted} == required
 
 
 def run(python: Path, code: str, folder: Path) -> str:

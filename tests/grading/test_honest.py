@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
-from tests.grading.a_course import MOST, Course, points, source
+from starvelab.grading.lms.collecting import collect_download
+from starvelab.lesson.widgets import pack, predict
+from tests.grading.a_course import MOST, TINY, Course, points, source
 from tests.grading.shared_runners import RUNNERS
 
 pytestmark = [
@@ -36,6 +40,7 @@ HABITS = (
     "deleted-test",
     "deleted-prose",
     "outputs-kept",
+    "packed",
 )
 
 
@@ -66,7 +71,26 @@ def practise(course: Course, habit: str) -> None:
             if cell.cell_type == "code":
                 cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="Right.\n" * 1000)]
                 cell.execution_count = 7
-    course.hand_in(habit, solved | files)
+    if habit == "packed":
+        submit_packed(course, habit, solved)
+    else:
+        course.hand_in(habit, solved | files)
+
+
+def submit_packed(course: Course, student: str, solved: dict[str, NotebookNode]) -> None:
+    """Hand in what `pack()` writes, in a browser's tab as in JupyterLab, uploaded to Moodle as it is."""
+    home = course.folder / "home" / TINY
+    home.mkdir(parents=True)
+    for name, nb in solved.items():
+        nbformat.write(nb, home / f"{name}.ipynb")
+    predict("which", 3, question="How many?", folder=home)
+    download = course.folder / "download" / student
+    download.mkdir(parents=True)
+    shutil.move(pack(home).path, download)
+    submitted = course.submitted(student).parents[1]
+    collected = collect_download(download.parent, submitted, TINY, notebooks=solved)
+    assert (collected.new, collected.left_out) == ([student], {})
+    assert [path.name for path in course.submitted(student).iterdir()] == [f"{TINY}.zip"]
 
 
 def answered(name: str, given_out: dict[str, str]) -> dict[str, str]:

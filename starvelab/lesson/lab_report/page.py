@@ -44,7 +44,7 @@ def layout() -> str:
 
 @cache
 def _template() -> Template:
-    # Loaded here: it comes with JupyterLab and with nbgrader, and nothing else of the package needs it.
+    # Loaded here: nothing else of the package needs it.
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
