@@ -14,6 +14,8 @@ import ast
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import permutations
+from math import isclose
 from types import SimpleNamespace
 
 import pytest
@@ -373,6 +375,13 @@ def ways_to_write(truth: float, unit: str | None) -> set[float]:
     return {number for number in rounded if len(f"{number:g}".replace(".", "").lstrip("0")) > 1}
 
 
+def by_one_operation(numbers: set[float]) -> Iterator[tuple[str, float]]:
+    """What two numbers give as a product, or as a quotient: a factor, a share, or the rest of a whole."""
+    for a, b in permutations(numbers - {0.0}, 2):
+        yield from ((f"{a:g} * {b:g}", a * b), (f"{a:g} / {b:g}", a / b))
+        yield from ((f"{a:g} / {b:g} in percent", 100 * a / b), (f"1 - {a:g} / {b:g}", 100 * (1 - a / b)))
+
+
 def hints_and_bold_words(text: str) -> str:
     """What stands out of a text: its hints, and what is bold."""
     hints = re.findall(r"<summary>Hint.*?</details>", text, flags=re.DOTALL)
@@ -407,6 +416,11 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
         assert given_away <= SOMETHING_ELSE.get(key, set()), f"{given_away} stand before {key} is revealed"
         for numbers in lists_of_numbers(cells[:until]):
             assert not {truth - 1, truth} <= numbers, f"{sorted(numbers)} gives {key} away"
+        above = cells[asked - 1]
+        text = above.source + (text_of(above) if above.cell_type == "code" else "") + question["question"]
+        ways = by_one_operation(numbers_in(text))
+        found = [how for how, number in ways if isclose(number, truth, rel_tol=0.01)]
+        assert not found, f"{key} is {found[0]}, of numbers right above its question"
 
 
 def is_named_alone(truth: str, others: list[str], text: str) -> bool:

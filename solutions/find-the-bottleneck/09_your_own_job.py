@@ -58,7 +58,6 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # %%
 def show_doctor():
     say(ran.finding.summary)
-    say(advise(ran.finding, cores=2).summary)
     return ran.finding
 
 
@@ -144,8 +143,8 @@ predict("two-workers", question="How many times as many images a second does the
 
 # %%
 def show_workers():
-    options = {one.workers: one for one in advise(ran.finding, cores=2).options}
-    rows = []
+    advice, rows = advise(ran.finding, cores=2), []
+    options = {one.workers: one for one in advice.options}
     for count in (0, 1, 2, 3):
         seen, said = recorded_job(count).finding, options.get(count)
         rows.append([count, said and said.throughput, seen.throughput,
@@ -153,6 +152,7 @@ def show_workers():
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
     keep_measurement("job.txt with two workers, recorded",
                      recorded_job(2).finding.throughput, options[2].throughput)
+    say(advice.summary)
 
 # %%
 gained = recorded_job(2).finding.throughput / ran.finding.throughput

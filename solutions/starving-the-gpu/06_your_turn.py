@@ -32,8 +32,8 @@ pipe = forward.replace(phase="training")
 # ## Case 1: a batch of 64
 #
 # Eight workers, images of 500 KB, a batch of 64. In the walkthrough this exercise asks what binds, and the answer
-# stands in a table just above it: the CPU, at 41.9 %. That table times the forward pass. In a training step the
-# arithmetic and the overhead of the layers are three times as much, and the workers' time stays what it was.
+# stands in a table just above it: the CPU. That table times the forward pass. Here the same GPU trains, behind the same
+# workers.
 
 # %%
 predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -54,7 +54,8 @@ CALLED = {"CPU": "The CPU", "accelerator": "The GPU"}
 reveal("batch-64", CALLED[pipe.solve(batch_size=64).bottleneck], then=show_flip)
 
 # %% [markdown]
-# The same pipeline, the same GPU, the opposite verdict. A model that times the wrong phase does not merely get a number
+# The same pipeline, the same GPU, the opposite verdict. In a training step the arithmetic and the overhead of the layers
+# are three times as much, and the workers' time stays what it was. A model that times the wrong phase does not merely get a number
 # wrong; it sends you to fix the wrong thing.
 #
 # ### Exercise 6.1: the training step (4 points)
