@@ -361,13 +361,34 @@ def test_the_scripts_can_be_run_and_read_by_bash(repository, name):
     assert subprocess.run(["bash", "-n", repository / name]).returncode == 0
 
 
-def test_binder_starts_with_the_settings_of_make_lab_and_then_what_it_was_asked_to(repository):
-    show = "import os; print(os.environ['JUPYTER_CONFIG_PATH'])"
+SETTINGS_READ = """
+import json
+from jupyter_server.serverapp import ServerApp
+from jupyter_server.services.config.manager import ConfigManager
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+server = ServerApp()
+server.load_config_file()
+kernels = AsyncMappingKernelManager(config=server.config)
+of_lab = ConfigManager(config_dir_name="labconfig").get("default_setting_overrides")
+print(json.dumps([
+    [kernels.cull_idle_timeout, kernels.cull_connected, kernels.cull_busy],
+    server.config.ServerApp.jpserver_extensions["nbgrader.server_extensions.formgrader"],
+    of_lab["@jupyterlab/notebook-extension:tracker"],
+]))
+"""
+
+
+def test_binder_starts_with_the_settings_of_make_lab_and_ends_what_is_idle(repository, tmp_path):
     done = subprocess.run(
-        ["binder/start", sys.executable, "-c", show],
-        cwd=repository, env={**os.environ, "REPO_DIR": str(repository)}, capture_output=True, text=True,
+        ["binder/start", sys.executable, "-c", SETTINGS_READ],
+        cwd=repository, capture_output=True, text=True, check=True,
+        env={**os.environ, "REPO_DIR": str(repository), "JUPYTER_CONFIG_DIR": str(tmp_path)},
     )  # fmt: skip
-    assert Path(done.stdout.strip()) == repository / "binder" / "jupyter"
+    ended, formgrader, tracker = json.loads(done.stdout)
+    # After 15 minutes, also where its tab is open, and never while it runs a cell.
+    assert ended == [900, True, False]
+    assert formgrader is False
+    assert tracker == {"kernelShutdown": True, "windowingMode": "none"}
 
 
 def test_the_build_machine_runs_what_the_readme_tells_everybody_to_type(repository):
