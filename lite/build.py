@@ -70,6 +70,8 @@ def lock_pyodide(pyodide: Path) -> None:
     while wanted := lock.missing({"starvelab", *AT_START, *SILENT}, pins=ours):
         _download({name: version or others[name] for name, version in wanted.items()}, pyodide)
         lock.add_wheels()
+    subprocess.run(["node", Path(__file__).with_name("compile.mjs"), pyodide], check=True)
+    lock.add_wheels()
     lock.write()
 
 
