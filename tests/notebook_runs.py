@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.assignments import Notebook
 # The one in which pipelines run live; in the others what they would measure is simulated.
 LIVE = "find-the-bottleneck/03_caching_ladder"
 
-# Run between two notebooks of one kernel, which takes longest to start.
+# Run before each notebook: all share a kernel, which takes longest to start.
 BEGIN_ANEW = """
 import os as _os, sys as _sys
 _os.chdir({folder!r})
@@ -78,7 +79,19 @@ class Run:
         return [one["state"].get("value", "") for one in models.values() if one["model_name"] == "HTMLModel"]
 
 
-def run_once(source: Notebook, folder: Path, *, predictions: bool) -> Run:
+@contextmanager
+def kernel(folder: Path) -> Iterator[KernelManager]:
+    """A kernel that has started, for one notebook after the other, with its sockets in `folder`."""
+    # Without ports: while two programs look for free ones, both may find the same.
+    started = KernelManager(transport="ipc", ip=str(folder / "socket"))
+    started.start_kernel()
+    try:
+        yield started
+    finally:
+        started.shutdown_kernel(now=True)
+
+
+def run_once(source: Notebook, folder: Path, kernel: KernelManager, *, predictions: bool) -> Run:
     """A notebook run with its predictions locked beforehand, or without any, by whoever asks for it first.
 
     Parameters
@@ -87,6 +100,8 @@ def run_once(source: Notebook, folder: Path, *, predictions: bool) -> Run:
         Which one.
     folder : Path
         Of all processes of the test run.
+    kernel : KernelManager
+        Runs it, and ran others before; tests/test_nbval.py has a new one for each.
     predictions : bool
         Whether they are locked.
     """
@@ -95,13 +110,8 @@ def run_once(source: Notebook, folder: Path, *, predictions: bool) -> Run:
     wanted = folder / f"predictions-{predictions}.ipynb"
     with FileLock(f"{wanted.parent}.lock"):
         if not wanted.exists():
-            # Without ports: while two programs look for free ones, both may find the same.
-            kernel = KernelManager(transport="ipc", ip=str(folder / "socket"))
-            try:
-                for locked in (False, True):
-                    _execute(source, folder / f"predictions-{locked}", kernel, predictions=locked)
-            finally:
-                kernel.shutdown_kernel(now=True)
+            for locked in (False, True):
+                _execute(source, folder / f"predictions-{locked}", kernel, predictions=locked)
     return Run(source, wanted)
 
 

@@ -11,6 +11,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import nbgrader.utils
@@ -57,6 +58,22 @@ def path_with_alembic() -> str:
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", os.defpath)
     return path if programs in path.split(os.pathsep) else os.pathsep.join([programs, path])
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+def is_ignored(filename: str, ignore_globs: list[str] | None = None) -> bool:
+    """Whether the name of a file or a folder, without its path, matches a pattern of `CourseDirectory.ignore`."""
+    name = os.path.basename(filename)
+    # As in a shell, a pattern means a hidden file only if it begins with a dot itself.
+    patterns = [one for one in ignore_globs or () if one.startswith(".") or not name.startswith(".")]
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+# nbgrader's own function lists the whole folder for each file and each pattern: a submission of 2,000 files
+# took 20 s. It also reads a folder's name as a pattern, so that in "hw [1]" nothing was ignored.
+nbgrader.utils.is_ignored = is_ignored
 
 
 # --- the gradebook ----------------------------------------------------------------------------------------
