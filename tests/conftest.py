@@ -91,7 +91,9 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_notebook(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
+def run_notebook(
+    shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Run]]:
     """Run a notebook, or take what another test of this run has seen it show."""
     with kernel(tmp_path_factory.mktemp("kernel")) as started:
         yield partial(run_once, folder=shared_folder / "executed", kernel=started)
