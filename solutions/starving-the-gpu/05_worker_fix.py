@@ -30,8 +30,8 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 
 # %%
 predict("worker-fix", between=(1, None), whole=True,
-        question="How many workers does it take until the GPU never waits at a batch of "
-                 "256?")
+        question="How many workers does it take until the GPU never waits "
+                 "at a batch of 256?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>

@@ -141,8 +141,8 @@ check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s a
 # %%
 medical = pipe.replace(sample_size=Datasets.Medical5MB.sample_size)
 predict("medical", between=(1, None), whole=True,
-        question="Training on these images: what is the smallest batch size at which the "
-                 "GPU has to wait?")
+        question="Training on these images: what is the smallest batch size at which "
+                 "the GPU has to wait?")
 
 # %%
 def show_medical():
