@@ -123,7 +123,7 @@ def test_generate_assignment_with_a_gradebook_releases_the_same_bytes_and_leaves
     shutil.copy(repository / "nbgrader_config.py", copy)
     before = files_below(copy)
     for assignment in sorted({path.parent.name for path in (copy / "labs").glob("*/*.ipynb")}):
-        # No virtual environment on the PATH: nbgrader must find alembic all the same.
+        # No virtual environment on the PATH: nbgrader must need no program of it.
         environment = {**os.environ, "STARVELAB_COURSE": str(course), "PATH": os.defpath}
         subprocess.run(
             [sys.executable, "-B", "-m", "nbgrader", "generate_assignment", assignment, "--force"],

@@ -14,7 +14,10 @@ from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import nbgrader.api
+import nbgrader.dbutil
 import nbgrader.utils
+from alembic.script import ScriptDirectory
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.preprocessors import AssignLatePenalties, ClearHiddenTests
@@ -51,7 +54,7 @@ nbgrader.utils.setenv = environment_with
 
 
 def path_with_alembic() -> str:
-    """A PATH with the programs beside Python: nbgrader runs `alembic` by name when it opens a gradebook.
+    """A PATH with the programs beside Python: `nbgrader db upgrade` runs `alembic` by name.
 
     A virtual environment that nobody activated is not on the PATH.
     """
@@ -79,6 +82,15 @@ nbgrader.utils.is_ignored = is_ignored
 # --- the gradebook ----------------------------------------------------------------------------------------
 
 
+def newest_schema() -> str:
+    """The version of the tables that this nbgrader makes."""
+    return str(ScriptDirectory(nbgrader.dbutil.ALEMBIC_DIR).get_current_head())
+
+
+# nbgrader's own function starts `alembic` for it, which takes a second or two for each new gradebook.
+nbgrader.api.get_alembic_version = newest_schema
+
+
 def schema_of(book: Gradebook) -> str:
     """The version of nbgrader's tables."""
     (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
@@ -88,7 +100,7 @@ def schema_of(book: Gradebook) -> str:
 def make_gradebook(path: Path, schema: str) -> None:
     """Begin an SQLite gradebook with this version of the tables.
 
-    Where nbgrader finds no version, it starts a program that finds it out, which takes two seconds.
+    nbgrader makes the tables when it opens it, and would take its own newest version for that of the course.
     """
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")

@@ -26,7 +26,6 @@ from ..submissions.warnings import SubmissionWarning
 from .definition import Definition
 from .execution import MODES, RESULT
 from .lost_points import cost_of_running, outputs_only
-from .nbgrader_private import environment_with, path_with_alembic
 from .restoring import REJECTED, WARNINGS
 from .runners import Runners
 
@@ -108,10 +107,7 @@ def _course(
     submission: Submission, definition: Definition, runners: Runners
 ) -> Iterator[tuple[Path, Config]]:
     """A temporary course with one student, and its configuration."""
-    with (
-        environment_with(PATH=path_with_alembic()),
-        tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name,
-    ):
+    with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name:
         folder = Path(name)
         (folder / "gradebook.db").write_bytes(definition.gradebook)
         for inner, content in definition.source.items():

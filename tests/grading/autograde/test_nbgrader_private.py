@@ -1,15 +1,21 @@
-"""Which files of a course nbgrader leaves out, found without listing a folder for each file."""
+"""What replaces a function of nbgrader's does what that does, without a program or a listing for each file."""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
+import subprocess
+from contextlib import closing
+from pathlib import Path
 
+import nbgrader.dbutil
 import nbgrader.utils
 import pytest
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
-from starvelab.grading.autograde.nbgrader_private import is_ignored
+from starvelab.grading.autograde.nbgrader_private import is_ignored, schema_of
 
 NAMES = [".hidden", ".ipynb_checkpoints", "a.pyc", "b.txt", "__pycache__", "[1].txt", "1.txt", ".x.pyc"]
 PATTERNS = [["*.pyc"], [".*"], ["*"], ["[1].txt"], ["__pycache__", "?.txt"], ["sub/*"], [".x*"], [""], []]
@@ -37,3 +43,18 @@ def test_the_name_of_the_folder_is_no_pattern(tmp_path):
 def test_no_folder_is_listed_for_a_file(monkeypatch):
     monkeypatch.setattr(glob, "glob", lambda *_: pytest.fail("a folder was listed"))
     assert nbgrader.utils.is_ignored("/somewhere/a.pyc", ["*.txt", "*.pyc"])
+
+
+def test_a_new_gradebook_has_nbgraders_newest_version_and_no_program_is_started(tmp_path, monkeypatch):
+    for start in ("Popen", "run", "check_output", "check_call"):
+        monkeypatch.setattr(subprocess, start, lambda *_, **__: pytest.fail("a program was started"))
+    with closing(Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}")) as book:
+        version = schema_of(book)
+    # Each revision names the one before it: the newest is the one that no other names.
+    files = Path(nbgrader.dbutil.ALEMBIC_DIR, "versions").glob("*.py")
+    steps = [
+        re.search(r"^revision = '(\w+)'$.*?^down_revision = (?:'(\w+)'|None)$", file.read_text(), re.M | re.S)
+        for file in files
+    ]
+    made, replaced = ({step[group] for step in steps} for group in (1, 2))
+    assert made - replaced == {version}
