@@ -1,4 +1,4 @@
-"""What replaces a function of nbgrader's does what that does, without a program or a listing for each file."""
+"""What replaces a function of nbgrader's gives the same, without a program and without listing folders."""
 
 from __future__ import annotations
 
