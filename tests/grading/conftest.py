@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def finished(request: pytest.FixtureRequest) -> Round:
     # Not a fixture of the session with parameters: pytest would keep one round, and grade again whenever
     # tests of the two assignments take turns.
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs_beside_python_are_found() -> Iterator[None]:
+    """As the configuration of a course has it, which `nbgrader db upgrade` needs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """The small course, for submissions with an unusual structure."""
 
 from tests.grading.conftest import (  # noqa: F401  (pytest finds fixtures by their names)
+    _programs_beside_python_are_found,
     course,
     released_course,
 )
