@@ -26,16 +26,18 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 def lock_every_prediction(notebook: OpenNotebook) -> None:
     """Answer whatever is still open with the first choice or a number, and lock it."""
-    for box in notebook.page.locator(".starvelab-box").all():
-        lock = box.get_by_role("button", name="Lock my prediction")
-        if not lock.count():
-            continue
+    # Not all at once: a lock wakes reveals, whose explorers are boxes too, and then each later box has another place.
+    unlocked = notebook.page.locator(".starvelab-box").filter(
+        has=notebook.page.get_by_role("button", name="Lock my prediction")
+    )
+    for left in range(unlocked.count(), 0, -1):
+        box = unlocked.first
         if box.get_by_role("radio").count():
             box.get_by_role("radio").first.click()
         else:
             box.get_by_role("textbox").first.fill("10")
-        lock.click()
-        expect(box).to_contain_text("You predicted")
+        box.get_by_role("button", name="Lock my prediction").click()
+        expect(unlocked).to_have_count(left - 1)
 
 
 def one_below_the_other(executed: list[NotebookNode]) -> NotebookNode:
