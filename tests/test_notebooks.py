@@ -423,6 +423,58 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
         assert not found, f"{key} is {found[0]}, of numbers right above its question"
 
 
+# How an output says which choice is right, by the key of the prediction: a pattern of what its reveal shows.
+SAYS_WHICH = {
+    "storage-check": r"10\.9 GB/s",
+    "batch-64": r"training .*The GPU",
+    "dali": r"training, DALI for free .*The GPU",
+    "ladder-culprit": r"decode +64 ms",
+    "ladder-inline": r"140 ms .*90 ms",
+    "ladder-fix": r"nothing, faster transforms",
+    "largest-factor": r"training .*3\.00",
+    "verdict-that-falls": r"share of a 7 GB/s drive",
+    "gpu-cost": r"Copies from or to pageable",
+    "tokens": r"tokens .*the accelerator",
+    "audio": r"audio .*the accelerator",
+    "tables": r"tables .*the drive",
+    "video": r"video .*the workers",
+}
+
+
+def outputs_in_words(run: Run) -> str:
+    """What all cells of a notebook show as text, but for its checks, whose answers the instructor wrote."""
+    cells = (cell for cell in run.code if not cell.metadata.get("nbgrader", {}).get("grade"))
+    return "\n".join(map(text_of, cells))
+
+
+def test_run_all_without_predictions_shows_no_answer_below_a_reveal_either(runs):
+    with_, without = runs
+    locked = read_file(with_.path.with_suffix("")).predictions
+    everything, held_back = outputs_in_words(with_), outputs_in_words(without)
+    # A question says which choices there are.
+    for _, question in without.source.questions().values():
+        held_back = held_back.replace(question["question"], "")
+    for key, (_, question) in without.source.questions().items():
+        if "choices" in question:
+            assert re.search(SAYS_WHICH[key], everything), f"no reveal of {key} shows that: change SAYS_WHICH"
+            assert not re.search(SAYS_WHICH[key], held_back), f"without a prediction {key} is given away"
+        elif key not in MEASURED:
+            shown = ways_to_write(locked[key].truth, locked[key].unit) & numbers_in(held_back)
+            assert shown <= SOMETHING_ELSE.get(key, set()), f"{shown} are shown, and {key} is not locked"
+
+
+def test_no_notebook_shows_an_answer_of_a_later_one(runs, run_notebook):
+    run, _ = runs
+    earlier = notebooks_of(run.source.assignment)
+    earlier = earlier[: earlier.index(run.source)]
+    shown = [(one, numbers_in(outputs_in_words(run_notebook(one, predictions=True)))) for one in earlier]
+    for key, one in read_file(run.path.with_suffix("")).predictions.items():
+        if key in run.source.questions() and isinstance(one.truth, float) and key not in MEASURED:
+            # Many numbers are shown, and two digits may agree by chance.
+            precise = {number for number in ways_to_write(one.truth, one.unit) if len(f"{number:g}") > 3}
+            assert [(str(name), precise & numbers) for name, numbers in shown if precise & numbers] == []
+
+
 def is_named_alone(truth: str, others: list[str], text: str) -> bool:
     """Whether a text names the right choice and no other."""
     named = [choice for choice in (truth, *others) if choice.lower() in text.lower()]

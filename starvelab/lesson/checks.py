@@ -7,7 +7,7 @@ a wrong value. The right answer is never printed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -54,6 +54,7 @@ def check(
     what: str = "the answer",
     within: float = 1e-3,
     mistakes: Mapping[str, Expected] | None = None,
+    among: Collection[str] = (),
 ) -> None:
     """Accept an answer and say so, or raise an error that names what is wrong with it.
 
@@ -69,6 +70,8 @@ def check(
         Relative tolerance for numbers; an expected int or bool must be met exactly.
     mistakes : mapping of message to value, optional
         What plausible mistakes would have returned; the first that fits is named.
+    among : collection of str
+        The words that may be answered, which are said to whoever answers another one.
 
     Raises
     ------
@@ -96,6 +99,9 @@ def check(
         print(f"Right: {what}.")
         return
     _name_mistake(answer, mistakes or {}, what, within)
+    if among and not any(_agree(answer, word, within) for word in among):
+        words = " or ".join(f'"{word}"' for word in among)
+        raise WrongAnswer(f"{what} is {_format(answer)}, and {words} is asked for.")
     if _agree(answer, expected, _CLOSE):
         # With four digits this could look like the right answer.
         raise WrongAnswer(

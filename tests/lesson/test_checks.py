@@ -100,6 +100,16 @@ def test_a_text_is_compared_without_case_and_outer_spaces(answer):
     check(answer, "drive")
 
 
+def test_the_words_that_may_be_answered_are_said_to_whoever_answers_another():
+    words = ("cores", "drive")
+    check("Drive", "drive", among=words)
+    said = 'what binds is \'CPU\', and "cores" or "drive" is asked for.'
+    assert refusal("CPU", "drive", what="what binds", among=words) == said
+    assert refusal("cores", "drive", among=words) == "the answer is 'cores', and that is not right."
+    named = refusal("CPU", "drive", among=words, mistakes={"Which of the two?": "CPU"})
+    assert named == "the answer is 'CPU'. Which of the two?"
+
+
 @pytest.mark.parametrize("truth", [True, False])
 def test_truth_may_be_that_of_numpy(truth):
     check(truth, truth)
