@@ -1,7 +1,7 @@
 """The site: Sphinx with MyST-NB. `make docs` builds it into docs/_build/html.
 
 The learners' notebooks are copied from labs/ and run while the site is built, so that a page shows what a
-learner sees. The instructor's notebooks, with answers and hidden tests, are never copied.
+learner sees. The instructor's notebooks, with answers and hidden checks, are never copied.
 """
 
 import hashlib

@@ -147,7 +147,7 @@ reveal("dali", then=show_cases)
 # 6 % above that of the eight workers in the last row. Decoding on the GPU may still be worth it, but it is not free.
 #
 # In the picture, the bar of the *accelerator* is the GPU's, and its hatched part is decoding. At which batch size is the
-# model's part the smallest?
+# model's share of the step the smallest?
 
 # %%
 explore(on_gpu.replace(storage=Q_("7 GB/s")), after="dali",

@@ -28,7 +28,7 @@ def configure(c: Config) -> None:
     """Let nbgrader and `starvelab` grade safely in a course.
 
     Student code runs in a sandbox, checks outside it; notebooks that were damaged are repaired before they
-    are graded; feedback pages show no hidden test and run no script of a student. Folders stay as they are.
+    are graded; feedback pages show no hidden check and run no script of a student. Folders stay as they are.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def configure(c: Config) -> None:
     c.IgnorePattern.pattern = "."
 
     # --- feedback ---------------------------------------------------------------------------------
-    # The default pages show the hidden tests, in the cell and in tracebacks, and run scripts that a student
+    # The default pages show the hidden checks, in the cell and in tracebacks, and run scripts that a student
     # wrote into a markdown cell.
     c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTracebacks, ClearHiddenTests, ReadableHeader]
     # These are used for formgrader's pages too.

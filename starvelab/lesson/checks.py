@@ -140,7 +140,7 @@ def hint(
     _name_mistake(answer, mistakes, what, within)
     if between is not None and not between[0] <= answer <= between[1]:
         raise WrongAnswer(f"{what} is {_format(answer)} and must lie from {between[0]} to {between[1]}.")
-    print(f"No known mistake in {what}. A hidden test decides whether it is right.")
+    print(f"No known mistake in {what}. A hidden check decides whether it is right.")
 
 
 def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, within: float) -> None:
@@ -322,5 +322,5 @@ class Credit:
         if self.tried < self.points:
             hidden = self.points - self.tried
             points = "1 point" if hidden == 1 else f"{hidden:g} points"
-            print(f"Hidden tests decide the other {points}.")
+            print(f"Hidden checks decide the other {points}.")
         return round(float(min(max(self.earned, 0.0), self.points)), 2)

@@ -68,7 +68,7 @@ def test_a_choice_can_be_predicted_by_keyboard_alone(opened):
     # The button is disabled now; the box has the focus, and whoever locked goes on from there.
     notebook.page.wait_for_function("() => document.activeElement.matches('.starvelab-box')")
     press(notebook, "Tab", "Tab")
-    assert focused(notebook) == "text: My number"
+    assert focused(notebook) == "text: My answer"
     record = stored(notebook)["cpu-wall"]
     assert (record["answer"], record["confidence"]) == ("CPU", 0.4)
     assert sources(notebook) == before
@@ -80,11 +80,26 @@ def test_a_number_can_be_predicted_by_keyboard_alone(opened):
     box = notebook.cell(1).locator(".starvelab-box")
     box.locator("input[type=text]").focus()
     notebook.page.keyboard.type("18.3")
-    press(notebook, "Tab", "ArrowRight", "Tab", "Space")
+    press(notebook, "Enter")
+    assert focused(notebook) == "slider: How sure are you to be within a quarter of the answer?"
+    press(notebook, "ArrowRight", "Tab", "Space")
 
-    expect(box).to_contain_text("You predicted 18.3 %, 0 % sure to be within 25 %")
+    expect(box).to_contain_text("You predicted 18.3 %, 0 % sure to be within a quarter of the answer")
     record = stored(notebook)["busy"]
     assert (record["answer"], record["unit"], record["confidence"]) == (18.3, "%", 0)
+
+
+def test_a_busy_kernel_locks_what_the_page_shows(opened):
+    # While a kernel works, the page holds back what follows the first change of a control; a click it sends.
+    slow = "for one in (box.answer, box.confidence): one.observe(lambda _: time.sleep(0.5), names='value')"
+    notebook = opened(f"{IMPORTS}\nimport time", f"box = {NUMBER}\n{slow}\nbox")
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    box.locator("input[type=text]").focus()
+    notebook.page.keyboard.type("12.8")
+    press(notebook, "Tab", *["ArrowRight"] * 5)
+    box.get_by_role("button").click()
+    expect(box).to_contain_text("You predicted 12.8 %, 20 % sure to be within a quarter of the answer")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +259,7 @@ def test_every_control_has_a_name_for_a_screen_reader(opened):
     notebook.run_all()
     page = notebook.page
     expect(page.get_by_role("radiogroup", name="Which resource sets the step?")).to_have_count(1)
-    expect(page.get_by_role("textbox", name="My number")).to_have_count(1)
+    expect(page.get_by_role("textbox", name="My answer")).to_have_count(1)
     sure = page.get_by_role("slider", name="How sure are you?", exact=True)
     expect(sure).to_have_attribute("aria-valuetext", "not said yet")
     expect(page.get_by_role("slider", name="workers")).to_have_count(1)

@@ -32,7 +32,7 @@ from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_ce
 WALKTHROUGH = "starving-the-gpu"
 # One wrong answer for each exercise; all others are tried in test_answers_in_the_sandbox.py.
 MISTAKEN = "mistaken"
-# A wrong answer that only a hidden test makes fail, in the student's own function.
+# A wrong answer that only a hidden check makes fail, in the student's own function.
 FRAGILE = "if max(speedups) < target"
 STUDENTS = {name: [MISTAKEN] for name in ASSIGNMENTS}
 STUDENTS[WALKTHROUGH] += ["perfect", "half", "honest-noise"]

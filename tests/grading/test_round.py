@@ -166,7 +166,7 @@ def test_a_page_shows_the_message_that_names_the_mistake(finished):
 
 @of_the_walkthrough
 def test_an_error_that_a_hidden_test_brings_out_is_shown_where_the_student_made_it(finished):
-    """The frame that shows the hidden test is left out, and the others stay."""
+    """The frame that shows the hidden check is left out, and the others stay."""
     text = finished.pages[MISTAKEN, "05_worker_fix"].get_text()
     assert "ValueError: max() " in text
     assert "----> 4     if max(speedups) < target:" in text

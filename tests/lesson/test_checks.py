@@ -403,7 +403,7 @@ def test_points_of_hidden_parts_are_announced(capsys, points, written):
     credit = Credit(points)
     credit.part(2, "doubling", lambda: None)
     assert credit.total() == 2.0
-    assert capsys.readouterr().out.endswith(f"\nHidden tests decide the other {written}.\n")
+    assert capsys.readouterr().out.endswith(f"\nHidden checks decide the other {written}.\n")
 
 
 @pytest.mark.parametrize(("points", "written"), [(2.0, "2"), (1.5, "1.5"), (0.5, "0.5")])
@@ -428,7 +428,7 @@ def test_a_right_answer_is_told_so(capsys):
 
 def test_a_hint_that_finds_nothing_does_not_promise_more(capsys):
     hint(0.5, like=0.1, what="the share", mistakes={})
-    said = "No known mistake in the share. A hidden test decides whether it is right.\n"
+    said = "No known mistake in the share. A hidden check decides whether it is right.\n"
     assert capsys.readouterr().out == said
 
 

@@ -72,7 +72,7 @@ class Exercise:
     stub, solution : str
         The answer cell as released, and as the instructor wrote it.
     visible, full : str
-        The test cell as released, and with its hidden tests.
+        The test cell as released, and with its hidden checks.
     points : float
         The most that can be earned.
     wrong, right : tuple of Answer

@@ -1,4 +1,4 @@
-"""The steps that make a feedback page: no hidden tests, nothing that a browser runs, readable on a phone."""
+"""The steps that make a feedback page: no hidden checks, nothing that a browser runs, readable on a phone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TAGS = (
 
 
 class ClearHiddenTracebacks(NbGraderPreprocessor):
-    """Takes the frames that show a hidden test out of tracebacks, and leaves those of the student's code."""
+    """Takes the frames that show a hidden check out of tracebacks, and leaves those of the student's code."""
 
     def preprocess_cell(
         self,

@@ -17,7 +17,7 @@ class ReferenceCell:
         Its grade_id.
     cell_type, source, checksum : str
     released : str
-        The source that students were given: without hidden tests.
+        The source that students were given: without hidden checks.
     locked, grade, solution, task : bool
         nbgrader's flags.
     points : float

@@ -13,7 +13,7 @@ from ...units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .memory import KERNEL, Memory
-from .question import WITHIN, Answer, Question, Range
+from .question import Answer, Question, Range
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
@@ -189,6 +189,9 @@ class PredictionBox(Box):
         return bool(self.button.disabled)
 
     def _clicked(self, _button: ipywidgets.Button) -> None:
+        self.after_changes(self._try_to_lock)
+
+    def _try_to_lock(self) -> None:
         # Nothing raised in a callback reaches the page: every error has to be shown in the widget.
         try:
             self._lock()
@@ -244,19 +247,17 @@ def _choice_field(choices: Sequence[str]) -> ipywidgets.RadioButtons:
 def _number_field() -> ipywidgets.Text:
     return ipywidgets.Text(
         placeholder="a number",
-        description="My number",
+        description="My answer",
         style=_WIDE,
         layout={"width": "16em"},
-        continuous_update=True,
+        continuous_update=False,
     )
 
 
 def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
     low = question.lowest_confidence
     steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
-    about = (
-        "How sure are you?" if question.choices else f"How sure are you to be within {words.percent(WITHIN)}?"
-    )
+    about = "How sure are you?" if question.choices else f"How sure are you to be {words.NEAR}?"
     slider = ipywidgets.SelectionSlider(
         options=[("not said yet", NOT_STATED), *((words.percent(step), step) for step in steps)],
         value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),

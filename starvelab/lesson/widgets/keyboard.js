@@ -20,6 +20,13 @@ function keepKey(event) {
   if (!isForTheNotebook(event)) event.stopPropagation();
 }
 
+// Enter in a text field goes on to how sure one is: it shall not lock what cannot be changed any more.
+function goOn(event) {
+  if (event.key === "Enter" && !isForTheNotebook(event) && event.target.matches("input[type=text]")) {
+    event.currentTarget.querySelector("[role=slider]")?.focus();
+  }
+}
+
 // ipywidgets gives each radio button a group of its own, so that arrows do nothing. One shared name mends that.
 // A counter would not keep names apart: every widget loads its own copy of this script.
 function joinRadios(box, question) {
@@ -68,6 +75,13 @@ function set(node, attribute, value) {
   if (node.getAttribute(attribute) !== value) node.setAttribute(attribute, value);
 }
 
+// The page sends what it held back while the kernel worked before it sends this answer (Box.after_changes).
+function initialize({ model }) {
+  model.on("msg:custom", () => model.send({}));
+  model.set("answers", true);
+  model.save_changes();
+}
+
 function render({ model, el }) {
   let box = null;
   let frame = 0;
@@ -109,6 +123,8 @@ function render({ model, el }) {
       return;
     }
     box.addEventListener("keydown", keepKey);
+    // Before ipywidgets, whose text field lets no key out.
+    box.addEventListener("keydown", goOn, true);
     box.addEventListener("focusin", note);
     box.addEventListener("toggle", remember, true);
     observer.observe(box, {
@@ -126,9 +142,10 @@ function render({ model, el }) {
     cancelAnimationFrame(frame);
     observer.disconnect();
     box?.removeEventListener("keydown", keepKey);
+    box?.removeEventListener("keydown", goOn, true);
     box?.removeEventListener("focusin", note);
     box?.removeEventListener("toggle", remember, true);
   };
 }
 
-export default { render };
+export default { initialize, render };

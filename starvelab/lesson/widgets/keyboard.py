@@ -5,8 +5,9 @@ Without anywidget's front end the box still works, by mouse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import ipywidgets
@@ -25,6 +26,8 @@ class _Keyboard(anywidget.AnyWidget):
     _esm = Path(__file__).with_name("keyboard.js")
     _css = Path(__file__).with_name("keyboard.css")
     name = traitlets.Unicode().tag(sync=True)
+    # Set by the page that runs the script: it answers what `Box.after_changes` sends.
+    answers = traitlets.Bool(False).tag(sync=True)
 
 
 class Box(ipywidgets.VBox):
@@ -41,10 +44,31 @@ class Box(ipywidgets.VBox):
     def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: object) -> None:
         # If the front end of anywidget is missing, JupyterLab puts an error in place of that widget.
         # The hidden box around it keeps that out of sight.
-        hidden = ipywidgets.VBox([_Keyboard(name=name)], layout={"display": "none"})
+        self._keyboard = _Keyboard(name=name)
+        self._keyboard.on_msg(self._page_answered)
+        self._waiting: Callable[[], None] | None = None
+        hidden = ipywidgets.VBox([self._keyboard], layout={"display": "none"})
         super().__init__([*children, hidden], **kwargs)
         self.add_class(BOX_CLASS)
         self._in_words = name
+
+    def after_changes(self, act: Callable[[], None]) -> None:
+        """Call `act` once the kernel has every change that was made in the page before now.
+
+        While the kernel works, ipywidgets holds back the second and later changes of a control, but no click:
+        the click would act on what was there before. The page sends what it held back before its answer.
+        """
+        if self._keyboard.answers:
+            self._waiting = act
+            self._keyboard.send({})
+        else:
+            act()
+
+    # Any: the page's message says nothing more than that it came.
+    def _page_answered(self, *_message: Any) -> None:
+        act, self._waiting = self._waiting, None
+        if act is not None:
+            act()
 
     def __repr__(self) -> str:
         # What a page without widgets shows, and what nbgrader stores beside the widget.

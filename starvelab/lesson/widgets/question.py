@@ -17,6 +17,8 @@ Answer: TypeAlias = Any
 
 # What "sure" means for a number: sure to be this near to it, as a share of the true value.
 WITHIN = 0.25
+# The same in words. "Within 25 %" might mean percentage points where the answer is a percentage.
+NEAR = "within a quarter of the answer"
 
 # The least and the most that a number can be; None where there is no end.
 Range: TypeAlias = tuple[float | None, float | None]
@@ -107,28 +109,32 @@ class Question:
         if self.choices is not None:
             return self._check_choice(answer)
         if isinstance(answer, Quantity):
-            return self._check_number(in_unit(answer, self.unit, f"The prediction {self.key!r}"))
+            return self._check_number(in_unit(answer, self.unit, "The prediction"))
         if isinstance(answer, str) and self.unit is None:
             return self._read_text(answer)
         return self._check_number(answer)
 
     def read_number(self, text: str) -> float:
-        """Read what was typed in a number field."""
+        """Read what was typed in a number field.
+
+        No refusal has a number of its own, such as an example: it might be the answer.
+        """
         typed = text.strip()
         if not typed:
             raise InputError("Type a number first.")
         bare = typed.removesuffix(self.unit).strip() if self.unit else typed
         if "," in bare:
-            raise InputError(
-                f"A number is written with a point and no commas, got {typed!r}. Type for example 1234.5."
-            )
+            kind, how = "a number", "Type a point before decimals, and thousands without a mark."
+            if self.whole:
+                kind, how = "a whole number", "Type digits only."
+            raise InputError(f"The prediction must be {kind} without a comma, got {typed!r}. {how}")
         try:
             number = float(bare.replace(" ", ""))
         except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
             beside = f" The unit, {self.unit}, is there already." if self.unit else ""
-            raise InputError(
-                f"The prediction must be a number, got {typed!r}. Type digits only.{beside}"
-            ) from None
+            raise InputError(f"The prediction must be a number, got {typed!r}. Type digits only.{beside}")
         if self.unit == "%" and 0 < number < 1:
             raise InputError(
                 f"{typed} % is less than one in a hundred. For a share of {typed} type {100 * number:g}."
@@ -142,22 +148,20 @@ class Question:
         low = self.lowest_confidence
         if isinstance(confidence, bool) or not isinstance(confidence, Real):
             raise InputError(
-                f"confidence must be a number from {low:.2g} to 1, got {confidence!r}. Write 0.7 for 70 %."
+                f"confidence must be a number from {low:.2g} to 1, got {confidence!r}. Write it as a share."
             )
         # The slider's lowest step and a typed 0.33 both mean one in three.
         if not low - 0.01 <= float(confidence) <= 1:
             why = f": among {len(self.choices)} choices guessing is right that often" if self.choices else ""
-            raise InputError(
-                f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. Write 0.7 for 70 %."
-            )
+            percents = 1 < float(confidence) <= 100
+            how = f"For {confidence:g} % write {confidence / 100:g}." if percents else "Write it as a share."
+            raise InputError(f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. {how}")
         return float(confidence)
 
     def _read_text(self, text: str) -> str | float:
         """A number if it reads as one: "22" and 22 are the same prediction."""
         if not text.strip():
-            raise InputError(
-                f"The prediction {self.key!r} must say something, got an empty text. Write your answer."
-            )
+            raise InputError("The prediction must say something, got an empty text. Write your answer.")
         try:
             number = float(text)
         except ValueError:
@@ -169,7 +173,7 @@ class Question:
             if _normalized(choice) == _normalized(answer):
                 return choice
         raise InputError(
-            f"The prediction {self.key!r} must be one of {', '.join(self.choices or ())}, got {answer!r}. "
+            f"The prediction must be one of {', '.join(self.choices or ())}, got {answer!r:.80}. "
             "Choose one of them."
         )
 
@@ -177,9 +181,8 @@ class Question:
         if isinstance(answer, str):
             return self.read_number(answer)
         if isinstance(answer, bool) or not isinstance(answer, Real) or not math.isfinite(answer):
-            raise InputError(
-                f"The prediction {self.key!r} must be a finite number, got {answer!r}. Pass for example 18.3."
-            )
+            beside = f" in {self.unit}" if self.unit else ""
+            raise InputError(f"The prediction must be a number{beside}, got {answer!r:.80}. Write a number.")
         return self._check_range(float(answer))
 
     def _check_range(self, number: float) -> float:
@@ -223,7 +226,9 @@ def in_unit(value: Quantity, unit: str | None, what: str) -> float:
     """Magnitude of a quantity in the unit of a prediction; without a unit it must be a plain number."""
     if unit is None:
         if not value.dimensionless:
-            raise InputError(f"{what} has no unit, got {value:~}. Pass unit= where it is predicted.")
+            raise InputError(
+                f"{what} has no unit, got {value:~}. Write the number alone, or pass unit= where it is asked."
+            )
         return float(value.to("").magnitude)
     return float(convert(value, unit, what).magnitude)
 

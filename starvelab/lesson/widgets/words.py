@@ -15,7 +15,7 @@ from ..outcomes import percent as percent
 from ..outcomes import quoted as quoted
 from ..outcomes import truth as truth
 from ..outcomes import value as value
-from .question import WITHIN
+from .question import NEAR as NEAR
 
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {color}; border-radius: 3px; "
@@ -78,7 +78,7 @@ def confidence(locked: Prediction) -> str:
     """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
     if locked.confidence is None:
         return ""
-    near = "" if isinstance(locked.answer, str) else f" to be within {percent(WITHIN)}"
+    near = "" if isinstance(locked.answer, str) else f" to be {NEAR}"
     return f"{percent(locked.confidence)} sure{near}"
 
 

@@ -22,6 +22,19 @@ def test_a_box_hands_its_name_and_its_script_to_the_page():
     assert ".starvelab-box" in script._css
 
 
+def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_other():
+    box, acted = Box("My group", []), []
+    box.after_changes(lambda: acted.append("no page"))
+    assert acted == ["no page"]
+    script = box.children[-1].children[0]
+    script.answers = True
+    box.after_changes(lambda: acted.append("page"))
+    assert acted == ["no page"]
+    for _window in range(2):  # each that shows the box answers
+        script._handle_custom_msg({}, [])
+    assert acted == ["no page", "page"]
+
+
 def test_the_public_names_are_these_and_no_more():
     import starvelab.widgets
 

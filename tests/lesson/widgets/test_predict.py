@@ -50,7 +50,10 @@ def test_a_number_is_locked_by_the_button():
     box.answer.value = "18.3"
     box.confidence.value = 0.5
     box.button.click()
-    assert "You predicted 18.3 %, 50 % sure to be within 25 %. It is locked" in box.message.value
+    assert (
+        "You predicted 18.3 %, 50 % sure to be within a quarter of the answer. It is locked"
+        in box.message.value
+    )
     assert predictions()["busy"]["answer"] == 18.3
 
 
@@ -65,6 +68,7 @@ def test_nothing_is_chosen_for_the_learner():
         (a_choice, None, "Choose one of the answers first, then lock."),
         (a_number, "", "Type a number first."),
         (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
+        (a_number, "nan", "The prediction must be a number, got &#x27;nan&#x27;. Type digits only."),
         (a_number, "140", "must be 0 % or more and 100 % or less, got 140 %. Nothing is locked: correct it."),
         (workers, "2.5", "The prediction counts something and must be a whole number, got 2.5."),
         (workers, "0", "The prediction must be 1 or more, got 0."),
@@ -182,7 +186,7 @@ def test_confidence_in_a_number_runs_from_none_to_certain():
     labels = [label for label, _ in slider.options]
     assert (labels[1], labels[-1]) == ("0 %", "100 %")
     assert slider.value == 0.8
-    assert slider.description == "How sure are you to be within 25 %?"
+    assert slider.description == "How sure are you to be within a quarter of the answer?"
 
 
 @pytest.mark.parametrize("box", [a_choice, a_number])
@@ -284,7 +288,7 @@ def test_code_that_follows_a_question_is_held_to_what_its_number_can_be():
 
 def test_code_that_follows_a_question_is_held_to_its_choices():
     a_choice()
-    with pytest.raises(InputError, match="The prediction 'cpu-wall' must be one of CPU, storage, got 'GPU'"):
+    with pytest.raises(InputError, match="The prediction must be one of CPU, storage, got 'GPU'"):
         predict("cpu-wall", "GPU", confidence=0.7)
     with pytest.raises(InputError, match=r"confidence must lie from 0\.5 to 1"):
         predict("cpu-wall", "CPU", confidence=0.2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,18 +47,18 @@ def test_a_choice_is_stored_as_its_author_spelt_it(answer):
     ("question", "answer", "said"),
     [
         (CHOICE, "GPU", "must be one of CPU, storage, accelerator, got 'GPU'. Choose one of them."),
-        (NUMBER, True, "The prediction 'busy' must be a finite number, got True. Pass for example 18.3."),
-        (NUMBER, float("nan"), "must be a finite number, got nan"),
-        (NUMBER, np.inf, "must be a finite number, got inf"),
-        (NUMBER, [1], "must be a finite number, got [1]"),
-        (NUMBER, Q_("3 GB"), "The prediction 'busy' must be convertible to %, got 3 GB."),
+        (NUMBER, True, "The prediction must be a number in %, got True. Write a number."),
+        (NUMBER, float("nan"), "must be a number in %, got nan"),
+        (NUMBER, np.inf, "must be a number in %, got inf"),
+        (NUMBER, [1], "must be a number in %, got [1]"),
+        (NUMBER, Q_("3 GB"), "The prediction must be convertible to %, got 3 GB."),
         (
             NUMBER,
             "much",
             "The prediction must be a number, got 'much'. Type digits only. The unit, %, is there",
         ),
-        (Question.ask("n"), Q_("3 GB"), "The prediction 'n' has no unit, got 3 GB. Pass unit="),
-        (Question.ask("n"), "  ", "The prediction 'n' must say something, got an empty text."),
+        (Question.ask("n"), Q_("3 GB"), "The prediction has no unit, got 3 GB. Write the number alone"),
+        (Question.ask("n"), "  ", "The prediction must say something, got an empty text."),
     ],
 )
 def test_what_is_no_answer_is_refused(question, answer, said):
@@ -136,8 +138,10 @@ def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, im
         ("", "Type a number first."),
         ("  ", "Type a number first."),
         ("a lot", "must be a number, got 'a lot'. Type digits only. The unit, %, is there already."),
-        ("1,5", "A number is written with a point and no commas, got '1,5'. Type for example 1234.5."),
-        ("inf", "must be a finite number, got inf"),
+        ("1,5", "must be a number without a comma, got '1,5'. Type a point before decimals"),
+        ("inf", "The prediction must be a number, got 'inf'. Type digits only."),
+        ("nan %", "The prediction must be a number, got 'nan %'. Type digits only."),
+        ("1e999", "The prediction must be a number, got '1e999'."),
     ],
 )
 def test_what_was_typed_and_is_no_number_is_refused(typed, said):
@@ -146,18 +150,60 @@ def test_what_was_typed_and_is_no_number_is_refused(typed, said):
     assert said in str(refused.value)
 
 
+def test_a_comma_in_a_box_for_whole_numbers_is_refused_in_its_own_words():
+    with pytest.raises(InputError) as refused:
+        Question.ask("batch", whole=True).read_number("1,5")
+    said = "The prediction must be a whole number without a comma, got '1,5'. Type digits only."
+    assert str(refused.value) == said
+
+
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+TYPED = ("", "nan", "-inf", "1e999", "a lot", "1,5", "21,800", "0.183", "-7", "7.5", "177", "7 bananas")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        NUMBER,
+        Question.ask("rate", unit="img/s"),
+        Question.ask("batch", between=(1, None), whole=True),
+        Question.ask("gain", unit="%", between=(-100, None)),
+        CHOICE,
+    ],
+    ids=lambda one: one.key,
+)
+@pytest.mark.parametrize("answer", [*TYPED, float("nan"), True, None, [7], -7, 7.5, 177, Q_("7 GB")])
+def test_no_refusal_has_a_number_of_its_own(question, answer):
+    """A number in a refusal came from the learner, or ends the range: any other might be the answer."""
+    came = {float(number) for number in NUMBERS.findall(f"{answer} {answer!r}")}
+    ends = {abs(end) for end in question.between if end is not None}
+    guessing = {round(question.lowest_confidence, 2), 1, len(question.choices or ())}
+    allowed = came | ends | guessing | {100 * number for number in came} | {number / 100 for number in came}
+    said = ""
+    for attempt, given in (
+        (question.check_answer, answer),
+        (question.read_number, str(answer)),
+        (question.check_confidence, answer),
+    ):
+        try:
+            attempt(given)
+        except InputError as refused:
+            said += f"{refused} "
+    assert {float(number) for number in NUMBERS.findall(said)} <= allowed, said
+
+
 @pytest.mark.parametrize(
     ("question", "confidence", "said"),
     [
         (
             CHOICE,
             70,
-            "must lie from 0.33 to 1: among 3 choices guessing is right that often, got 70. Write 0.7",
+            "from 0.33 to 1: among 3 choices guessing is right that often, got 70. For 70 % write 0.7.",
         ),
         (CHOICE, 0.2, "must lie from 0.33 to 1"),
-        (NUMBER, -0.1, "confidence must lie from 0 to 1, got -0.1. Write 0.7 for 70 %."),
+        (NUMBER, -0.1, "confidence must lie from 0 to 1, got -0.1. Write it as a share."),
         (NUMBER, float("nan"), "confidence must lie from 0 to 1, got nan"),
-        (NUMBER, "70 %", "confidence must be a number from 0 to 1, got '70 %'. Write 0.7 for 70 %."),
+        (NUMBER, "70 %", "confidence must be a number from 0 to 1, got '70 %'. Write it as a share."),
         (NUMBER, True, "confidence must be a number from 0 to 1, got True"),
     ],
 )

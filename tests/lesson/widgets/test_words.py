@@ -18,7 +18,7 @@ def test_a_prediction_is_one_sentence():
         key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00"
     )
     assert words.prediction(record) == (
-        "You predicted 18.25 %, 70 % sure to be within 25 %."
+        "You predicted 18.25 %, 70 % sure to be within a quarter of the answer."
     )
 
 
