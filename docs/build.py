@@ -91,7 +91,7 @@ def points() -> str:
         exercises = [one for notebook in sorted(path.glob("*.ipynb")) for one in read_exercises(notebook)]
         essays = [one for one in exercises if one.is_essay]
         tests = [one for one in exercises if not one.is_essay]
-        locked = [one for one in tests if "predictions()" in one.source]
+        locked = [one for one in tests if "lock_predictions(" in one.source]
         counts = [f"{sum(one.points for one in some):g}" for some in (exercises, tests, locked, essays)]
         rows.append((f"`{path.name}`", *counts[:3], f"{counts[3]} ({len(essays)})"))
     headers = ("assignment", "points", "by tests", "of these for predictions", "by a person (explanations)")

@@ -10,6 +10,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from .questions import questions_in
+
 # What stands where nothing was answered yet; the class has it from `starvelab.grading.configure`.
 NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
@@ -18,7 +20,6 @@ OPEN_WORD = "Not answered yet"
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
-_ASKED = re.compile(r"""\bpredict\(\s*["']([^"']+)["']""")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
 
@@ -76,13 +77,24 @@ def read_exercises(path: Path) -> tuple[Exercise, ...]:
             headings = HEADING.findall(source)
             heading = POINTS.sub("", headings[-1]) if headings else heading
         if cell.get("cell_type") == "code" and not told.get("grade"):
-            asked += _ASKED.findall(source)
+            asked += questions_in(source)
         if told.get("grade"):
             written = is_essay and source.strip() not in ("", ESSAY_STUB)
             points = float(told.get("points", 0))
             before = tuple(dict.fromkeys(asked))
             found.append(Exercise(heading, points, source, is_essay, written, _earned(cell), before))
     return tuple(found)
+
+
+def read_questions(*paths: Path) -> dict[str, dict[str, Any]]:
+    """The questions of notebooks, by key and in their order, as `questions_in` gives them."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        for cell in _cells(path):
+            if cell.get("cell_type") == "code":
+                for key, asked in questions_in(_source(cell)).items():
+                    found.setdefault(key, asked)
+    return found
 
 
 def find_notebook(folder: Path, ran: Collection[str]) -> Path | None:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from starvelab.lesson.exercises import Exercise, find_notebook, read_exercises
+from starvelab.lesson.exercises import Exercise, find_notebook, read_exercises, read_questions
 
 
 def cell(source, kind="code", **nbgrader):
@@ -67,3 +67,22 @@ def test_the_notebook_that_runs_is_the_one_with_most_of_its_cells_and_of_copies_
     os.utime(mine, (0, 0))
     assert find_notebook(tmp_path, ["c"]) == copy
     assert find_notebook(tmp_path, ["d"]) is None
+
+
+def test_questions_are_read_with_what_can_be_answered(tmp_path):
+    path = write(
+        tmp_path / "a.ipynb",
+        cell('predict("batch", between=(1, None), whole=True,\n        question="Which "\n  "batch?")'),
+        cell("x = 1\nfor key in y:\n    predict(key, 1)"),
+        cell('measure.predict("other", question="?")\npredict("answered", 3)'),
+        cell('predict("computed", question=f"{x}")'),
+        cell('%time predict("magic", question="?")'),
+        cell('predict("text", question="?")', "markdown"),
+        cell("predict('wall', choices=['CPU', 'GPU'], question='Which?', confidence=0.5)"),
+        cell('predict("batch", question="Once more?")'),
+    )
+    assert read_questions(path, tmp_path / "missing.ipynb") == {
+        "batch": {"question": "Which batch?", "between": (1, None), "whole": True},
+        "wall": {"question": "Which?", "choices": ["CPU", "GPU"]},
+    }
+    assert read_questions() == {}

@@ -4,6 +4,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 """
 
 from ._explore import explore
+from ._lock_predictions import lock_predictions
 from ._pack import pack
 from ._predict import predict
 from ._progress import progress
@@ -17,6 +18,7 @@ from .store import predictions
 __all__ = [
     "Drawing",
     "explore",
+    "lock_predictions",
     "pack",
     "predict",
     "predictions",

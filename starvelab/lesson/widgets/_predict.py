@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 import ipywidgets
 
+from ... import runtime
 from ...errors import InputError
 from ...prediction_file import FILE_NAME, Prediction
 from ...units import Quantity, unit_name
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
+from .known import known_questions, no_such_question
 from .memory import KERNEL, Memory
-from .question import Answer, Question, Range
+from .question import Answer, Question, Range, check_key
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
@@ -41,8 +43,8 @@ def predict(
     key : str
         Its name, such as "cpu-wall".
     answer : str, number or quantity, optional
-        Locks this answer without a widget and says so in one line. Where the question was asked before, its
-        choices, its unit and its range hold; otherwise a quantity brings its own unit.
+        Locks this answer without a widget and says so in one line. Where a notebook of the folder asks the
+        question, its choices, its unit and its range hold; otherwise a quantity brings its own unit.
     question : str, optional
         What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
     choices : list of str, optional
@@ -70,27 +72,56 @@ def predict(
     Raises
     ------
     InputError
-        If the question cannot be asked, or the answer given in code is no answer to it.
+        If the question cannot be asked, or the answer given in code is no answer to it, or to no question.
     """
-    before = memory.asked.get(key) if isinstance(key, str) else None
-    is_known = question is choices is unit is None and between is None
-    if before is not None and answer is not None and is_known:
-        asked = before
-    else:
-        if isinstance(answer, Quantity) and unit is None and choices is None:
-            unit = unit_name(answer.units) or None
+    store = PredictionStore(folder, memory)
+    known = question is choices is unit is None and between is None
+    asked = _known(key, store) if answer is not None and known else None
+    if asked is None:
+        if unit is None and choices is None:
+            unit = unit_of(answer)
         asked = Question.ask(key, text=question, choices=choices, unit=unit, between=between, whole=whole)
     if question:
         memory.questions[key] = question
     if answer is None:
         memory.asked[key] = asked
     checked = asked.check_confidence(confidence)
-    store = PredictionStore(folder, memory)
     if answer is None:
         return PredictionBox(asked, store, confidence=checked)
     print(_lock_in_words(store, _prediction(asked, asked.check_answer(answer), checked)))
     store.wake(key)
     return None
+
+
+def lock_answer(store: PredictionStore, question: Question, answer: Answer) -> tuple[Prediction, bool]:
+    """Lock an answer given in code: the prediction that is locked now, and whether this call locked it.
+
+    Raises
+    ------
+    InputError
+        If it is no answer to the question.
+    """
+    result = store.lock(_prediction(question, question.check_answer(answer), None))
+    store.wake(question.key)
+    return result.prediction, result.is_new
+
+
+def unit_of(answer: Answer) -> str | None:
+    """The unit that an answer brings to a question that nobody knows."""
+    return (unit_name(answer.units) or None) if isinstance(answer, Quantity) else None
+
+
+def _known(key: str, store: PredictionStore) -> Question | None:
+    """The question that a key stands for; None where no question of this folder is known."""
+    check_key(key)
+    if key in store.memory.asked:
+        return store.memory.asked[key]
+    known = known_questions(store.folder, store.memory)
+    # A notebook may be graded without those that ask.
+    if known and key not in known and not runtime.current().is_grading:
+        own = "To predict something of your own, pass its question=."
+        raise InputError(f"{no_such_question(key, known)} {own}")
+    return known.get(key)
 
 
 def _prediction(question: Question, answer: str | float, confidence: float | None) -> Prediction:

@@ -6,11 +6,13 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tables import to_text
 from ..outcomes import HEADERS, Outcomes
 from . import words
+from .known import known_questions
+from .memory import KERNEL, Memory
 from .store import PredictionStore
 
 
@@ -41,20 +43,29 @@ class ScoreCard(Outcomes):
         return "\n".join([*table, *self.sentences()])
 
 
-def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
+def scorecard(folder: str | os.PathLike[str] | None = None, *, memory: Memory = KERNEL) -> ScoreCard:
     """The score card of one folder.
 
     Parameters
     ----------
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
+    memory : Memory
+        What this kernel keeps beside the file.
 
     Returns
     -------
     ScoreCard
         Shows itself when it ends a cell.
     """
-    contents = PredictionStore(folder).read()
-    return ScoreCard(
-        tuple(sorted(contents.predictions.values(), key=lambda one: one.locked_at)), contents.problem
-    )
+    store = PredictionStore(folder, memory)
+    contents = store.read()
+    predictions = sorted(contents.predictions.values(), key=lambda one: one.locked_at)
+    if any(one.question is None for one in predictions):
+        # Nobody sees keys: who locked it in code, before a notebook was there, is shown what it asks.
+        known = known_questions(store.folder, memory)
+        texts = {key: question.text for key, question in known.items()}
+        predictions = [
+            one if one.question else replace(one, question=texts.get(one.key)) for one in predictions
+        ]
+    return ScoreCard(tuple(predictions), contents.problem)

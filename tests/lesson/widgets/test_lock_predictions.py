@@ -1,0 +1,98 @@
+"""Predictions in code: each entry alone, held to what its notebook asks, and named by its question."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import Q_, InputError
+from starvelab.lesson.widgets import lock_predictions, predict, predictions, scorecard
+from starvelab.runtime import GRADING, use
+from tests.lesson.test_exercises import cell, write
+
+NOTEBOOKS = {"rate": "1", "batch": "4", "drive": "4"}
+
+
+@pytest.fixture(autouse=True)
+def notebooks(folder):
+    """Two notebooks that ask, and that did not run in this kernel."""
+    write(folder / "01.ipynb", cell('predict("rate", unit="img/s", question="How `fast`?\\n\\nThink.")'))
+    write(
+        folder / "04.ipynb",
+        cell('predict("batch", between=(1, None), whole=True, question="Which batch?")'),
+        cell('predict("drive", choices=["enough", "too slow"], question="Is it enough?")'),
+    )
+
+
+def test_each_entry_counts_alone_and_what_is_refused_says_why(capsys):
+    answers = {"rate": "nan", "foo": 3, "batch": 2.5, "drive": "Enough"}
+    assert lock_predictions(answers, NOTEBOOKS) == pytest.approx(1 / 3)
+    assert capsys.readouterr().out.splitlines() == [
+        "1 prediction locked here, 3 refused.",
+        "- 'rate' (\"How fast?\"): The prediction must be a number, got 'nan'. Type digits only. "
+        "The unit, img/s, is there already.",
+        "- No question has the key 'foo'. The keys are 'rate', 'batch', 'drive'. Correct the key.",
+        "- 'batch' (\"Which batch?\"): The prediction counts something and must be a whole number, got 2.5. "
+        "Nothing is locked: correct it.",
+        "1 of 3 predictions are locked.",
+        "- Missing in notebook 1: 'rate' (\"How fast?\")",
+        "- Missing in notebook 4: 'batch' (\"Which batch?\")",
+    ]
+    assert predictions()["drive"]["answer"] == "enough"
+
+
+@pytest.mark.parametrize("answer", ["banana", 3, None])
+def test_a_choice_that_is_not_offered_is_refused(answer, capsys):
+    assert lock_predictions({"drive": answer}, NOTEBOOKS) == 0
+    assert (
+        '("Is it enough?"): The prediction must be one of enough, too slow, got ' in capsys.readouterr().out
+    )
+
+
+def test_what_was_locked_before_counts_and_stays(capsys):
+    predict("batch", 22)
+    capsys.readouterr()
+    answers = {"batch": 23, "rate": Q_("2 img/ms"), "drive": "too slow"}
+    assert lock_predictions(answers, NOTEBOOKS) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "2 predictions locked here, 1 refused.",
+        "- 'batch' (\"Which batch?\"): It was locked before, as 22. That stays.",
+        "3 of 3 predictions are locked.",
+    ]
+    assert lock_predictions({"batch": 22}, NOTEBOOKS) == 1
+    assert capsys.readouterr().out.startswith("0 predictions locked here, 0 refused.\n")
+
+
+def test_without_answers_it_says_only_what_is_missing(capsys):
+    assert lock_predictions({}, NOTEBOOKS) == 0
+    assert capsys.readouterr().out.startswith("0 of 3 predictions are locked.\n- Missing in notebook 1: ")
+    assert lock_predictions(["CPU"], NOTEBOOKS) == 0
+    assert "- Answers are given by their keys, got ['CPU']. Return a dict.\n" in capsys.readouterr().out
+
+
+def test_a_grader_who_has_no_notebooks_takes_what_is_an_answer(folder):
+    for path in folder.glob("*.ipynb"):
+        path.unlink()
+    with use(GRADING):
+        assert lock_predictions({"rate": Q_("3 img/s"), "batch": -3}, NOTEBOOKS) == pytest.approx(1 / 3)
+
+
+def test_predict_in_code_knows_the_questions_of_other_notebooks():
+    with pytest.raises(InputError, match=r"must be a whole number, got 2\.5"):
+        predict("batch", 2.5)
+    with pytest.raises(InputError) as refused:
+        predict("bach", 2)
+    assert str(refused.value) == (
+        "No question has the key 'bach'. The keys are 'rate', 'batch', 'drive'. Correct the key. "
+        "To predict something of your own, pass its question=."
+    )
+    predict("mine", 2, question="How many cats?")
+    predict("batch", 22)
+    assert [row[0] for row in scorecard().rows()] == ["How many cats?", "Which batch?"]
+
+
+def test_the_score_card_shows_the_question_of_a_prediction_that_was_stored_without_it(folder):
+    (folder / "predictions.json").write_text(
+        '{"rate": {"answer": 3, "locked_at": "2026-01-01"},'
+        ' "other": {"answer": 3, "locked_at": "2026-01-02"}}'
+    )
+    assert [row[0] for row in scorecard().rows()] == ["How fast? Think.", "other"]
