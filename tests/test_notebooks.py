@@ -458,7 +458,8 @@ def test_run_all_without_predictions_shows_no_answer_below_a_reveal_either(runs)
         if "choices" in question:
             assert re.search(SAYS_WHICH[key], everything), f"no reveal of {key} shows that: change SAYS_WHICH"
             assert not re.search(SAYS_WHICH[key], held_back), f"without a prediction {key} is given away"
-        elif without.source in WALKTHROUGH.values():  # in the others much is measured, and may agree by chance
+        # In the other assignments much is measured, and may agree by chance.
+        elif without.source in WALKTHROUGH.values():
             shown = ways_to_write(locked[key].truth, locked[key].unit) & numbers_in(held_back)
             assert not shown, f"{shown} are shown, and {key} is not locked"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
@@ -22,6 +23,7 @@ import nbformat
 import pytest
 from nbgrader.utils import determine_grade
 
+from starvelab import runtime
 from starvelab.lesson import checks
 from starvelab.units import Quantity, format_number, format_quantity
 from tests.assignments import ASSIGNMENTS, COMPLETE, EXPECTED, TOTAL, notebooks_of
@@ -102,8 +104,9 @@ def tried(exercise: Exercise, answer: str, test: str) -> Outcome:
     # Predictions stay in a folder of their own.
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         names = set_up(exercise.setup) | {"check": listen}
-        run_cell(answer, names)
-        return Outcome(run_cell(test, names), refused)
+        with runtime.use(runtime.GRADING):
+            run_cell(answer, names)
+            return Outcome(run_cell(test, names), refused)
 
 
 def check_answer(exercise: Exercise, answer: str, test: str) -> nbformat.NotebookNode:
@@ -233,6 +236,35 @@ def test_a_wrong_answer_loses_its_points_and_the_mistake_is_named_and_nothing_gi
 @pytest.mark.parametrize(("exercise", "answer"), [one for one in WRONG if one.values[1].named_by_hidden])
 def test_the_hidden_check_names_the_mistake_that_only_it_sees(exercise, answer):
     assert answer.named_by_hidden in said(check_answer(exercise, answer.source, exercise.full))
+
+
+FIRST = [pytest.param(one, id=one.name) for one in ALL if one.assignment == next(iter(EXPECTED))]
+
+
+@pytest.mark.parametrize("exercise", FIRST)
+def test_an_answer_that_takes_an_argument_for_a_constant_loses_points(exercise):
+    """Each argument in turn keeps the value that the visible check passes first."""
+    names = set_up(exercise.setup) | {"check": checks.check}
+    run_cell(exercise.solution, names)
+    (called,) = defined_in(exercise.solution) or [None]
+    if called is None or called == "without_widgets":  # it takes none
+        return
+    answer = names[called]
+    for position, name in enumerate(inspect.signature(answer).parameters):
+        first: list[Any] = []
+
+        def frozen(*given: Any, position: int = position, first: list[Any] = first) -> Any:
+            first[:] = first or [given[position]]
+            return answer(*given[:position], *first, *given[position + 1 :])
+
+        with runtime.use(runtime.GRADING):
+            cell = run_cell(exercise.full, names | {called: frozen})
+        assert score(exercise, cell) < exercise.points, f"{called} passes without {name}"
+
+
+def defined_in(source: str) -> list[str]:
+    """The names of the functions of a cell."""
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
 
 
 def forms(right: Any) -> set[str]:

@@ -253,6 +253,7 @@ check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"),
 check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="the rate behind eight workers")
 check(really_read(Q_("10.9 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("7 GB/s"), what="the rate behind one drive")
 check(really_read(Q_("1.5 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("1.5 GB/s"), what="the rate with a small demand")
+check(really_read(Q_("10.9 GB/s"), Q_("2 GB/s"), Q_("530 MB/s")), Q_("0.53 GB/s"), what="the rate behind a SATA SSD")
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -352,9 +352,9 @@ credit.part(1, "64 cores", lambda: (
     }),
     check(one_of_two(gpus_per_host(64, *rates), 1), "drive", what="What binds behind 64 cores")))
 credit.part(1, "other units", lambda: (
-    check(one_of_two(gpus_per_host(16, Q_("7200 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 3,
+    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 4,
           what="The number of GPUs in other units"),
-    check(one_of_two(gpus_per_host(16, Q_("7200 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
+    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
 ### END HIDDEN TESTS
 credit.total()
 

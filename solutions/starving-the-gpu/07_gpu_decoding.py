@@ -18,7 +18,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage
 from starvelab import explain
-from starvelab.checks import check, hint
+from starvelab.checks import Credit, check, hint
 from starvelab.show import say, stage_bars, table
 from starvelab.widgets import explore, lock_predictions, predict, progress, report
 from starvelab.widgets import reveal, scorecard
@@ -263,7 +263,9 @@ asked = {"baseline": "1", "storage-check": "2", "cpu-wall": "3", "crossover": "4
 answers = {}
 with suppress(NotImplementedError, NameError):
     answers = without_widgets()
-3 * lock_predictions(answers, asked)
+share, credit = lock_predictions(answers, asked), Credit(3)
+credit.share(3, "predictions", lambda: share)
+credit.total()
 
 # %% [markdown]
 # ## Why 40 %?

@@ -7,11 +7,8 @@ a wrong value. The right answer is never printed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from decimal import Decimal
-from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -20,6 +17,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..units import Quantity, format_number, format_quantity, unit_name
+from .credit import Credit as Credit
+from .wrong_answer import NotAnsweredError as NotAnsweredError
+from .wrong_answer import WrongAnswer as WrongAnswer
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
@@ -34,17 +34,6 @@ _PER_IMAGE = (
     "It is for each image. What one image needs has no img in its unit: leave that out. "
     'For a batch, multiply by `Q_(batch_size, "img")`.'
 )
-
-
-class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
-    """An answer that a check does not accept; shown in a notebook as its message alone."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"Not yet: {self}"]
-
-
-class NotAnsweredError(WrongAnswer):
-    """Nothing was answered yet, which is no mistake."""
 
 
 def check(
@@ -83,7 +72,7 @@ def check(
     Right: the utilization.
     >>> check(20 / 55, 20 / 35, what="the utilization", mistakes={"You added stages that overlap.": 20 / 55})
     Traceback (most recent call last):
-    starvelab.lesson.checks.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
+    starvelab.lesson.wrong_answer.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
     """
     if expected is None:
         if answer is None:
@@ -259,68 +248,3 @@ def _direction(answer: Answer, expected: Expected) -> str:
     if isinstance(expected, str | bool | np.bool_):
         return ""
     return ": it is too large" if answer > expected else ": it is too small"
-
-
-def _as_sentence(message: str) -> str:
-    """The message with a capital letter, unless it begins with a name from code, as ``n`` or ``gpu_busy``."""
-    first = message.split(" ")[0]
-    return message[:1].upper() + message[1:] if first.isalpha() and len(first) > 1 else message
-
-
-@dataclass
-class Credit:
-    """Partial credit: each part earns its points on its own, and a failed part says why.
-
-    The last line of a test cell is ``credit.total()``: a plain float, which nbgrader takes as the score.
-
-    Parameters
-    ----------
-    points : float
-        The most that can be earned.
-
-    Examples
-    --------
-    >>> credit = Credit(3)
-    >>> credit.part(1, "doubling", lambda: check(2 * 2, 4))
-    1 of 1: doubling
-    >>> credit.part(2, "halving", lambda: check(2 * 2, 1, what="half of 2"))
-    0 of 2: halving. Half of 2 is 4, and that is not right: it is too large.
-    >>> credit.total()
-    1.0
-    """
-
-    points: float
-    earned: float = field(default=0.0, init=False)
-    tried: float = field(default=0.0, init=False)
-
-    def part(self, points: float, what: str, test: Callable[[], object]) -> None:
-        """Run one check and add its points, or print why they are not earned."""
-
-        def all_of_them() -> float:
-            test()
-            return 1.0
-
-        self.share(points, what, all_of_them)
-
-    def share(self, points: float, what: str, found: Callable[[], float]) -> None:
-        """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
-        self.tried += points
-        try:
-            with redirect_stdout(StringIO()):  # the part says itself what is right
-                earned = round(points * min(max(found(), 0.0), 1.0), 2)
-        except NotImplementedError:
-            print(f"0 of {points:g}: {what}. Not written yet.")
-        except Exception as error:
-            name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            print(f"0 of {points:g}: {what}. {_as_sentence(f'{name}{error}')}")
-        else:
-            self.earned += earned
-            print(f"{earned:g} of {points:g}: {what}")
-
-    def total(self) -> float:
-        """Points earned, a plain float between 0 and `points`."""
-        if self.tried < self.points:
-            hidden = self.points - self.tried
-            points = "1 point" if hidden == 1 else f"{hidden:g} points"
-            print(f"Hidden checks decide the other {points}.")
-        return round(float(min(max(self.earned, 0.0), self.points)), 2)

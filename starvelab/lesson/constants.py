@@ -1,4 +1,4 @@
-"""Which constants of an answer would not survive when it is checked with other figures.
+"""What in an answer would not survive when it is checked with other figures: constants, unused arguments.
 
 A check that a learner sees has one or two cases, and a function may pass them without computing anything.
 """
@@ -20,7 +20,7 @@ _WORDS = {"mistakes", "what", "within"}
 
 
 def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
-    """What stands in an answer although it belongs to the check, in sentences; empty if nothing does.
+    """What an answer has of the check or leaves out of its arguments, in sentences; empty for nothing.
 
     Parameters
     ----------
@@ -37,9 +37,15 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
         if not isinstance(answer, ast.FunctionDef):
             continue
         used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
-        arguments = {one.arg for one in answer.args.args}
-        if arguments and not arguments & used:
+        arguments = [
+            one.arg for one in (*answer.args.posonlyargs, *answer.args.args, *answer.args.kwonlyargs)
+        ]
+        unused = [one for one in arguments if one not in used]
+        if unused == arguments != []:
             found.append(f"{name} uses none of its arguments: a constant would not survive.")
+        elif unused:
+            left_out = " and ".join(unused)
+            found.append(f"{name} does not use {left_out}: if that makes a difference, it would not survive.")
         same = [
             value for statement in answer.body for value in _constants(statement) if _key(value) in figures
         ]

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
-from starvelab.lesson.checks import Credit, WrongAnswer, check, hint
+from starvelab.lesson.checks import WrongAnswer, check, hint
 from starvelab.units import format_number, format_quantity
 
 EXPECTED = Q_("11.743205 ms")
@@ -384,43 +384,6 @@ def test_a_hint_knows_no_right_answer_and_refuses_no_other(answer):
     hint(answer, like=0.5, between=(0, 1), mistakes={"no": 7.0})
 
 
-# --- partial credit --------------------------------------------------------------------------------
-
-
-def fail():
-    raise WrongAnswer("n is 3, and that is not right.")
-
-
-def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
-    credit = Credit(2)
-    credit.part(2, "doubling", lambda: check(4, 4, what="four"))
-    assert credit.total() == 2.0
-    assert capsys.readouterr().out == "2 of 2: doubling\n"
-
-
-@pytest.mark.parametrize(("points", "written"), [(5, "3 points"), (3, "1 point"), (2.5, "0.5 points")])
-def test_points_of_hidden_parts_are_announced(capsys, points, written):
-    credit = Credit(points)
-    credit.part(2, "doubling", lambda: None)
-    assert credit.total() == 2.0
-    assert capsys.readouterr().out.endswith(f"\nHidden checks decide the other {written}.\n")
-
-
-@pytest.mark.parametrize(("points", "written"), [(2.0, "2"), (1.5, "1.5"), (0.5, "0.5")])
-def test_points_are_written_without_needless_digits(capsys, points, written):
-    def open_still():
-        raise NotImplementedError
-
-    credit = Credit(3 * points)
-    credit.part(points, "first", lambda: None)
-    credit.part(points, "second", open_still)
-    credit.part(points, "third", fail)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == [
-        f"{written} of {written}", f"0 of {written}", f"0 of {written}",
-    ]  # fmt: skip
-
-
 def test_a_right_answer_is_told_so(capsys):
     check(4, 4, what="two times two")
     assert capsys.readouterr().out == "Right: two times two.\n"
@@ -430,42 +393,3 @@ def test_a_hint_that_finds_nothing_does_not_promise_more(capsys):
     hint(0.5, like=0.1, what="the share", mistakes={})
     said = "No known mistake in the share. A hidden check decides whether it is right.\n"
     assert capsys.readouterr().out == said
-
-
-def test_a_part_that_fails_earns_nothing_and_says_why(capsys):
-    credit = Credit(2)
-    credit.part(2, "doubling", fail)
-    assert credit.total() == 0.0
-    assert capsys.readouterr().out == "0 of 2: doubling. n is 3, and that is not right.\n"
-
-
-def test_a_failing_part_does_not_stop_the_next(capsys):
-    credit = Credit(3)
-    credit.part(1, "first", fail)
-    credit.part(2, "second", lambda: None)
-    assert credit.total() == 2.0
-    assert "second" in capsys.readouterr().out
-
-
-def test_an_error_in_the_answer_is_named_with_its_kind(capsys):
-    Credit(1).part(1, "dividing", lambda: 1 / 0)
-    assert capsys.readouterr().out == "0 of 1: dividing. ZeroDivisionError: division by zero\n"
-
-
-def test_an_answer_that_is_not_written_says_so(capsys):
-    def unwritten():
-        raise NotImplementedError
-
-    Credit(1).part(1, "dividing", unwritten)
-    assert capsys.readouterr().out == "0 of 1: dividing. Not written yet.\n"
-
-
-@given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 9), st.booleans())))
-def test_the_total_is_a_plain_float_between_nothing_and_all_points(points, parts):
-    credit = Credit(points)
-    for worth, passes in parts:
-        credit.part(worth, "a part", (lambda: None) if passes else fail)
-    total = credit.total()
-    assert type(total) is float
-    assert 0.0 <= total <= points
-    assert total == min(points, sum(worth for worth, passes in parts if passes))

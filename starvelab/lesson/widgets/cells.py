@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
@@ -26,6 +27,14 @@ from ..constants import answers_of, constants_in_question
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 from . import words
 
+# The most characters of an error's own message that are shown.
+MAX_MESSAGE = 400
+# A check's own errors come of an answer that is not there, or that takes or returns something else.
+_RUN_THE_ANSWER = (
+    "It happened when the check called your answer, or used what that returned. Run the cell of your answer, "
+    "and then this one; after a restart of the kernel, choose Run > Run All Cells."
+)
+_IN_CHECK = re.compile(r"\b(check|hint|Credit)\(")
 _HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
 
 
@@ -86,19 +95,22 @@ class CellLog:
         trace: TracebackType | None,
         tb_offset: int | None = None,
     ) -> None:
-        """Show what is in `EXPLAINED` in one line, and another `NotImplementedError` as IPython does."""
-        if _is_open(error):
-            self._show_open(shell)
-            return
-        if isinstance(error, StarvelabError | pint.DimensionalityError):
-            # IPython draws no traceback of an error that renders itself.
-            line = f"{_in_words(error)}{_where(shell, trace)}"
-            error._render_traceback_ = lambda: [line]  # type: ignore[union-attr]
-        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
-
-    def _show_open(self, shell: InteractiveShell) -> None:
+        """Show in one line what has an explanation or ends a check, and another error as IPython does."""
         # The last cell of the history is the one that runs.
         source = shell.history_manager.input_hist_raw[-1] if shell.history_manager else ""
+        in_check = _IN_CHECK.search(source) is not None
+        if _is_open(error):
+            self._show_open(shell, source)
+            return
+        explained = isinstance(error, StarvelabError | pint.DimensionalityError)
+        if (explained or in_check) and not hasattr(error, "_render_traceback_"):
+            # IPython draws no traceback of an error that renders itself. That of a check would show what the
+            # check expects.
+            line = f"{_in_words(error)}{_where(shell, trace, in_check)}"
+            error._render_traceback_ = lambda: [line]  # type: ignore[attr-defined]
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+    def _show_open(self, shell: InteractiveShell, source: str) -> None:
         self.earned[source] = None
         title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
         shell.display_pub.publish(words.formats(f"{title}{_HOW}", OPEN_WORD))
@@ -106,7 +118,6 @@ class CellLog:
 
 # Of the notebook that runs in this process.
 LOG = CellLog()
-EXPLAINED = (NotImplementedError, NotAnsweredError, StarvelabError, pint.DimensionalityError)
 
 
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
@@ -126,7 +137,7 @@ def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
     shell.events.register("post_run_cell", log.remember)
     shell.events.register("post_run_cell", lambda result: log.say_what_is_left(shell, result))
     # IPython makes a method of the shell of what it gets, and a bound method cannot be made one.
-    shell.set_custom_exc(EXPLAINED, lambda *error, **more: log.show_error(*error, **more))
+    shell.set_custom_exc((Exception,), lambda *error, **more: log.show_error(*error, **more))
 
 
 def _is_open(error: BaseException | None) -> bool:
@@ -148,7 +159,10 @@ def _in_words(error: BaseException) -> str:
             "Values that are added, subtracted, compared or converted need units of one kind, "
             f"got {left} and {right}. {plain}Follow the units through your formula."
         )
-    return f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if len(message) > MAX_MESSAGE:
+        return f"{message[:MAX_MESSAGE]}..."
+    return message if message.endswith((".", "?", "!")) else f"{message}."
 
 
 def _needs_unit(other: str) -> str:
@@ -161,9 +175,15 @@ def _needs_unit(other: str) -> str:
     return f'A bare number needs a unit, such as Q_(15, "{unit}"). '
 
 
-def _where(shell: InteractiveShell, trace: TracebackType | None) -> str:
-    """The last line of the notebook that an error came through."""
+def _where(shell: InteractiveShell, trace: TracebackType | None, in_check: bool) -> str:
+    """The last line of the notebook that an error came through; of a check none, but what is to be done."""
     own = [(frame, line) for frame, line in walk_tb(trace) if frame.f_globals is shell.user_ns]
+    if in_check and own:
+        # The first frame is that of the cell that runs.
+        check = own[0][0].f_code.co_filename
+        own = [(frame, line) for frame, line in own if frame.f_code.co_filename != check]
+        if not own:
+            return f" {_RUN_THE_ANSWER}"
     if not own:
         return ""
     frame, line = own[-1]

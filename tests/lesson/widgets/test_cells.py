@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 from starvelab import runtime
 from starvelab.grading.configuration import NOT_ANSWERED
 from starvelab.grading.sandbox.shell import Shell
+from starvelab.lesson.credit import Points
 from starvelab.lesson.exercises import Exercise
 from starvelab.lesson.widgets.cells import CellLog, install
 from tests.lesson.test_exercises import cell, write
@@ -46,7 +47,7 @@ def log(shell, folder):
     shell.events.callbacks["post_run_cell"].clear()
     log = CellLog()
     install(log, shell)
-    shell.run("from starvelab import Q_\nfrom starvelab.checks import check, hint")
+    shell.run("from starvelab import Q_\nfrom starvelab.checks import Credit, check, hint")
     return log
 
 
@@ -107,7 +108,69 @@ def test_an_error_of_starvelab_is_said_in_one_line(shell, log):
     ]
 
 
-@pytest.mark.parametrize(("value", "points"), [(2.5, 2.5), (7.0, 6), (0.0, 0), (None, 6), (True, 6)], ids=str)
+FOUND_IN_CHECK = "31.297"
+OF_AN_ERROR = f'check(double(1), {FOUND_IN_CHECK}, what="double(1)")'
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("return x * factor", "NameError: name 'factor' is not defined. It happened in line 2 of double: "),
+        ("return [x][2]", "IndexError: list index out of range. It happened in line 2 of double: "),
+        ("return x / (x - 1)", "ZeroDivisionError: division by zero. It happened in line 2 of double: "),
+        ("raise ValueError", "ValueError. It happened in line 2 of double: "),
+    ],
+)
+def test_an_error_in_an_answer_that_a_check_calls_is_said_in_one_line_with_the_line_of_the_answer(
+    shell, log, answer, said
+):
+    shell.run(f"def double(x):\n    {answer}")
+    texts, error = shown(shell, OF_AN_ERROR)
+    assert texts == [f"{said}{answer}"]
+    assert type(error).__name__ in said
+    assert log.earned[OF_AN_ERROR] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("del double", "NameError: name 'double' is not defined."),
+        ("def double():\n    return 2", "TypeError: double() takes 0 positional arguments but 1 was given."),
+    ],
+)
+def test_a_check_that_cannot_call_the_answer_says_what_to_run_and_not_what_it_expects(
+    shell, log, answer, said
+):
+    shell.run("def double(x):\n    return x")
+    shell.run(answer)
+    texts, error = shown(shell, OF_AN_ERROR)
+    assert texts == [
+        f"{said} It happened when the check called your answer, or used what that returned. Run the cell of "
+        "your answer, and then this one; after a restart of the kernel, choose Run > Run All Cells."
+    ]
+    assert FOUND_IN_CHECK not in texts[0]
+    assert error is not None
+
+
+def test_units_that_do_not_fit_within_a_check_do_not_show_its_line(shell, log):
+    shell.run('def double(x):\n    return Q_("5 ms")')
+    texts, _ = shown(shell, f'check(double(1) + Q_("{FOUND_IN_CHECK} MB"), 3)')
+    assert len(texts[0].splitlines()) == 1
+    assert FOUND_IN_CHECK not in texts[0]
+
+
+def test_the_message_of_an_error_in_a_check_is_cut_where_it_is_long(shell, log):
+    shell.run("def double(x):\n    raise ValueError('x' * 1000)")
+    texts, _ = shown(shell, OF_AN_ERROR)
+    assert len(texts[0]) < 600
+    assert "xxx... It happened in line 2 of double" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "points"),
+    [(2.5, 2.5), (Points(2.5, 3), 2.5), (7.0, 6), (0.0, 0), (None, 6), (True, 6)],
+    ids=str,
+)
 def test_what_a_check_returned_counts_up_to_its_visible_points(value, points):
     log = CellLog()
     result = ExecutionResult(ExecutionInfo("the check", True, False, True, None))
@@ -131,6 +194,18 @@ def test_a_cell_that_was_interrupted_before_it_ran_is_passed_by():
     log = CellLog()
     log.remember(None)
     assert log.earned == {}
+
+
+def test_a_check_in_parts_of_which_none_is_written_is_open_in_one_line(shell, log):
+    shell.run(OPEN)
+    parts = 'credit = Credit(3)\ncredit.part(1.5, "easy", lambda: check(double(1), 2))\ncredit.total()'
+    assert shown(shell, parts) == ([f"Not answered yet. {HOW}"], None)
+    assert log.earned[parts] is None
+    shell.run("def double(x):\n    return 2 * x")
+    outputs, error = shell.run(parts)
+    assert error is None
+    (points,) = [one["data"] for one in outputs.entries if one["output_type"] == "execute_result"]
+    assert points["text/html"] == "<p>1.5 of 3 points by the checks that you can see.</p>"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""Partial credit: each part earns its points on its own, and a grader reads their sum."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import runtime
+from starvelab.lesson.checks import Credit, NotAnsweredError, WrongAnswer, check
+
+
+def fail():
+    raise WrongAnswer("n is 3, and that is not right.")
+
+
+def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
+    credit = Credit(2)
+    credit.part(2, "doubling", lambda: check(4, 4, what="four"))
+    assert credit.total() == 2.0
+    assert capsys.readouterr().out == "2 of 2: doubling\n"
+
+
+@pytest.mark.parametrize(("points", "written"), [(5, "3 points"), (3, "1 point"), (2.5, "0.5 points")])
+def test_points_of_hidden_parts_are_announced(capsys, points, written):
+    credit = Credit(points)
+    credit.part(2, "doubling", lambda: None)
+    assert credit.total() == 2.0
+    assert capsys.readouterr().out.endswith(f"\nHidden checks decide the other {written}.\n")
+
+
+@pytest.mark.parametrize(("points", "written"), [(2.0, "2"), (1.5, "1.5"), (0.5, "0.5")])
+def test_points_are_written_without_needless_digits(capsys, points, written):
+    def open_still():
+        raise NotImplementedError
+
+    credit = Credit(3 * points)
+    credit.part(points, "first", lambda: None)
+    credit.part(points, "second", open_still)
+    credit.part(points, "third", fail)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        f"{written} of {written}", f"0 of {written}", f"0 of {written}",
+    ]  # fmt: skip
+
+
+def test_a_part_that_fails_earns_nothing_and_says_why(capsys):
+    credit = Credit(2)
+    credit.part(2, "doubling", fail)
+    assert credit.total() == 0.0
+    assert capsys.readouterr().out == "0 of 2: doubling. n is 3, and that is not right.\n"
+
+
+def test_a_failing_part_does_not_stop_the_next(capsys):
+    credit = Credit(3)
+    credit.part(1, "first", fail)
+    credit.part(2, "second", lambda: None)
+    assert credit.total() == 2.0
+    assert "second" in capsys.readouterr().out
+
+
+def test_an_error_in_the_answer_is_named_with_its_kind(capsys):
+    Credit(1).part(1, "dividing", lambda: 1 / 0)
+    assert capsys.readouterr().out == "0 of 1: dividing. ZeroDivisionError: division by zero\n"
+
+
+def unwritten():
+    raise NotImplementedError
+
+
+def test_where_nothing_is_written_a_learner_is_told_so_in_one_line_and_a_grader_reads_0(capsys):
+    credit = Credit(3)
+    credit.part(1, "dividing", unwritten)
+    credit.part(1, "adding", unwritten)
+    with pytest.raises(NotAnsweredError, match=r"^Nothing is written yet\.$"):
+        credit.total()
+    assert capsys.readouterr().out == ""
+    with runtime.use(runtime.GRADING):
+        assert credit.total() == 0.0
+    assert capsys.readouterr().out == (
+        "0 of 1: dividing. Not written yet.\n0 of 1: adding. Not written yet.\n"
+        "Hidden checks decide the other 1 point.\n"
+    )
+
+
+@pytest.mark.parametrize("written", [lambda: None, fail], ids=["right", "wrong"])
+def test_where_something_is_written_each_part_that_is_not_is_named(capsys, written):
+    credit = Credit(3)
+    credit.part(1, "dividing", unwritten)
+    credit.part(1, "adding", written)
+    credit.part(1, "squaring", unwritten)
+    credit.total()
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "0 of 1: dividing. Not written yet."
+    assert "of 1: adding" in second
+    assert third == "0 of 1: squaring. Not written yet."
+
+
+def test_a_learner_reads_the_points_in_a_sentence_and_a_grader_a_plain_number():
+    credit = Credit(3)
+    credit.part(1.5, "dividing", lambda: None)
+    total = credit.total()
+    assert total._repr_html_() == "<p>1.5 of 3 points by the checks that you can see.</p>"
+    # What nbgrader reads, and what a saved notebook has beside the sentence.
+    assert (repr(total), str(total)) == ("1.5", "1.5")
+    for grader in (runtime.GRADING, runtime.Runtime(is_validating=True)):
+        with runtime.use(grader):
+            assert total._repr_html_() is None
+
+
+@given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 9), st.booleans())))
+def test_the_total_is_a_float_between_nothing_and_all_points(points, parts):
+    credit = Credit(points)
+    for worth, passes in parts:
+        credit.part(worth, "a part", (lambda: None) if passes else fail)
+    total = credit.total()
+    assert isinstance(total, float)
+    assert repr(total) == repr(float(total))
+    assert 0.0 <= total <= points
+    assert total == min(points, sum(worth for worth, passes in parts if passes))
