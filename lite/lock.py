@@ -16,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 NAME = "pyodide-lock.json"
 PURE = "-none-any.whl"
+# Pyodide's list says that matplotlib needs it, which no longer imports it.
+NOT_NEEDED = {"matplotlib": "pytz"}
 
 
 class Lock:
@@ -39,6 +41,10 @@ class Lock:
         """Let packages be what stands in the wheels of the folder."""
         for wheel in sorted(self.path.parent.glob("*.whl")):
             self._add(wheel)
+        for name, other in NOT_NEEDED.items():
+            depends = self.packages.get(name, {}).get("depends", [])
+            if other in depends:
+                depends.remove(other)
 
     def _add(self, wheel: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -15,13 +13,9 @@ import pytest
 SERVER = "https://example.org/full/"
 
 
-@pytest.fixture(scope="module")
-def lock(repository: Path) -> ModuleType:
-    sys.path.insert(0, str(repository / "lite"))
-    try:
-        return import_module("lock")
-    finally:
-        sys.path.pop(0)
+@pytest.fixture
+def lock(module_of_lite) -> ModuleType:
+    return module_of_lite("lock")
 
 
 def entry(name, kind, *depends):
@@ -79,3 +73,10 @@ def test_what_is_not_beside_the_page_is_on_pyodides_server(lock, folder):
     assert written["numpy"]["file_name"] == f"{SERVER}numpy-1.0-cp314-cp314-wasm32.whl"
     assert written["our-lab"]["file_name"] == "our_lab-0.1.0-py3-none-any.whl"
     assert written["our-lab"]["depends"] == ["dateutil", "numpy"]  # nobody has the others
+
+
+def test_what_a_package_asks_for_without_need_is_not_fetched(lock, folder):
+    known = lock.Lock(folder, SERVER)
+    known.packages["matplotlib"] = entry("matplotlib", "cp314-cp314-wasm32", "numpy", "pytz")
+    known.add_wheels()
+    assert known.packages["matplotlib"]["depends"] == ["numpy"]

@@ -1,0 +1,59 @@
+"""Byte code in place of sources: what a page fetches can be imported, and the lab's own sources stay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "plain.py": "def name():\n    return name.__code__.co_filename\n",
+    "template.py": "def {{ name }}():\n",
+    "notes.txt": "kept",
+    "starvelab/__init__.py": "ANSWER = 42\n",
+    "starvelab/grading/__init__.py": "",
+    "fontTools/__init__.py": "",
+}
+
+
+@pytest.fixture
+def archive(module_of_lite, tmp_path: Path) -> Path:
+    """A wheel whose modules have been compiled."""
+    path = tmp_path / "some-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, content in FILES.items():
+            wheel.writestr(name, content)
+    module_of_lite("byte_code").compile_modules(path, "/lib/some")
+    return path
+
+
+def test_byte_code_takes_the_place_of_sources_and_stands_beside_those_of_the_lab(archive):
+    tag = sys.implementation.cache_tag
+    with zipfile.ZipFile(archive) as wheel:
+        assert sorted(wheel.namelist()) == sorted(
+            [
+                "plain.pyc",
+                "template.py",
+                "notes.txt",
+                "starvelab/__init__.py",
+                f"starvelab/__pycache__/__init__.{tag}.pyc",
+                "starvelab/grading/__init__.py",
+                "fontTools/__init__.py",
+            ]
+        )
+        assert wheel.read("notes.txt") == b"kept"
+
+
+def test_byte_code_is_imported_and_names_the_place_where_it_will_stand(archive, tmp_path):
+    with zipfile.ZipFile(archive) as wheel:
+        wheel.extractall(tmp_path)
+    # Another source, which is not read: where byte code stands beside it, the two are never compared.
+    (tmp_path / "starvelab/__init__.py").write_text("ANSWER = 0\n", encoding="utf-8")
+    code = "import plain, starvelab; print(plain.name(), starvelab.ANSWER)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, encoding="utf-8"
+    )
+    assert done.stdout.split() == ["/lib/some/plain.py", "42"]
