@@ -27,7 +27,10 @@ from starvelab.grading.autograde.nbgrader_private import environment_with
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
 # Of a folded cell JupyterLab shows the first line, in which a check would have its expected value.
-FIRST_LINE = "# The check of your answer. It holds the expected values: try first, and look later."
+# The second line is read in a traceback: after a restart of the kernel nothing of the lab is there to say it.
+FIRST_LINES = """\
+# The check of your answer. It holds the expected values: try first, and look later.
+# Is a name not defined? After a restart of the kernel, choose Run > Run All Cells."""
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.txt")
 # How long a notebook takes: what there is to read, and what there is to do.
@@ -120,7 +123,7 @@ def _cell(parsed, where, position):
         if said["role"] == "test":
             # It holds the expected values and every mistake that has a name: folded, hints mean something.
             cell.metadata["jupyter"] = {"source_hidden": True}
-            cell.source = f"{FIRST_LINE}\n{cell.source}"
+            cell.source = f"{FIRST_LINES}\n{cell.source}"
     return cell
 
 

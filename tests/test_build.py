@@ -150,7 +150,7 @@ def test_the_instructor_sees_everything_and_the_student_the_stubs(run, script, t
     assert given.cells[3].source.startswith('def double(x):\n    """Twice x."""\n    # YOUR CODE HERE\n')
     assert "    raise NotImplementedError(" in given.cells[3].source
     assert "2 * x" not in given.cells[3].source
-    assert given.cells[4].source == build.FIRST_LINE + '\nassert double(2) == 4, "Twice two is four."'
+    assert given.cells[4].source == build.FIRST_LINES + '\nassert double(2) == 4, "Twice two is four."'
     assert given.cells[5].source == "Your answer here."
 
 
@@ -185,7 +185,7 @@ def test_what_is_seen_of_a_folded_check_gives_nothing_away(repository, build):
     for path in notebooks_of(repository, "labs"):
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.metadata.get("jupyter"):
-                assert cell.source.splitlines()[0] == build.FIRST_LINE, (path, cell.id)
+                assert cell.source.startswith(f"{build.FIRST_LINES}\n"), (path, cell.id)
 
 
 def test_the_first_cell_says_how_long_the_notebook_takes(run, script):

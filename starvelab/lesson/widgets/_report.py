@@ -41,7 +41,10 @@ class WrittenReport:
         """What is said of it."""
         if self.contents is None:
             return [GRADED]
-        said = [f"The report is written: {self.path.name}. Open it in the list of files, and print it there."]
+        said = [
+            f"The report is written: {self.path.name}. To print it, click it with the right button in the list of "
+            "files, and choose Open in New Browser Tab."
+        ]
         misses = self.contents.misses
         if misses:
             said += ["Your misses, in the order in which you locked them:"]

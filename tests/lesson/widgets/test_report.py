@@ -72,7 +72,8 @@ def test_what_ran_in_this_kernel_counts_before_what_was_saved(folder):
 def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
     first = report(folder=folder, log=CellLog())
     assert repr(first).splitlines() == [
-        "The report is written: report.html. Open it in the list of files, and print it there.",
+        "The report is written: report.html. To print it, click it with the right button in the list of "
+        "files, and choose Open in New Browser Tab.",
         "Your misses, in the order in which you locked them:",
         "1. What of wall? Predicted: 45 %. The answer: 18.3 %.",
         "2. What of drive? Predicted: 7 %. The answer: 40.0 %.",
