@@ -26,8 +26,8 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 def lock_every_prediction(notebook: OpenNotebook) -> None:
     """Answer whatever is still open with the first choice or a number, and lock it."""
-    # Not all at once: a lock wakes reveals, whose explorers are boxes too, and then each later box has another
-    # place.
+    # Not all at once: a lock wakes reveals, whose explorers are boxes too, and then each later box has
+    # another place.
     unlocked = notebook.page.locator(".starvelab-box").filter(
         has=notebook.page.get_by_role("button", name="Lock my prediction")
     )

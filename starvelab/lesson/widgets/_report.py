@@ -42,8 +42,8 @@ class WrittenReport:
         if self.contents is None:
             return [GRADED]
         said = [
-            f"The report is written: {self.path.name}. To print it, click it with the right button in the list "
-            "of files, and choose Open in New Browser Tab."
+            f"The report is written: {self.path.name}. To print it, click it with the right button in the "
+            "list of files, and choose Open in New Browser Tab."
         ]
         misses = self.contents.misses
         if misses:
