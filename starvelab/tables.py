@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import floor, isclose
 
 import numpy as np
 
@@ -29,6 +30,13 @@ def cell(value: object) -> str:
 def percent(share: float, digits: int = 1) -> str:
     """A share as a percentage: 0.18349 is 18.3 %."""
     return f"{100 * float(share):.{digits}f} %"
+
+
+def points(number: float) -> str:
+    """Points as they are shown: exact with two decimals, or cut to one, so that 2.999 of 3 is never 3."""
+    exact = round(float(number), 2)
+    shown = exact if isclose(number, exact, abs_tol=1e-9) else floor(10 * number) / 10
+    return f"{shown:.10g}"
 
 
 def to_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab import Q_
-from starvelab.tables import cell, percent, to_html, to_text
+from starvelab.tables import cell, percent, points, to_html, to_text
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,22 @@ def test_html_escapes_what_a_user_may_have_typed():
     assert "<b>" not in html
     assert "<script>" not in html
     assert "<i>" not in html
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (3, "3"),
+        (2.5, "2.5"),
+        (2.25, "2.25"),
+        (2.625, "2.6"),
+        (2.9999, "2.9"),
+        (7 / 3, "2.3"),
+        (0.1 + 0.2, "0.3"),
+    ],
+)
+def test_points_are_short_and_never_more_than_they_are(number, shown):
+    assert points(number) == shown
 
 
 def test_rows_may_come_from_a_generator():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Self
 
-from .. import runtime
+from .. import runtime, tables
 from .wrong_answer import NotAnsweredError
 
 
@@ -33,7 +33,7 @@ class Points(float):
         # In a saved notebook the number stands beside the sentence, and whoever grades sees it alone.
         if _is_graded():
             return None
-        return f"<p>{self:g} of {self.most:g} points by the checks that you can see.</p>"
+        return f"<p>{tables.points(self)} of {self.most:g} points by the checks that you can see.</p>"
 
 
 def _as_sentence(message: str) -> str:
@@ -92,7 +92,7 @@ class Credit:
             self._tell(f"0 of {points:g}: {what}. {_as_sentence(f'{name}{error}')}")
         else:
             self.earned += earned
-            self._tell(f"{earned:g} of {points:g}: {what}")
+            self._tell(f"{tables.points(earned)} of {points:g}: {what}")
 
     def _tell(self, line: str, *, is_open: bool = False) -> None:
         """Print what came of a part; not before one of them is written."""
@@ -116,7 +116,7 @@ class Credit:
             print(*self._open, sep="\n")
         if self.tried < self.points:
             hidden = self.points - self.tried
-            points = "1 point" if hidden == 1 else f"{hidden:g} points"
+            points = "1 point" if hidden == 1 else f"{tables.points(hidden)} points"
             print(f"Hidden checks decide the other {points}.")
         return Points(round(min(max(self.earned, 0.0), self.points), 2), self.points)
 

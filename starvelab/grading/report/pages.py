@@ -22,6 +22,7 @@ from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
+from ... import tables
 from ...lesson.lab_report.contents import LabReport
 from ...lesson.lab_report.page import render
 from ...lesson.lab_report.signing import sign
@@ -172,7 +173,7 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             fingerprint=job.fingerprint,
             style=page_style(),
             mathjax=_exporter().mathjax_url,
-            total=f"{points:g} of {possible:g} points",
+            total=f"{tables.points(points)} of {possible:g} points",
             waiting=", ".join(waiting),
             waiting_one=len(waiting) == 1,
             penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
@@ -226,7 +227,7 @@ def _points(mark: Mark, possible: float) -> str:
     if mark.points is None:
         return f"not marked yet (of {possible:g})"
     again = ", to be marked again" if mark.waits else ""
-    return f"{mark.points:g} of {possible:g}{again}"
+    return f"{tables.points(mark.points)} of {possible:g}{again}"
 
 
 def _cells(

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ... import tables
 from ...prediction_file import Prediction
-from ...units import format_number
 from ..outcomes import Outcomes, one_line, quoted, truth, value
 from .measurements import OwnMeasurement
 
@@ -48,7 +48,7 @@ class Entry:
         """Its points in words."""
         if self.points is None:
             return f"written (of {self.most:g})" if self.is_done else f"open (of {self.most:g})"
-        return f"{format_number(self.points)} of {self.most:g}"
+        return f"{tables.points(self.points)} of {self.most:g}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...tables import percent
+from ...tables import percent, points
 from ...units import format_number
 from ..outcomes import HEADERS
 from .contents import LabReport
@@ -85,7 +85,7 @@ def render(report: LabReport, signature: Signature | None = None) -> str:
         numbers=numbers_beside_truths(report.predictions),
         calibration=calibration(report.outcomes),
         measurements=measurements,
-        earned=f"{format_number(earned) if earned else 0} of {most:g}",
+        earned=f"{points(earned)} of {most:g}",
         share=percent(earned / most) if most else "",
         # In a script nothing ends the page, whatever somebody wrote.
         data=json.dumps(data, ensure_ascii=True, sort_keys=True, indent=0).replace("<", "\\u003c"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...tables import to_text
+from ...tables import points, to_text
 from .contents import LabReport
 from .page import NotAReportError, layout, read_report, render
 from .signing import Signature
@@ -48,7 +48,7 @@ class Verdict:
         return [
             f"No byte of this report of {report.owner or 'somebody'} on {report.assignment} was altered.",
             made,
-            f"{report.done} of {len(report.exercises)} exercises done, {earned:g} of {most:g} points.",
+            f"{report.done} of {len(report.exercises)} exercises done, {points(earned)} of {most:g} points.",
             *report.outcomes.sentences(),
         ]
 

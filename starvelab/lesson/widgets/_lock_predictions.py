@@ -75,4 +75,4 @@ def lock_predictions(
 def _name(key: str, known: Mapping[str, Question]) -> str:
     """A key, which whoever writes code needs, and the question that it stands for."""
     text = known[key].text if key in known else None
-    return f'{key!r} ("{words.one_line(text.partition(chr(10) * 2)[0])}")' if text else repr(key)
+    return f'{key!r} ("{words.title(text)}")' if text else repr(key)

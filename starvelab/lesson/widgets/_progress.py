@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ... import runtime
+from ... import runtime, tables
 from ...tables import to_text
-from ..exercises import Exercise
+from ..exercises import Exercise, read_exercises, read_questions
 from ..outcomes import count_of
 from . import words
 from .cells import LOG, CellLog
@@ -32,14 +32,17 @@ class Progress:
         In the order of the notebook.
     points : tuple of float
         What the visible check of each found in its last run.
+    wrong : frozenset of str
+        The checks, by their sources, that found nothing right in their last run.
     locked, open : dict of str to str
-        The questions that were asked so far, by their keys: with a locked prediction, and without.
+        The questions of the notebook, by their keys: with a locked prediction, and without.
     problem : str
         Why there is nothing to show; empty if there is something.
     """
 
     exercises: tuple[Exercise, ...] = ()
     points: tuple[float, ...] = ()
+    wrong: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
@@ -51,17 +54,23 @@ class Progress:
     def rows(self) -> list[list[str]]:
         """The table's rows: the exercise, its points so far, and how it stands."""
         return [
-            [one.title, "" if one.is_essay else f"{got:g} of {one.points:g}", self._state(one, got)]
+            [
+                one.title,
+                f"of {one.points:g}" if one.is_essay else f"{tables.points(got)} of {one.points:g}",
+                self._state(one, got),
+            ]
             for one, got in zip(self.exercises, self.points, strict=True)
         ]
 
-    def _state(self, exercise: Exercise, points: float) -> str:
+    def _state(self, exercise: Exercise, earned: float) -> str:
         if exercise.is_essay:
             return "written, for a person to read" if exercise.is_written else "open"
-        if not self.is_done(exercise, points):
-            return "begun" if points else "open"
-        hidden = exercise.points - exercise.visible_points
-        return f"done; hidden checks decide {hidden:g} more" if hidden else "done"
+        if self.is_done(exercise, earned):
+            hidden = exercise.points - exercise.visible_points
+            return f"done; hidden checks decide {tables.points(hidden)} more" if hidden else "done"
+        if earned:
+            return "begun: a part is right"
+        return "tried, not right yet" if exercise.source in self.wrong else "open"
 
     def sentences(self) -> list[str]:
         """What stands beneath the table; the last sentence says how to go on."""
@@ -71,10 +80,15 @@ class Progress:
         checked = [(one, got) for one, got in pairs if not one.is_essay]
         essays = [one for one, _ in pairs if one.is_essay]
         done = sum(self.is_done(one, got) for one, got in checked)
-        earned, most = sum(got for _, got in checked), sum(one.points for one, _ in checked)
+        earned, visible = sum(got for _, got in checked), sum(one.visible_points for one, _ in checked)
+        hidden = sum(one.points for one, _ in checked) - visible
+        by_person = sum(one.points for one in essays)
+        more = f", and decide {tables.points(hidden)} more" if hidden else ""
         found = [
-            f"{done} of {count_of(len(checked), 'exercise')} done, with {earned:g} of {most:g} points by the "
-            "checks that you can see. Hidden checks look at each answer once more when it is graded."
+            f"{done} of {count_of(len(checked), 'exercise')} done, with {tables.points(earned)} of the "
+            f"{tables.points(visible)} points that the checks you can see give. "
+            f"Hidden checks look at each answer once more when it is graded{more}."
+            f"{f' A person decides {tables.points(by_person)}.' if by_person else ''}"
         ]
         unwritten = sum(not one.is_written for one in essays)
         if unwritten:
@@ -132,14 +146,17 @@ def progress(
     """
     if runtime.current().is_grading:
         return Progress(problem=GRADED)
-    exercises = log.exercises(folder)
-    if not exercises:
+    path = log.notebook(folder)
+    exercises = () if path is None else read_exercises(path)
+    if path is None or not exercises:
         return Progress(problem=NO_NOTEBOOK)
     locked = PredictionStore(folder, memory).read().predictions
-    asked = {key: words.one_line(text.partition("\n\n")[0]) for key, text in memory.questions.items()}
+    texts = {key: asked["question"] for key, asked in read_questions(path).items()} | memory.questions
+    asked = {key: words.title(text) for key, text in texts.items()}
     return Progress(
         exercises,
         tuple(log.points(one) for one in exercises),
+        frozenset(one.source for one in exercises if log.is_wrong(one)),
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},
     )

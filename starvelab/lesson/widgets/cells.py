@@ -47,14 +47,25 @@ class CellLog:
     earned : dict of str to float or None
         For the source of each cell: what its last run returned if that is a number, infinity if it ended well
         with anything else, and None if it failed or needs an answer that is still open.
+    failed : set of str
+        The sources of the cells whose last run ended in an error that is no open answer.
     """
 
     earned: dict[str, float | None] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+
+    def notebook(self, folder: str | os.PathLike[str] | None = None) -> Path | None:
+        """The file of the notebook that runs; None if it is not found."""
+        return find_notebook(Path.cwd() if folder is None else Path(folder), self.earned)
 
     def exercises(self, folder: str | os.PathLike[str] | None = None) -> tuple[Exercise, ...]:
         """The exercises of the notebook that runs, as it was last saved; none if its file is not found."""
-        path = find_notebook(Path.cwd() if folder is None else Path(folder), self.earned)
+        path = self.notebook(folder)
         return () if path is None else read_exercises(path)
+
+    def is_wrong(self, exercise: Exercise) -> bool:
+        """Whether its check ran, and found nothing right."""
+        return exercise.source in self.failed or self.earned.get(exercise.source) == 0
 
     def points(self, exercise: Exercise) -> float:
         """What its check found in the last run, without the hidden part; 0 where it did not run."""
@@ -70,8 +81,11 @@ class CellLog:
         self.earned[result.info.raw_cell] = (
             None if error is not None else float(value) if is_number else float("inf")
         )
+        self.failed.discard(result.info.raw_cell)
         if _is_open(error):
             result.error_in_exec = None
+        elif error is not None:
+            self.failed.add(result.info.raw_cell)
 
     def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
         """Say of a check that has passed that others follow, and which constants would not survive them."""

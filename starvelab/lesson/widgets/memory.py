@@ -34,7 +34,7 @@ class Memory:
 
     def which(self, key: str) -> str:
         """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""
-        text = words.one_line(self.questions.get(key, "").partition("\n\n")[0])
+        text = words.title(self.questions.get(key, ""))
         return f'It is the one that asks: "{text}"' if text else ""
 
 

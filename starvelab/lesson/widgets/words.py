@@ -62,6 +62,11 @@ def paragraphs(text: str) -> str:
     return "".join(blocks)
 
 
+def title(question: str) -> str:
+    """What names a question in a sentence: its first paragraph."""
+    return one_line(question.partition("\n\n")[0])
+
+
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
     return (

@@ -67,10 +67,21 @@ def test_an_open_answer_is_said_in_one_line_by_title_and_run_all_goes_on(shell, 
     shell.run(OPEN)
     assert shown(shell, CHECK) == ([f"Not answered yet. Exercise 1.1: double it. {HOW}"], None)
     assert log.earned[CHECK] is None
+    assert not log.is_wrong(log.exercises()[0])
     # Elsewhere nobody knows which exercise it is.
     assert shown(shell, "double(3)") == ([f"Not answered yet. {HOW}"], None)
     empty = 'hint(None, like=1.0, what="busy", mistakes={})'
     assert shown(shell, empty) == ([f"Not answered yet. {HOW}"], None)
+
+
+def test_a_wrong_answer_is_wrong_until_its_check_finds_it_right(shell, log):
+    shell.run("def double(x):\n    return x")
+    shell.run(CHECK)
+    exercise = log.exercises()[0]
+    assert log.is_wrong(exercise)
+    shell.run("def double(x):\n    return 2 * x")
+    shell.run(CHECK)
+    assert not log.is_wrong(exercise)
 
 
 def test_another_error_keeps_its_traceback_and_stops(shell, log):

@@ -12,7 +12,9 @@ from starvelab.lesson.widgets._progress import GRADED, NO_NOTEBOOK
 from starvelab.lesson.widgets.cells import CellLog
 from tests.lesson.test_exercises import CREDIT, cell, write
 
-HIDDEN = "Hidden checks look at each answer once more when it is graded."
+HIDDEN = (
+    "Hidden checks look at each answer once more when it is graded, and decide 2.5 more. A person decides 4."
+)
 
 
 @pytest.fixture
@@ -42,10 +44,10 @@ def test_at_the_start_everything_is_open_and_it_says_with_what_to_begin(notebook
     assert found.rows() == [
         ["Exercise 1.1: double it", "0 of 2", "open"],
         ["Exercise 1.2: in parts", "0 of 6", "open"],
-        ["Exercise 1.3: why", "", "open"],
+        ["Exercise 1.3: why", "of 4", "open"],
     ]
     assert found.sentences() == [
-        f"0 of 2 exercises done, with 0 of 8 points by the checks that you can see. {HIDDEN}",
+        f"0 of 2 exercises done, with 0 of the 5.5 points that the checks you can see give. {HIDDEN}",
         "1 explanation to be written, as the notebook was last saved.",
         "Begin with Exercise 1.1: double it.",
     ]
@@ -60,9 +62,13 @@ def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(note
     predict("two", question="How many?\n\nCount them.")
     predict("one", "yes", choices=["yes", "no"])
     found = progress(log=ran(one=math.inf, two=1.5))
-    assert [row[1:] for row in found.rows()] == [["2 of 2", "done"], ["1.5 of 6", "begun"], ["", "open"]]
+    assert [row[1:] for row in found.rows()] == [
+        ["2 of 2", "done"],
+        ["1.5 of 6", "begun: a part is right"],
+        ["of 4", "open"],
+    ]
     assert found.sentences() == [
-        f"1 of 2 exercises done, with 3.5 of 8 points by the checks that you can see. {HIDDEN}",
+        f"1 of 2 exercises done, with 3.5 of the 5.5 points that the checks you can see give. {HIDDEN}",
         "1 explanation to be written, as the notebook was last saved.",
         "1 of 2 predictions locked. Still open: How many?",
         "Go on with Exercise 1.2: in parts.",
@@ -97,10 +103,10 @@ def test_with_everything_done_nothing_is_left(notebook):
     assert [row[1:] for row in found.rows()] == [
         ["2 of 2", "done"],
         ["3.5 of 6", "done; hidden checks decide 2.5 more"],
-        ["", "written, for a person to read"],
+        ["of 4", "written, for a person to read"],
     ]
     assert found.sentences() == [
-        f"2 of 2 exercises done, with 5.5 of 8 points by the checks that you can see. {HIDDEN}",
+        f"2 of 2 exercises done, with 5.5 of the 5.5 points that the checks you can see give. {HIDDEN}",
         "Nothing is left to do in this notebook.",
     ]
 
@@ -114,8 +120,42 @@ def test_with_every_exercise_done_a_prediction_that_is_open_is_left(notebook):
     ]
 
 
-def test_a_check_that_fails_again_is_open_again(notebook):
-    assert progress(log=ran(one=None)).rows()[0] == ["Exercise 1.1: double it", "0 of 2", "open"]
+def test_a_check_that_found_nothing_right_is_not_called_open(notebook):
+    wrong = "tried, not right yet"
+    failed = CellLog({"check(1)": None, CREDIT: 0.0}, {"check(1)"})
+    assert [row[1:] for row in progress(log=failed).rows()[:2]] == [["0 of 2", wrong], ["0 of 6", wrong]]
+    still_open = CellLog({"check(1)": None})
+    assert [row[1:] for row in progress(log=still_open).rows()[:2]] == [
+        ["0 of 2", "open"],
+        ["0 of 6", "open"],
+    ]
+
+
+def test_without_parts_and_explanations_all_points_are_visible(folder):
+    write(
+        folder / "01.ipynb",
+        cell("## Exercise 1.1: double it (2 points)", "markdown"),
+        cell("check(1)", grade=True, points=2),
+    )
+    assert progress(log=ran()).sentences()[0] == (
+        "0 of 1 exercise done, with 0 of the 2 points that the checks you can see give. "
+        "Hidden checks look at each answer once more when it is graded."
+    )
+
+
+def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
+    write(
+        folder / "02.ipynb",
+        cell('predict("one", question="Is it **one**?\\n\\nThink.")'),
+        cell("check(1)", grade=True, points=2),
+        cell('predict("two", question="How many?")'),
+    )
+    predict("one", 1)
+    found = progress(log=CellLog({"check(1)": math.inf, 'predict("two", question="How many?")': math.inf}))
+    assert found.sentences()[1:] == [
+        "1 of 2 predictions locked. Still open: How many?",
+        "Every exercise is done. Go on with what is open: lock it in its box above.",
+    ]
 
 
 def test_without_its_file_it_says_what_to_do(folder):
