@@ -10,7 +10,7 @@ from .figure import StaticFigure, render_figure
 _WORK = {
     "storage": ("reads the files", "stored samples"),
     "CPU": ("its workers decode, crop,\nflip, and make a batch", "a batch"),
-    "link": ("copies the batch", "a batch on the GPU"),
+    "link": ("copies the batch", "a copied batch"),
     "accelerator": ("trains on the batch", ""),
 }
 _WIDE, _HIGH, _APART = 2.3, 1.1, 3.5  # of a box, and from one box to the next
