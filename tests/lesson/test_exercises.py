@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from math import inf
 
 import pytest
 
@@ -86,3 +87,26 @@ def test_questions_are_read_with_what_can_be_answered(tmp_path):
         "wall": {"question": "Which?", "choices": ["CPU", "GPU"]},
     }
     assert read_questions() == {}
+
+
+HINT = "hint(globals().get('busy'), like=0.5, mistakes={})"
+
+
+def test_a_check_that_only_names_mistakes_earns_nothing_before_the_hidden_one_has_decided():
+    exercise = Exercise("Self-check", 1, HINT)
+    assert exercise.only_names_mistakes
+    assert exercise.visible_points == 0
+    assert exercise.is_done(inf)
+    assert not exercise.is_done(None)
+
+
+@pytest.mark.parametrize("source", ["hint(a)\ncheck(a, 1)", "check(a, 1)", CREDIT, "# hint"])
+def test_another_check_decides_itself(source):
+    assert not Exercise("", 2, source).only_names_mistakes
+
+
+@pytest.mark.parametrize(
+    ("earned", "done"), [(inf, True), (2.0, True), (1.5, False), (0.0, False), (None, False)]
+)
+def test_an_exercise_is_done_when_its_visible_check_gives_all_that_it_can(earned, done):
+    assert Exercise("", 2, "check(1)").is_done(earned) is done

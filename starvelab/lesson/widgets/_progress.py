@@ -32,6 +32,8 @@ class Progress:
         In the order of the notebook.
     points : tuple of float
         What the visible check of each found in its last run.
+    done : frozenset of str
+        The exercises, by their sources, in which nothing is left to do that the learner could see.
     wrong : frozenset of str
         The checks, by their sources, that found nothing right in their last run.
     locked, open : dict of str to str
@@ -42,14 +44,11 @@ class Progress:
 
     exercises: tuple[Exercise, ...] = ()
     points: tuple[float, ...] = ()
+    done: frozenset[str] = frozenset()
     wrong: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
-
-    def is_done(self, exercise: Exercise, points: float) -> bool:
-        """Whether nothing is left to do that the learner could see."""
-        return exercise.is_written if exercise.is_essay else points >= exercise.visible_points > 0
 
     def rows(self) -> list[list[str]]:
         """The table's rows: the exercise, its points so far, and how it stands."""
@@ -65,7 +64,9 @@ class Progress:
     def _state(self, exercise: Exercise, earned: float) -> str:
         if exercise.is_essay:
             return "written, for a person to read" if exercise.is_written else "open"
-        if self.is_done(exercise, earned):
+        if exercise.source in self.done:
+            if exercise.only_names_mistakes:
+                return "no known mistake; hidden checks decide it"
             hidden = exercise.points - exercise.visible_points
             return f"done; hidden checks decide {tables.points(hidden)} more" if hidden else "done"
         if earned:
@@ -79,7 +80,7 @@ class Progress:
         pairs = list(zip(self.exercises, self.points, strict=True))
         checked = [(one, got) for one, got in pairs if not one.is_essay]
         essays = [one for one, _ in pairs if one.is_essay]
-        done = sum(self.is_done(one, got) for one, got in checked)
+        done = sum(one.source in self.done for one, _ in checked)
         earned, visible = sum(got for _, got in checked), sum(one.visible_points for one, _ in checked)
         hidden = sum(one.points for one, _ in checked) - visible
         by_person = sum(one.points for one in essays)
@@ -99,7 +100,7 @@ class Progress:
             still = f" Still open: {' '.join(self.open.values())}" if self.open else ""
             asked = len(self.locked) + len(self.open)
             found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
-        left = [one for one, got in pairs if not self.is_done(one, got)]
+        left = [one for one in self.exercises if one.source not in self.done]
         begin = "Go on with" if len(left) < len(pairs) or self.locked else "Begin with"
         asked_before = [self.open[key] for key in left[0].asked_before if key in self.open] if left else []
         if asked_before:
@@ -156,6 +157,7 @@ def progress(
     return Progress(
         exercises,
         tuple(log.points(one) for one in exercises),
+        frozenset(one.source for one in exercises if one.is_done(log.earned.get(one.source))),
         frozenset(one.source for one in exercises if log.is_wrong(one)),
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},

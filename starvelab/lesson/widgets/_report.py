@@ -162,11 +162,9 @@ def _entries(folder: Path, log: CellLog) -> Iterator[Entry]:
     """The exercises of the notebooks of a folder."""
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
-            if one.is_essay:
-                yield Entry(title_in(path), one.title, None, one.points, one.is_written)
-            else:
-                points = min(_earned(one, log) or 0.0, one.visible_points)
-                yield Entry(title_in(path), one.title, points, one.points, points >= one.visible_points > 0)
+            earned = _earned(one, log)
+            points = None if one.is_essay else min(earned or 0.0, one.visible_points)
+            yield Entry(title_in(path), one.title, points, one.points, one.is_done(earned))
 
 
 def _earned(exercise: Exercise, log: CellLog) -> float | None:
