@@ -232,7 +232,8 @@ credit.part(1, "from two to three, and to none", lambda: (
     check(workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers", mistakes={
         "With workers the wait is not what a batch takes: each of them is busy for all of the time.": 100 / 30,
         "A worker is busy also while the loop trains, and not only while it waits.": 100 / (140 / 3)}),
-    check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker")))
+    check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker"),
+    check(workers_bring(60, 20, 0, 2, 8), 8 / 3, what="the gain where a step takes 20 ms")))
 ### END HIDDEN TESTS
 credit.total()
 
@@ -342,7 +343,8 @@ credit.part(2, "idle while the loop waits", lambda: check(
 credit.part(1, "a busy GPU, and work in no order", lambda: (
     check(idle_shares([(0, 50), (50, 100)], [(20, 60)], 100)[1], 0.0, what="the idle share of a GPU that is always busy"),
     check(idle_shares([(60, 90), (0, 40), (10, 20)], [(30, 70)], 100)[0], 0.3, what="the idle share of work in no order"),
-    check(idle_shares([(60, 90), (0, 40), (10, 20)], [(30, 70)], 100)[1], 0.2, what="the share that is idle in one long wait")))
+    check(idle_shares([(60, 90), (0, 40), (10, 20)], [(30, 70)], 100)[1], 0.2, what="the share that is idle in one long wait"),
+    check(idle_shares([(0, 50)], [(50, 100)], 200)[0], 0.75, what="the idle share of 200 ms")))
 ### END HIDDEN TESTS
 credit.total()
 

@@ -111,6 +111,7 @@ credit.part(2, "workers that are exactly enough", lambda: (
 credit.part(2, "a drive that is exactly enough", lambda: (
     check(workers_needed(Q_("100 /s"), 1, Q_("20 MB"), Q_("25 ms"), drive) is None, False, what="whether a drive that delivers exactly what is asked for starves anybody", mistakes={
         "A tie starves nobody.": True}),
+    check(workers_needed(Q_("150 /s"), 1, Q_("20 MB"), Q_("25 ms"), Q_("3 GB/s")), 4, what="the workers in front of a faster drive"),
     check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the workers, in other units")))
 ### END HIDDEN TESTS
 credit.total()
