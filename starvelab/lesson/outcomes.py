@@ -21,8 +21,8 @@ HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
 CALIBRATED_WITHIN = 0.10
 # Standard deviations of the hit rate that chance explains: one careful learner in ten is further away.
 CHANCE = 1.64
-# Characters of a question that name it in the table.
-MAX_QUESTION_LENGTH = 80
+# No question of the lab is as long: a file can hold anything.
+MAX_QUESTION_LENGTH = 400
 # With fewer predictions the comparison is only a hint.
 MIN_PREDICTIONS = 5
 
@@ -118,7 +118,7 @@ class Outcomes:
         """The table's rows: prediction, yours, how sure, the answer, the result."""
         return [
             [
-                shorten(one_line(one.question or one.key), MAX_QUESTION_LENGTH, placeholder=" ..."),
+                title(one.question or one.key),
                 value(one.answer, one.unit),
                 "" if one.confidence is None else percent(one.confidence),
                 truth(one),
@@ -133,11 +133,21 @@ def one_line(text: str) -> str:
     return " ".join(re.sub(r"\*\*|`", "", text).split())
 
 
+def title(question: str) -> str:
+    """What names a question: its first paragraph, whole, since what matters often stands at its end."""
+    return shorten(one_line(question.partition("\n\n")[0]), MAX_QUESTION_LENGTH, placeholder=" ...")
+
+
+def grouped(number: float, digits: int = 4) -> str:
+    """A number with its thousands apart, so that 1,000,000,000 is not read as 100,000,000."""
+    return re.sub(r"\d+", lambda whole: f"{int(whole[0]):,}", format_number(number, digits), count=1)
+
+
 def value(answer: str | float, unit: str | None) -> str:
-    """An answer with its unit: ``CPU``, ``18.3 %``, ``21800 img/s``."""
+    """An answer with its unit: ``CPU``, ``18.3 %``, ``21,800 img/s``."""
     if isinstance(answer, str):
         return answer
-    return f"{answer:.10g} {unit or ''}".strip()
+    return f"{grouped(answer, 10)} {unit or ''}".strip()
 
 
 def quoted(text: str, answer: str | float) -> str:
@@ -156,7 +166,7 @@ def number(value: float, unit: str | None) -> str:
     """A number with its unit, to four significant digits; a percentage as tables have it: ``18.3 %``."""
     if unit == "%":
         return tables.percent(value / 100)
-    return f"{format_number(value)} {unit or ''}".strip()
+    return f"{grouped(value)} {unit or ''}".strip()
 
 
 def percent(share: float) -> str:

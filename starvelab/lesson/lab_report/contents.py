@@ -88,6 +88,11 @@ class LabReport:
         """The predictions that did not come true."""
         return tuple(one for one in self.predictions if one.revealed and not one.hit)
 
+    @property
+    def explained(self) -> int:
+        """Of how many misses their owner says what they taught."""
+        return sum(bool(self.learned.get(miss.key)) for miss in self.misses)
+
     def sentence_of(self, miss: Prediction) -> str:
         """A miss in words: what was asked, predicted, and true."""
         mine = quoted(value(miss.answer, miss.unit), miss.answer)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...tables import percent, points
-from ...units import format_number
-from ..outcomes import HEADERS
+from ..outcomes import HEADERS, grouped
 from .contents import LabReport
 from .pictures import calibration, numbers_beside_truths
 from .signing import Signature
@@ -63,6 +62,8 @@ def render(report: LabReport, signature: Signature | None = None) -> str:
         Of an instructor, over `report.canonical()`.
     """
     data = {
+        # What is not shown, such as the time of a lock, would otherwise be altered unnoticed.
+        "digest": hashlib.sha256(report.canonical()).hexdigest(),
         "layout": layout(),
         "report": json.loads(report.canonical()),
         "signature": None if signature is None else {"key": signature.key, "value": signature.value},
@@ -70,8 +71,8 @@ def render(report: LabReport, signature: Signature | None = None) -> str:
     measurements = [
         [
             one.what,
-            f"{format_number(one.measured)} {one.unit}",
-            f"{format_number(one.model)} {one.unit}",
+            f"{grouped(one.measured)} {one.unit}",
+            f"{grouped(one.model)} {one.unit}",
             f"{one.error:+.1%}".replace("%", " %"),
         ]
         for one in report.measurements

@@ -48,7 +48,10 @@ class WrittenReport:
         misses = self.contents.misses
         if misses:
             said += ["Your misses, in the order in which you locked them:"]
-            said += [f"{n}. {self.contents.sentence_of(miss)}" for n, miss in enumerate(misses, start=1)]
+            said += [
+                f"{n}. {self.contents.sentence_of(miss)} {self._explained(miss.key)}"
+                for n, miss in enumerate(misses, start=1)
+            ]
         learned = self.contents.learned
         left = [number for number, miss in enumerate(misses, start=1) if miss.key not in learned]
         if left:
@@ -58,6 +61,10 @@ class WrittenReport:
                 f'report(learned={{{left[0]}: "I had forgotten that ..."}}).'
             )
         return said
+
+    def _explained(self, key: str) -> str:
+        text = "" if self.contents is None else self.contents.learned.get(key, "")
+        return f'You learned: "{text}"' if text else "Not explained yet."
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{words.escape(sentence)}</p>" for sentence in self.sentences())

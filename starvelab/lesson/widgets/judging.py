@@ -91,4 +91,4 @@ def _distance(answer: float, truth: float, unit: str | None) -> str:
 
 def _rounded(number: float) -> str:
     """Two digits that count, without an exponent where people write none: 540 and not 5.4e+02."""
-    return f"{float(f'{number:.2g}'):,.10g}"
+    return words.grouped(number, 2)

@@ -9,10 +9,12 @@ from datetime import datetime
 
 from ... import tables
 from ...prediction_file import Prediction
+from ..outcomes import grouped as grouped
 from ..outcomes import number as number
 from ..outcomes import one_line as one_line
 from ..outcomes import percent as percent
 from ..outcomes import quoted as quoted
+from ..outcomes import title as title
 from ..outcomes import truth as truth
 from ..outcomes import value as value
 from .question import NEAR as NEAR
@@ -60,11 +62,6 @@ def paragraphs(text: str) -> str:
         safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
         blocks.append(f'<p style="{_PARAGRAPH}">{safe}</p>')
     return "".join(blocks)
-
-
-def title(question: str) -> str:
-    """What names a question in a sentence: its first paragraph."""
-    return one_line(question.partition("\n\n")[0])
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -70,6 +70,7 @@ def test_it_says_what_was_predicted_measured_learned_and_done(page):
     assert "2 of 4 revealed predictions came true." in text
     assert "you were 75 % sure on average and right 50 % of the time: well matched" in text
     assert "What of wall? Predicted: 45 %. The answer: 18.3 %. Times that overlap do not add." in text
+    assert "What was learned from each miss 1 of 2 explained. What of wall?" in text
     assert "Nothing written yet." in text
     assert "two workers 200 img/s 210 img/s +5.0 %" in text
     assert "2 of 3 done, with 4.5 of 5 points (90.0 %) by the checks that their owner can see" in text
@@ -123,6 +124,12 @@ def test_each_altered_byte_is_found(page):
         altered = bytearray(content)
         altered[position] ^= 1
         assert verify(bytes(altered)).problem, page[max(0, position - 30) : position + 30]
+
+
+def test_what_is_not_shown_cannot_be_altered_either(page):
+    altered = page.replace('"locked_at": "2026-11-25"', '"locked_at": "2026-11-24"')
+    assert altered != page
+    assert verify(altered.encode()).problem.startswith("This report was altered, in line ")
 
 
 def test_the_line_that_was_altered_is_named(page):

@@ -95,4 +95,4 @@ def test_the_score_card_shows_the_question_of_a_prediction_that_was_stored_witho
         '{"rate": {"answer": 3, "locked_at": "2026-01-01"},'
         ' "other": {"answer": 3, "locked_at": "2026-01-02"}}'
     )
-    assert [row[0] for row in scorecard().rows()] == ["How fast? Think.", "other"]
+    assert [row[0] for row in scorecard().rows()] == ["How fast?", "other"]

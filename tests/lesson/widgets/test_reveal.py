@@ -136,7 +136,7 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
     predict("busy", answer, unit="%", between=(None, None))
     reveal("busy", 20)
-    assert shown[0] == f"{word}. The answer is 20.0 %. You predicted {answer} %.{off}"
+    assert shown[0] == f"{word}. The answer is 20.0 %. You predicted {answer:,} %.{off}"
     assert predictions()["busy"]["hit"] is (word == "Hit")
 
 
@@ -173,7 +173,7 @@ def test_a_quantity_is_converted_to_the_unit_of_the_prediction(shown, unit, trut
 def test_the_answer_is_shown_to_four_digits(shown):
     predict("rate", 20000, unit="img/s")
     reveal("rate", Q_(21799.84, "img/s"))
-    assert shown[0].startswith("Hit. The answer is 21800 img/s.")
+    assert shown[0].startswith("Hit. The answer is 21,800 img/s.")
 
 
 def test_a_truth_that_changes_later_does_not_rewrite_the_first(shown):
@@ -206,8 +206,8 @@ def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
     reveal("baseline", measured=Q_("2470 img/s"))
     assert shown[0].startswith("Miss. ")
     assert shown[1] == "[What did this teach you?]"
-    assert shown[2].startswith("Credit. You predicted 2500 img/s. ")
-    assert " 2470 img/s were measured: your number is closer to that than the model's." in shown[2]
+    assert shown[2].startswith("Credit. You predicted 2,500 img/s. ")
+    assert " 2,470 img/s were measured: your number is closer to that than the model's." in shown[2]
     stored = predictions()["baseline"]
     assert (stored["truth"], stored["measured"], stored["hit"]) == (21800, 2470, True)
     reveal("baseline", 21800)

@@ -48,7 +48,7 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
     card = scorecard()
     assert card.rows() == [
         ["What binds?", "CPU", "90 %", "CPU", "hit"],
-        ["rate", "4000 img/s", "50 %", "21800 img/s", "miss"],
+        ["rate", "4,000 img/s", "50 %", "21,800 img/s", "miss"],
         ["last", "no idea", "", "", "not revealed"],
     ]
     # By hand: mean confidence (0.9 + 0.5) / 2; Brier ((0.9 - 1)^2 + (0.5 - 0)^2) / 2 = 0.13.
@@ -114,7 +114,7 @@ def test_a_credit_for_what_was_measured_stands_on_the_card(shown):
     predict("rate", 2500, unit="img/s")
     reveal("rate", 21800, measured=2470)
     card = scorecard()
-    assert card.rows() == [["rate", "2500 img/s", "", "21800 img/s", "hit: 2470 img/s were measured"]]
+    assert card.rows() == [["rate", "2,500 img/s", "", "21,800 img/s", "hit: 2,470 img/s were measured"]]
     assert card.hits == 1
 
 
@@ -132,11 +132,16 @@ def test_predictions_stand_in_the_order_they_were_locked(folder):
     assert [row[0] for row in scorecard().rows()] == ["a", "b"]
 
 
-def test_a_long_question_is_shortened_and_markup_is_text():
-    predict("k", "<i>", question="Why " + "so long " * 30)
+def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(folder):
+    question = (
+        "Training on these images, behind eight workers and one drive: what is the smallest batch size?"
+    )
+    predict("j", 3, question=f"{question}\n\nThink.")
+    predict("k", "<i>", question="Why " + "so long " * 90)
     card = scorecard()
-    assert len(card.rows()[0][0]) <= 80
-    assert card.rows()[0][0].endswith(" ...")
+    assert card.rows()[0][0] == question
+    assert len(card.rows()[1][0]) <= 400
+    assert card.rows()[1][0].endswith(" ...")
     assert "&lt;i&gt;" in card._repr_html_()
 
 

@@ -22,6 +22,15 @@ def test_a_prediction_is_one_sentence():
     )
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(1e9, "1,000,000,000"), (-1234.5, "-1,234.5"), (999, "999"), (0.25, "0.25"), (-0.5, "-0.5"), (0, "0")],
+)
+def test_thousands_stand_apart(number, shown):
+    assert words.value(number, None) == shown
+    assert words.value(number, "img/s") == f"{shown} img/s"
+
+
 def test_a_choice_stands_in_quotation_marks():
     record = Prediction(key="k", answer="The CPU", locked_at="2026-11-21T10:05:09+00:00")
     assert words.prediction(record) == 'You predicted "The CPU".'
