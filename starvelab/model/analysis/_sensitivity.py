@@ -64,8 +64,8 @@ class Sensitivities:
         return "\n".join(filter(None, (to_text(self.headers, self.rows), self.infeasible_reason)))
 
     def _repr_html_(self) -> str:
-        table = to_html(self.headers, self.rows, caption=f"What would help (now binding: {self.bottleneck})")
-        return table + paragraph(self.infeasible_reason)
+        caption = f"What would help while {LABELS[self.bottleneck]} binds"
+        return to_html(self.headers, self.rows, caption=caption) + paragraph(self.infeasible_reason)
 
 
 def sensitivity(pipeline: Pipeline) -> Sensitivities:

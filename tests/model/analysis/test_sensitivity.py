@@ -116,7 +116,7 @@ def test_the_levers_show_themselves_as_a_table():
     text = repr(sensitivity(WALL))
     assert text.splitlines()[2].split("  ")[0] == "9 workers instead of 8"
     assert "+12.5 %" in text
-    assert "<caption>What would help (now binding: CPU)</caption>" in sensitivity(WALL)._repr_html_()
+    assert "<caption>What would help while the CPU binds</caption>" in sensitivity(WALL)._repr_html_()
 
 
 @pytest.mark.parametrize(
