@@ -18,7 +18,7 @@ class Points(float):
     Parameters
     ----------
     earned, most : float
-        What was earned, and the most that can be.
+        What was earned, and the most that the parts give that were checked.
     """
 
     most: float
@@ -33,7 +33,7 @@ class Points(float):
         # In a saved notebook the number stands beside the sentence, and whoever grades sees it alone.
         if _is_graded():
             return None
-        return f"<p>{tables.points(self)} of {self.most:g} points by the checks that you can see.</p>"
+        return f"<p>{tables.points(self)} of the {tables.points(self.most)} points that this check gives.</p>"
 
 
 def _as_sentence(message: str) -> str:
@@ -118,7 +118,7 @@ class Credit:
             hidden = self.points - self.tried
             points = "1 point" if hidden == 1 else f"{tables.points(hidden)} points"
             print(f"Hidden checks decide the other {points}.")
-        return Points(round(min(max(self.earned, 0.0), self.points), 2), self.points)
+        return Points(round(min(max(self.earned, 0.0), self.points), 2), min(self.tried, self.points))
 
 
 def _is_graded() -> bool:

@@ -100,7 +100,7 @@ def test_a_learner_reads_the_points_in_a_sentence_and_a_grader_a_plain_number():
     credit = Credit(3)
     credit.part(1.5, "dividing", lambda: None)
     total = credit.total()
-    assert total._repr_html_() == "<p>1.5 of 3 points by the checks that you can see.</p>"
+    assert total._repr_html_() == "<p>1.5 of the 1.5 points that this check gives.</p>"
     # What nbgrader reads, and what a saved notebook has beside the sentence.
     assert (repr(total), str(total)) == ("1.5", "1.5")
     for grader in (runtime.GRADING, runtime.Runtime(is_validating=True)):

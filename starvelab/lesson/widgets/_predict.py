@@ -294,7 +294,7 @@ def _confidence_slider(question: Question, start: float | None) -> ipywidgets.Se
         value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),
         description=about,
         style=_WIDE,
-        layout={"width": "40em", "max_width": "100%"},
+        layout={"width": "40em" if question.choices else "56em", "max_width": "100%"},
     )
     slider.add_class(LISTED_CLASS)
     return slider

@@ -216,7 +216,7 @@ def test_a_check_in_parts_of_which_none_is_written_is_open_in_one_line(shell, lo
     outputs, error = shell.run(parts)
     assert error is None
     (points,) = [one["data"] for one in outputs.entries if one["output_type"] == "execute_result"]
-    assert points["text/html"] == "<p>1.5 of 3 points by the checks that you can see.</p>"
+    assert points["text/html"] == "<p>1.5 of the 1.5 points that this check gives.</p>"
 
 
 @pytest.mark.parametrize(
