@@ -286,7 +286,7 @@ def test_widgets_can_be_read_in_both_themes(opened, screenshots):
     notebook = opened(
         IMPORTS,
         CHOICE,
-        'predict("done", "CPU")',
+        'predict("done", "CPU", question="Which of the two?", choices=["CPU", "GPU"])',
         'predict("done")',
         'reveal("done", "GPU")',
         EXPLORE,
