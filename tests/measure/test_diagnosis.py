@@ -24,6 +24,7 @@ from starvelab.measure.diagnosis import _conclude
 from starvelab.measure.ladder import CACHED, Ladder, part_between
 from starvelab.measure.quality import Quality
 
+from .patience import patiently
 from .scenes import pipeline
 
 # Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
@@ -312,11 +313,10 @@ def test_where_nothing_starves_the_finding_says_so():
 
 
 def live(pipe, bottleneck):
-    """A live diagnosis; on a busy machine not each is disturbed."""
-    for _ in range(2):
-        finding = diagnose(pipe, budget="2 s", progress=False)
-        if finding.bottleneck == bottleneck:
-            break
+    """A live diagnosis."""
+    finding = patiently(
+        lambda: diagnose(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == bottleneck
+    )
     assert isinstance(finding, Finding)
     assert finding.source == "measured"
     return finding

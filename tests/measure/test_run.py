@@ -10,6 +10,7 @@ from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, r
 from starvelab.measure.measurement import summarize
 from starvelab.simulate import Trace
 
+from .patience import patiently
 from .scenes import STORED, pipeline
 
 LOADERS = ["inline", "threads", "processes", "torch"]
@@ -19,10 +20,10 @@ FAST = VirtualAccelerator(step_time="5 ms")
 
 def paced(pipe, most):
     """A record with the throughput [img/s] of what binds: never more, and on a busy machine a little less."""
-    for _ in range(5):
-        record = run(pipe, seconds="0.8 s", progress=False)
-        if record.throughput.m_as("img/s") > 0.95 * most:
-            break
+    record = patiently(
+        lambda: run(pipe, seconds="0.8 s", progress=False),
+        lambda record: 0.7 * most < record.throughput.m_as("img/s") < 1.05 * most,
+    )
     assert 0.7 * most < record.throughput.m_as("img/s") < 1.05 * most
     # Busy share = step x batches a second, whatever binds.
     busy = (record.step_time * record.throughput / record.pipeline.batch_size).m_as("img")
