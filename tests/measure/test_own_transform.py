@@ -14,6 +14,8 @@ from starvelab.measure.own_loader import Ordered, Stream
 from starvelab.measure.own_transform import TimedTransform, innermost, name_of, steps_of, transform_of
 from tests.measure.watching.loops import Clock
 
+from .patience import patiently
+
 torch = pytest.importorskip("torch")
 data = torch.utils.data
 pytestmark = pytest.mark.usefixtures("nothing_stays")
@@ -223,7 +225,10 @@ def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
 
 def test_a_slow_step_within_wrappers_is_called_by_its_name():
     part, _ = data.random_split(Numbers(chain()), [15, 5])
-    finding = diagnose(data.DataLoader(part, 4), step_time="2 ms", budget="1 s", progress=False)
+    finding = patiently(
+        lambda: diagnose(data.DataLoader(part, 4), step_time="2 ms", budget="1 s", progress=False),
+        lambda found: found.stage == "wait",
+    )
     assert (finding.bottleneck, finding.stage) == ("transform", "wait")
     assert list(finding.stages["transform"]) == ["Add", "wait", "Add 2", "wait 2"]
     # Four items of 5 ms each.
