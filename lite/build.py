@@ -22,13 +22,13 @@ from tempfile import TemporaryDirectory
 
 from lock import Lock
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent
 SETTINGS = REPOSITORY / "binder/jupyter/labconfig/default_setting_overrides.json"
 PINS, OTHER_PINS = (REPOSITORY / "binder" / name for name in ("requirements.txt", "constraints.txt"))
 SERVER = "https://cdn.jsdelivr.net/pyodide/v{version}/full/"
-# What the kernel loads when it starts. The first two come from the index, the others with the kernel.
-AT_START = ("ipython", "comm", "ipykernel", "pyodide-kernel", "piplite")
-SILENT = ("micropip",)  # piplite imports it, and does not say so
+# What is loaded when Python starts, all at once: what the kernel would load one after the other, and the lab.
+AT_START = ("ipython", "comm", "ipykernel", "jedi", "micropip", "piplite", "pyodide-kernel", "starvelab")
 EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@jupyterlite/pyodide-kernel-extension", "anywidget")
 KERNEL = f"{EXTENSIONS[1]}/static/pypi"
 # Of the wheels that come with the kernel, those of ipywidgets 7 are not for us.
@@ -67,12 +67,14 @@ def lock_pyodide(pyodide: Path) -> None:
     lock.add_wheels()
     # The lab's own versions, then Pyodide's, then those of this environment. Each download may ask for more.
     ours, others = (read_pins(path.read_text(encoding="utf-8")) for path in (PINS, OTHER_PINS))
-    while wanted := lock.missing({"starvelab", *AT_START, *SILENT}, pins=ours):
+    while wanted := lock.missing(AT_START, pins=ours):
         _download({name: version or others[name] for name, version in wanted.items()}, pyodide)
         lock.add_wheels()
-    subprocess.run(["node", Path(__file__).with_name("compile.mjs"), pyodide], check=True)
+    subprocess.run(["node", HERE / "compile.mjs", pyodide], check=True)
     lock.add_wheels()
     lock.write()
+    (pyodide / "pyodide.mjs").rename(pyodide / "core.mjs")
+    shutil.copy(HERE / "start.mjs", pyodide / "pyodide.mjs")
 
 
 def page_config() -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 Else a browser compiles each module from its source whenever a page is opened. Only Pyodide's own Python
 writes byte code that Pyodide reads, so `compile.mjs` runs this in node, with Pyodide's folder at `FOLDER`.
+Files that no page reads are left out on the way.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import py_compile
 import sys
 import zipfile
+from fnmatch import fnmatchcase
 from importlib.util import cache_from_source
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +20,29 @@ LIBRARY = "python_stdlib.zip"
 # For tracebacks, and for whoever reads them. Of all packages this would be megabytes more to fetch.
 BOTH = "starvelab/"
 # Hardly ever imported in a browser, and byte code takes twice the room of a source.
-ONLY_SOURCES = ("fontTools/", "prompt_toolkit/", "pygments/lexers/", "pygments/styles/", "starvelab/grading/")
+ONLY_SOURCES = ("pygments/styles/", "starvelab/grading/")
+LEFT_OUT = (
+    # Parts of JupyterLab and of its server, which the site has elsewhere.
+    "*.data/data/*",
+    "anywidget/labextension/*",
+    # Tests, and what is for other programs than a notebook.
+    "pint/testsuite/*",
+    "IPython/sphinxext/*",
+    "IPython/testing/plugin/*",
+    "prompt_toolkit/contrib/*",
+    # No notebook asks for a time zone by its name.
+    "dateutil/zoneinfo/*.tar.gz",
+    # What completion knows of Django, of Python 2, and of packages that are not there.
+    "jedi/third_party/django-stubs/*",
+    "jedi/third_party/typeshed/stdlib/2/*",
+    "jedi/third_party/typeshed/third_party/2*",
+)
+# Of 250 files on as many languages, those that IPython imports to color an error.
+LEXERS = "pygments/lexers/"
+KEPT_LEXERS = (
+    "__init__", "_css_builtins", "_lilypond_builtins", "_mapping", "_scheme_builtins", "css", "data", "html",
+    "javascript", "jvm", "lilypond", "lisp", "markup", "perl", "python", "ruby", "shell",
+)  # fmt: skip
 
 
 def compile_modules(archive: Path, place: str) -> None:
@@ -32,7 +56,7 @@ def compile_modules(archive: Path, place: str) -> None:
         Where its files will stand, as tracebacks name it.
     """
     with zipfile.ZipFile(archive) as old:
-        files = {name: old.read(name) for name in old.namelist()}
+        files = {name: old.read(name) for name in old.namelist() if not is_left_out(name)}
     for name, source in list(files.items()):
         if not name.endswith(".py") or name.startswith(ONLY_SOURCES):
             continue
@@ -48,6 +72,13 @@ def compile_modules(archive: Path, place: str) -> None:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
         for name, content in files.items():
             new.writestr(name, content)
+
+
+def is_left_out(name: str) -> bool:
+    """Whether no page reads this file of a wheel."""
+    if name.startswith(LEXERS):
+        return name.removeprefix(LEXERS).removesuffix(".py") not in KEPT_LEXERS
+    return any(fnmatchcase(name, pattern) for pattern in LEFT_OUT)
 
 
 def byte_code(source: bytes, name: str) -> bytes:

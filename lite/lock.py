@@ -16,8 +16,9 @@ from packaging.utils import canonicalize_name
 
 NAME = "pyodide-lock.json"
 PURE = "-none-any.whl"
-# Pyodide's list says that matplotlib needs it, which no longer imports it.
-NOT_NEEDED = {"matplotlib": "pytz"}
+# Pyodide's list says that matplotlib needs these. It no longer imports pytz, and 3.10 imports fontTools only for
+# PDF and PostScript, which no page draws.
+NOT_NEEDED = {"matplotlib": {"": "pytz", "3.10.": "fonttools"}}
 
 
 class Lock:
@@ -41,10 +42,11 @@ class Lock:
         """Let packages be what stands in the wheels of the folder."""
         for wheel in sorted(self.path.parent.glob("*.whl")):
             self._add(wheel)
-        for name, other in NOT_NEEDED.items():
-            depends = self.packages.get(name, {}).get("depends", [])
-            if other in depends:
-                depends.remove(other)
+        for name, others in NOT_NEEDED.items():
+            package = self.packages.get(name, {"depends": [], "version": ""})
+            for version, other in others.items():
+                if other in package["depends"] and package["version"].startswith(version):
+                    package["depends"].remove(other)
 
     def _add(self, wheel: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:

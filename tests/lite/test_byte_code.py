@@ -15,7 +15,11 @@ FILES = {
     "notes.txt": "kept",
     "starvelab/__init__.py": "ANSWER = 42\n",
     "starvelab/grading/__init__.py": "",
-    "fontTools/__init__.py": "",
+    "pygments/styles/some.py": "",
+    "pygments/lexers/python.py": "",
+    "pygments/lexers/fortran.py": "",
+    "some-1.0.data/data/share/jupyter/page.js": "",
+    "some-1.0.dist-info/METADATA": "Name: some",
 }
 
 
@@ -30,7 +34,7 @@ def archive(module_of_lite, tmp_path: Path) -> Path:
     return path
 
 
-def test_byte_code_takes_the_place_of_sources_and_stands_beside_those_of_the_lab(archive):
+def test_byte_code_takes_the_place_of_sources_and_what_no_page_reads_is_left_out(archive):
     tag = sys.implementation.cache_tag
     with zipfile.ZipFile(archive) as wheel:
         assert sorted(wheel.namelist()) == sorted(
@@ -41,7 +45,9 @@ def test_byte_code_takes_the_place_of_sources_and_stands_beside_those_of_the_lab
                 "starvelab/__init__.py",
                 f"starvelab/__pycache__/__init__.{tag}.pyc",
                 "starvelab/grading/__init__.py",
-                "fontTools/__init__.py",
+                "pygments/styles/some.py",
+                "pygments/lexers/python.pyc",
+                "some-1.0.dist-info/METADATA",
             ]
         )
         assert wheel.read("notes.txt") == b"kept"
@@ -57,3 +63,12 @@ def test_byte_code_is_imported_and_names_the_place_where_it_will_stand(archive, 
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, encoding="utf-8"
     )
     assert done.stdout.split() == ["/lib/some/plain.py", "42"]
+
+
+def test_the_lexers_that_ipython_imports_are_kept(module_of_lite):
+    code = "import sys, ipython_pygments_lexers; print(*[m for m in sys.modules if 'pygments.lexers.' in m])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8")
+    names = [f"{module.replace('.', '/')}.py" for module in done.stdout.split()]
+    assert "pygments/lexers/python.py" in names
+    left_out = module_of_lite("byte_code").is_left_out
+    assert [name for name in names if left_out(name)] == []

@@ -77,6 +77,11 @@ def test_what_is_not_beside_the_page_is_on_pyodides_server(lock, folder):
 
 def test_what_a_package_asks_for_without_need_is_not_fetched(lock, folder):
     known = lock.Lock(folder, SERVER)
-    known.packages["matplotlib"] = entry("matplotlib", "cp314-cp314-wasm32", "numpy", "pytz")
+    needs = ("numpy", "fonttools", "pytz")
+    known.packages["matplotlib"] = entry("matplotlib", "cp314-cp314-wasm32", *needs) | {"version": "3.10.8"}
     known.add_wheels()
     assert known.packages["matplotlib"]["depends"] == ["numpy"]
+    # The next version imports fontTools.
+    known.packages["matplotlib"] = entry("matplotlib", "cp314-cp314-wasm32", *needs) | {"version": "3.11.0"}
+    known.add_wheels()
+    assert known.packages["matplotlib"]["depends"] == ["numpy", "fonttools"]
