@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 
 NAME = "pyodide-lock.json"
 PURE = "-none-any.whl"
-# Pyodide's list says that matplotlib needs these. It no longer imports pytz, and 3.10 imports fontTools only for
-# PDF and PostScript, which no page draws.
+# Pyodide's list says that matplotlib needs these. It no longer imports pytz, and 3.10 imports fontTools only
+# for PDF and PostScript, which no page draws.
 NOT_NEEDED = {"matplotlib": {"": "pytz", "3.10.": "fonttools"}}
 
 
