@@ -131,7 +131,7 @@ class Runners:
         try:
             yield
         finally:
-            # The clock takes back seconds that others had the cores for, perhaps some of before this block too.
+            # The clock takes back seconds that others had the cores for, also some of before this block.
             self.seconds_used = max(0.0, self.seconds_used + student.clock() - start)
 
 
