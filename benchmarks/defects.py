@@ -96,7 +96,7 @@ class Defect:
                 f"its text must stand once in {self.file}, and stands there {count} times. "
                 f"Correct `text` and `replacement` in {LIST.name}."
             )
-        if missing := [each for each in self.tests if not (root / each.partition("::")[0]).exists()]:
+        if missing := [each for each in self.tests if not _is_there(root, each)]:
             return f"{', '.join(missing)} is not there. Correct `tests` in {LIST.name}."
         return ""
 
@@ -106,6 +106,15 @@ class Defect:
         path.write_text(
             path.read_text(encoding="utf-8").replace(self.text, self.replacement), encoding="utf-8"
         )
+
+
+def _is_there(root: Path, test: str) -> bool:
+    """Whether a file or folder of tests is there, and in a file the test that is named."""
+    file, _, name = test.partition("::")
+    if not name:
+        return (root / file).exists()
+    name = name.partition("[")[0]
+    return (root / file).is_file() and f"def {name}(" in (root / file).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def test_a_defect_replaces_its_text_and_nothing_else(root):
         ({"text": "4 * x"}, "its text must stand once in double.py, and stands there 0 times. Correct"),
         ({"text": "x"}, "its text must stand once in double.py, and stands there 2 times. Correct"),
         ({"tests": ("tests/gone.py",)}, "tests/gone.py is not there. Correct `tests` in defects.toml."),
+        ({"tests": ("test_double.py::test_gone[2]",)}, "test_double.py::test_gone[2] is not there. Correct"),
     ],
 )
 def test_an_entry_that_no_longer_fits_the_repository_says_what_to_correct(root, change, said):
@@ -46,6 +47,10 @@ def test_an_id_that_comes_twice_is_rejected(tmp_path):
     (tmp_path / "two.toml").write_text(2 * entry)
     with pytest.raises(ValueError, match=r"An id names one defect, and a came twice\. Rename one of them\."):
         defects.load(tmp_path / "two.toml")
+
+
+def test_each_defect_in_the_list_can_be_planted_and_looked_for():
+    assert [f"{one.id}: {why}" for one in defects.load() if (why := one.stale(defects.REPOSITORY))] == []
 
 
 def test_the_list_has_enough_defects_of_every_kind():

@@ -180,6 +180,16 @@ def test_a_later_set_up_that_was_moved_up_changes_no_earlier_check(tmp_path):
     assert points(graded(tmp_path / "b", written, moved)) == {"first": 0, "second": 0}
 
 
+def test_a_name_of_the_set_up_stays_the_instructors_where_an_answer_defines_it_too(tmp_path):
+    """An answer often imports once more what the set-up has imported."""
+    set_up = code("set-up", "import math\nfrom starvelab.checks import check")
+    test = scored_cell("value", "check(answer, math.floor(42.5))")
+    written = [set_up, answer("answer", "import math\nanswer = math.floor(42.1)"), test]
+    assert points(graded(tmp_path / "a", written, written)) == {"value": 1}
+    forged = answer("answer", "class math:\n    floor = lambda number: 0\nanswer = 0")
+    assert points(graded(tmp_path / "b", written, [set_up, forged, test])) == {"value": 0}
+
+
 def test_a_locked_cell_may_use_an_answer_and_what_it_makes_of_it_is_the_instructors(tmp_path):
     table = code("table", "table = [double(n) for n in range(4)]")
     test = scored_cell("test", "check(table[3], 6)")

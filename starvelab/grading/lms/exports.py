@@ -112,16 +112,17 @@ class _Export(ExportPlugin):
                 f"No student of the gradebook stands in the roster. {self.what_is_needed} "
                 f"It has: {', '.join(sheet.headers)}."
             )
+        # A column that is added may bring a line for its points: the students' lines are found after that.
+        places = {name: self.place(gradebook, sheet, name) for name in results}
         students = list(_students(sheet, identity, known))
-        self.fill(gradebook, sheet, students, results)
+        self.fill(sheet, students, places, results)
         to = Path(self.to or f"{type(self).__name__.lower()}.csv")
         to.write_bytes(sheet.content)
         self._report(results, {student for _, student in students})
         self.log.warning("Written: %s", to)
 
-    def fill(self, gradebook: Gradebook, sheet: Sheet, students: Students, results: Results) -> None:
-        """Write the points."""
-        places = {name: self.place(gradebook, sheet, name) for name in results}
+    def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
+        """Write the points, of each assignment into its column."""
         for number, student in students:
             for name, place in places.items():
                 if result := results[name].get(student):
@@ -246,7 +247,7 @@ class Moodle(_Export):
                 return at - 1
         return None
 
-    def fill(self, gradebook: Gradebook, sheet: Sheet, students: Students, results: Results) -> None:
+    def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
         """Write the points, and in a worksheet what they are for."""
         grade = self.grade_column(sheet)
         if grade is not None and len(results) > 1:
@@ -254,7 +255,7 @@ class Moodle(_Export):
                 f"A grading worksheet belongs to one assignment, and there are grades of {len(results)}: "
                 f"{', '.join(results)}. Name the one that is meant: --assignment={next(iter(results))}"
             )
-        super().fill(gradebook, sheet, students, results)
+        super().fill(sheet, students, places, results)
         comments = self._comments_column(sheet) if grade is not None else None
         if comments is not None:
             (of_students,) = results.values()

@@ -110,6 +110,14 @@ def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logg
     assert "--Canvas.column=" in logged.text
 
 
+def test_a_column_that_is_added_has_its_points_where_the_roster_has_no_line_for_them(export):
+    assert export(Canvas, "Student,ID,Quiz (7)\nAda,101,4\n") == [
+        ["Student", "ID", "Quiz (7)", "tiny"],
+        ["Points Possible", "", "", "8"],
+        ["Ada", "101", "4", "7.5"],
+    ]
+
+
 def test_a_column_that_cannot_be_told_is_asked_for(export, starving):
     with pytest.raises(InputError, match=r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="):
         export(Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", assignment=["tiny"])
