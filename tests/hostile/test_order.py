@@ -244,6 +244,9 @@ def test_pythons_own_names_and_those_a_test_defines_are_not_the_students(tmp_pat
 
 def test_a_cell_that_only_pretends_to_be_locked_runs_with_the_students(tmp_path):
     written = [IMPORTS, answer("answer", "answer = 42"), scored_cell("value", "check(answer, 42)")]
-    forged = code("mine", "def check(*args): pass")
-    cells = [IMPORTS, answer("answer", "answer = 0"), forged, written[2]]
-    assert points(graded(tmp_path, written, cells)) == {"value": 0}
+    mark = tmp_path / "mark"
+    forged = code("mine", f"def check(*args): pass\nopen({str(mark)!r}, 'w').close()")
+    renamed = scored_cell("renamed", "check(answer, 42)")  # it counts, and what stands before it runs first
+    cells = [IMPORTS, answer("answer", "answer = 0"), forged, written[2], renamed]
+    assert points(graded(tmp_path, written, cells)) == {"value": 0, "renamed": 0}
+    assert not mark.exists(), "it ran outside of the student's sandbox"
