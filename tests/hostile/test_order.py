@@ -181,12 +181,11 @@ def test_a_later_set_up_that_was_moved_up_changes_no_earlier_check(tmp_path):
 
 
 def test_a_name_of_the_set_up_stays_the_instructors_where_an_answer_defines_it_too(tmp_path):
-    """An answer often imports once more what the set-up has imported."""
-    set_up = code("set-up", "import math\nfrom starvelab.checks import check")
-    test = scored_cell("value", "check(answer, math.floor(42.5))")
-    written = [set_up, answer("answer", "import math\nanswer = math.floor(42.1)"), test]
+    set_up = code("set-up", "limit = 42\nfrom starvelab.checks import check")
+    test = scored_cell("value", "check(answer, limit)")
+    written = [set_up, answer("answer", "limit = 40 + 2\nanswer = limit"), test]
     assert points(graded(tmp_path / "a", written, written)) == {"value": 1}
-    forged = answer("answer", "class math:\n    floor = lambda number: 0\nanswer = 0")
+    forged = answer("answer", "limit = answer = 0")
     assert points(graded(tmp_path / "b", written, [set_up, forged, test])) == {"value": 0}
 
 
