@@ -1,7 +1,7 @@
 // Stands in the site as pyodide.mjs, which the kernel imports; Pyodide's own module is core.mjs beside it.
 //
 // What a notebook needs is imported while Python starts. Later, when the kernel has made the notebook's folder
-// the working directory, Python asks the page for that folder at each import: 120 messages, half a second.
+// the working directory, Python asks the page for that folder at each import: 115 messages, half a second.
 
 import { loadPyodide as load } from "./core.mjs";
 
