@@ -10,8 +10,6 @@ import sys
 HELP = """\
 starvelab doctor train.py [arguments]
     run a training script, and say how long it waited for its data
-starvelab verify report.html
-    tell whether a lab report was altered, and compute its numbers anew
 starvelab release | collect | grade | mark | feedback ASSIGNMENT
     for instructors: pip install 'starvelab[grade]'
 
@@ -25,10 +23,6 @@ def main() -> None:
         from .measure.doctor import main as doctor
 
         raise SystemExit(doctor(arguments[1:]))
-    if arguments[:1] == ["verify"]:
-        from .lesson.lab_report.verifying import main as verify
-
-        raise SystemExit(verify(arguments[1:]))
     if arguments in ([], ["-h"], ["--help"]):
         print(HELP)
         return

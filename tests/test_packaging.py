@@ -54,7 +54,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # What may be missing: the code that imports it is for those who have it, or says what to install.
-OPTIONAL = {"cryptography", "lightning", "pytorch_lightning", "torch", "transformers"}
+OPTIONAL = {"lightning", "pytorch_lightning", "torch", "transformers"}
 BROUGHT_BY_IPYWIDGETS = {"IPython", "traitlets"}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from textwrap import dedent
 
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
 from ...host import usable_cores
-from ...lesson.lab_report.signing import load_key, sign
 from ..batch.classroom import Classroom
 from ..report.feedback_pages import FeedbackPages
 from ..text import shown
@@ -27,12 +25,10 @@ class FeedbackApp(AssignmentCommand):
         starvelab feedback starving-the-gpu                    all that are out of date
         starvelab feedback starving-the-gpu --only=ada,'b*'    some students
         starvelab feedback starving-the-gpu --again            every page, also those that are up to date
-        starvelab feedback starving-the-gpu --sign=key.pem     with a signed lab report for each student
         """).strip()
     aliases = {  # noqa: RUF012 (traitlets reads it from the class)
         "workers": "FeedbackApp.workers",
         "only": "FeedbackApp.only",
-        "sign": "FeedbackApp.sign",
         "db": "CourseDirectory.db_url",
         "log-level": "Application.log_level",
     }
@@ -43,16 +39,13 @@ class FeedbackApp(AssignmentCommand):
     only = Unicode("", help="Students, with commas between them; * and ? stand for characters.").tag(
         config=True
     )
-    sign = Unicode(
-        "", help="A file with your private key, which is made if there is none: sign a lab report for each."
-    ).tag(config=True)
     again = Bool(False, help="Whether to write also the pages that are up to date.").tag(config=True)
 
     def run(self, assignment: str) -> None:
         """Write the pages that are out of date, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         with classroom.exclusive_lock():
-            pages = FeedbackPages(classroom, load_key(Path(self.sign)) if self.sign else b"")
+            pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
             if jobs:
                 with tqdm(total=len(jobs), desc="feedback", unit="page", smoothing=0.05) as bar:
@@ -63,8 +56,6 @@ class FeedbackApp(AssignmentCommand):
         print(
             f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."
         )
-        if pages.key:
-            print(f"Lab reports are signed with the key {sign(b'', pages.key).fingerprint}.")
         for student, reason in pages.failed.items():
             print(f"  {shown(student)}: {reason}")
         if pages.unmarked:

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -19,16 +18,12 @@ from pathlib import Path
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from ...errors import StarvelabError
-from ...lesson.lab_report.contents import Entry
-from ...lesson.lab_report.graded import lab_report
-from ...lesson.lab_report.signing import sign
 from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..submissions.model_answers import model_answers
-from ..submissions.reference_cell import ReferenceCell
 from ..submissions.titles import title_of, titles_of
-from .marks import Mark, Marks, marks_of, names_of
-from .pages import INDEX, LAB_REPORT, GradedNotebook, PageJob, fingerprint_in, make_pages
+from .marks import Marks, marks_of, names_of
+from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
 
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 
@@ -47,8 +42,6 @@ class FeedbackPages:
     Parameters
     ----------
     classroom : Classroom
-    key : bytes
-        The instructor's private key: then each student also gets a signed lab report.
 
     Attributes
     ----------
@@ -62,8 +55,8 @@ class FeedbackPages:
         Students for whom something is not marked yet.
     """
 
-    def __init__(self, classroom: Classroom, key: bytes = b"") -> None:
-        self.classroom, self.key = classroom, key
+    def __init__(self, classroom: Classroom) -> None:
+        self.classroom = classroom
         self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
         self.written: list[str] = []
         self.unchanged: list[str] = []
@@ -134,20 +127,8 @@ class FeedbackPages:
         cells = self.classroom.definition.cells
         files = {notebook: (folder / f"{notebook}.ipynb").read_bytes() for notebook in cells}
         called = f"{name} ({student})" if name else student
-        report = None
-        if self.key:
-            entries = [
-                Entry(self._title[one], self._titles[one][cell], mark.points, points, mark.points == points)
-                for one in cells
-                for cell, mark, points in _points(marks, one, cells[one])
-            ]
-            report = lab_report(self.classroom.assignment, name or student, folder, entries)
         definition = self.classroom.definition.fingerprint
         inputs = (called, self._titles, self._title, self._model_answers, definition, version("starvelab"))
-        if report is not None:
-            # The day on which it is made is no reason to make it again.
-            contents = replace(report, date="").canonical()
-            files |= {LAB_REPORT: contents, "key": sign(b"", self.key).key.encode()}
         return PageJob(
             student=student,
             called=called,
@@ -165,17 +146,7 @@ class FeedbackPages:
             ],
             marks=marks,
             fingerprint=marks.fingerprint(files, *inputs),
-            lab_report=report,
-            key=self.key,
         )
-
-
-def _points(
-    marks: Marks, notebook: str, reference: Sequence[ReferenceCell]
-) -> Iterator[tuple[str, Mark, float]]:
-    """The graded cells of a notebook in its order: name, mark, and the most points."""
-    given = marks.notebooks.get(notebook, {})
-    yield from ((cell.name, given[cell.name], cell.points) for cell in reference if cell.name in given)
 
 
 # --- workers ----------------------------------------------------------------------------------------------

@@ -23,15 +23,12 @@ from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
 from ... import tables
-from ...lesson.lab_report.contents import LabReport
-from ...lesson.lab_report.page import render
-from ...lesson.lab_report.signing import sign
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
 from ..submissions.reference_cell import ReferenceCell
 from .marks import Mark, Marks
 
-INDEX, LAB_REPORT = "index.html", "report.html"
+INDEX = "index.html"
 NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
 TEMPLATES = Path(__file__).parent / "templates"
 STYLE = """
@@ -103,10 +100,6 @@ class PageJob:
         What the page calls the student.
     fingerprint : str
         What the page is up to date with.
-    lab_report : LabReport, optional
-        To sign, and to give to the student.
-    key : bytes
-        The instructor's private key, where there is a report.
     """
 
     student: str
@@ -115,8 +108,6 @@ class PageJob:
     notebooks: list[GradedNotebook]
     marks: Marks
     fingerprint: str
-    lab_report: LabReport | None = None
-    key: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -141,8 +132,6 @@ def make_pages(job: PageJob) -> dict[str, str]:
     """
     parts = {one.name: _part(one, job.marks) for one in job.notebooks}
     pages = {f"{name}.html": _page(job, [part], [name]) for name, part in parts.items()}
-    if job.lab_report is not None:
-        pages[LAB_REPORT] = render(job.lab_report, sign(job.lab_report.canonical(), job.key))
     return pages | {INDEX: _page(job, list(parts.values()), list(parts))}
 
 
@@ -178,7 +167,6 @@ def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
             waiting_one=len(waiting) == 1,
             penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
             parts=list(parts),
-            lab_report=LAB_REPORT if job.lab_report is not None else "",
         )
     )
 

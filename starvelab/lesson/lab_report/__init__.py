@@ -1,8 +1,7 @@
-"""The lab report: one HTML file that needs nothing else, and that says of itself whether it was altered."""
+"""The lab report: one HTML file that needs nothing else, for its owner."""
 
 from .contents import Entry, LabReport
 from .measurements import keep_measurement
-from .page import read_report, render
-from .verifying import Verdict, verify
+from .page import Notes, read_notes, render
 
-__all__ = ["Entry", "LabReport", "Verdict", "keep_measurement", "read_report", "render", "verify"]
+__all__ = ["Entry", "LabReport", "Notes", "keep_measurement", "read_notes", "render"]

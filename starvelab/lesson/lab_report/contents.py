@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from ... import tables
 from ...prediction_file import Prediction
@@ -38,11 +36,6 @@ class Entry:
     most: float
     is_done: bool
 
-    def __post_init__(self) -> None:
-        # The same number is written in one way, whether it comes from a notebook or from a report.
-        object.__setattr__(self, "points", None if self.points is None else float(self.points))
-        object.__setattr__(self, "most", float(self.most))
-
     @property
     def score(self) -> str:
         """Its points in words."""
@@ -63,9 +56,7 @@ class LabReport:
     exercises : tuple of Entry
     measurements : tuple of OwnMeasurement
     learned : mapping of str to str
-        By key of a prediction, what its owner learned from the miss.
-    is_graded : bool
-        Whether the points are those of an instructor, hidden checks included.
+        By key of a prediction, the first `MAX_LESSON` characters of what its owner learned from the miss.
     """
 
     assignment: str
@@ -76,7 +67,10 @@ class LabReport:
     exercises: tuple[Entry, ...] = ()
     measurements: tuple[OwnMeasurement, ...] = ()
     learned: Mapping[str, str] = field(default_factory=dict)
-    is_graded: bool = False
+
+    def __post_init__(self) -> None:
+        kept = {key: text[:MAX_LESSON] for key, text in self.learned.items()}
+        object.__setattr__(self, "learned", kept)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -109,33 +103,3 @@ class LabReport:
     def done(self) -> int:
         """How many exercises are done."""
         return sum(one.is_done for one in self.exercises)
-
-    def canonical(self) -> bytes:
-        """The contents as bytes, the same for the same contents: what is signed."""
-        data = asdict(self) | {"predictions": [one.to_json() for one in self.predictions]}
-        data["learned"] = {key: text[:MAX_LESSON] for key, text in self.learned.items()}
-        return json.dumps(data, sort_keys=True, separators=(",", ":")).encode("ascii")
-
-    # Any: JSON of a file that anybody may have written.
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> LabReport:
-        """Read the contents; a ValueError, TypeError or KeyError says that they are none."""
-        texts = {name: data[name] for name in ("assignment", "owner", "date", "starvelab")}
-        learned = data["learned"]
-        if not all(isinstance(text, str) for text in (*texts.values(), *learned, *learned.values())):
-            raise ValueError("a text is none")
-        return cls(
-            **texts,
-            predictions=tuple(Prediction.from_json(one["key"], one) for one in data["predictions"]),
-            exercises=tuple(_entry(**one) for one in data["exercises"]),
-            measurements=tuple(OwnMeasurement(**one) for one in data["measurements"]),
-            learned=learned,
-            is_graded=bool(data["is_graded"]),
-        )
-
-
-def _entry(notebook: str, title: str, points: float | None, most: float, is_done: bool) -> Entry:
-    numbers = [number for number in (points, most) if number is not None]
-    if not all(isinstance(number, int | float) for number in numbers) or not isinstance(title, str):
-        raise ValueError("an exercise is none")
-    return Entry(str(notebook), title, points, most, bool(is_done))

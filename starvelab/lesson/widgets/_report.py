@@ -14,11 +14,12 @@ from ...errors import InputError
 from ..exercises import Exercise, read_exercises, title_in
 from ..lab_report.contents import Entry, LabReport
 from ..lab_report.measurements import read_measurements
-from ..lab_report.page import read_report, render
+from ..lab_report.page import read_notes, render
 from . import words
 from ._scorecard import scorecard
 from .cells import LOG, CellLog
 
+REPORT = "report.html"
 GRADED = "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
 
 
@@ -106,18 +107,17 @@ def report(
         If there is no miss with such a number.
     """
     where = Path.cwd() if folder is None else Path(folder)
-    path = where / "report.html"
+    path = where / REPORT
     if runtime.current().is_grading:
         return WrittenReport(None, path)
     contents = _with_lessons(_contents(where, log, name), learned or {})
-    path.write_text(render(contents), encoding="utf-8", newline="\n")
+    path.write_text(render(contents), encoding="utf-8")
     return WrittenReport(contents, path)
 
 
 def lessons(folder: Path) -> Mapping[str, str]:
     """What the report of a folder says of misses, by key; nothing where there is no report."""
-    before = _before(folder)
-    return {} if before is None else before.learned
+    return read_notes(folder / REPORT).learned
 
 
 def keep_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
@@ -125,30 +125,22 @@ def keep_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
     contents = _contents(folder, log)
     learned = {other: said for other, said in contents.learned.items() if other != key}
     contents = replace(contents, learned=learned | ({key: text} if text else {}))
-    (folder / "report.html").write_text(render(contents), encoding="utf-8", newline="\n")
+    (folder / REPORT).write_text(render(contents), encoding="utf-8")
 
 
 def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
     """What a report of this folder says now; its owner and lessons are those of an earlier one."""
-    before = _before(folder)
+    before = read_notes(folder / REPORT)
     return LabReport(
         assignment=folder.resolve().name,
-        owner=name or (before.owner if before else ""),
+        owner=name or before.owner,
         date=date.today().isoformat(),
         starvelab=version("starvelab"),
         predictions=scorecard(folder).predictions,
         exercises=tuple(_entries(folder, log)),
         measurements=read_measurements(folder),
-        learned=before.learned if before else {},
+        learned=before.learned,
     )
-
-
-def _before(folder: Path) -> LabReport | None:
-    """The report that stands in a folder, or None."""
-    try:
-        return read_report((folder / "report.html").read_text(encoding="utf-8"))[0]
-    except (OSError, ValueError):
-        return None
 
 
 def _with_lessons(contents: LabReport, learned: Mapping[int, str]) -> LabReport:

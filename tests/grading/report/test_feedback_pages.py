@@ -21,8 +21,6 @@ from starvelab.grading.report.marks import Mark, Marks
 from starvelab.grading.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
 from starvelab.grading.submissions.reference_cell import ReferenceCell
 from starvelab.grading.submissions.titles import title_of, titles_of
-from starvelab.lesson.lab_report import verify
-from starvelab.lesson.lab_report.signing import load_key
 from tests.grading.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -280,21 +278,12 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_command_writes_pages_in_parallel(graded):
-    key = graded.folder / "key.pem"
-    done = graded.run("starvelab", "feedback", TINY, "--workers=2", f"--sign={key}")
+    done = graded.run("starvelab", "feedback", TINY, "--workers=2")
     assert done.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
     assert "On 3 of all pages something is not marked yet." in done.stdout
     assert "feedback: 100%" in done.stderr
     folder = graded.folder / "course" / "feedback"
     assert len(list(folder.glob("*/tiny/index.html"))) == 3
-    verdict = verify((folder / "ada" / TINY / "report.html").read_bytes())
-    assert verdict.report.is_graded
-    assert verdict.report.owner == "Ada L"
-    assert f"Lab reports are signed with the key {verdict.signature.fingerprint}." in done.stdout
-    assert 'href="report.html"' in (folder / "ada" / TINY / "index.html").read_text()
-    each = [FeedbackPages(graded.classroom(), load_key(key)).out_of_date("ada", again=True) for _ in "ab"]
-    assert each[0][0].fingerprint == each[1][0].fingerprint
-    assert each[0][0].fingerprint != FeedbackPages(graded.classroom()).out_of_date("ada", True)[0].fingerprint
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):

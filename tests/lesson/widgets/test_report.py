@@ -7,7 +7,6 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from starvelab.errors import InputError
-from starvelab.lesson.lab_report import verify
 from starvelab.lesson.widgets import predict, report, reveal
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.runtime import GRADING, use
@@ -60,7 +59,6 @@ def test_it_is_written_with_the_exercises_of_all_notebooks(folder):
         ("Exercise 1.5: not run", 0.0, False),
         ("Exercise 1.6: why", None, True),
     ]
-    assert not verify((folder / "report.html").read_bytes()).problem
     assert "Ada" in (folder / "report.html").read_text(encoding="utf-8")
 
 
