@@ -193,7 +193,7 @@ def test_the_first_cell_says_how_long_the_notebook_takes(run, script):
     words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 386)
     lines = "\n".join(f"print({n})" for n in range(11))
     source = SCRIPT.replace("# # Doubling\n# Prose, with `code`.", words)
-    script.write_text(source.replace("# cat food\n\n# %%\nprint(\"play\")", f"\n# %%\n{lines}"))
+    script.write_text(source.replace('# cat food\n\n# %%\nprint("play")', f"\n# %%\n{lines}"))
     assert run() == 0
     assert "About 11 minutes." in nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells[0].source
     # What the learner does not see takes no time, however long it is.

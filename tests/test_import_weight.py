@@ -69,7 +69,8 @@ def test_the_upper_layers_load_when_they_are_first_asked_for(name):
 BROWSER = """
 import sys, threading
 import IPython, ipywidgets, multiprocessing, concurrent.futures
-sys.modules.update(dict.fromkeys(["psutil", "loky", "PIL", "matplotlib", "dask", "_multiprocessing"]))
+missing = ["psutil", "loky", "filelock", "PIL", "matplotlib", "dask", "_multiprocessing"]
+sys.modules.update(dict.fromkeys(missing))
 def refuse(self): raise RuntimeError("can't start new thread")
 threading.Thread.start = refuse
 sys.platform = "emscripten"

@@ -38,9 +38,7 @@ def configure(c: Config) -> None:
     os.environ["PATH"] = path_with_alembic()
 
     # --- releasing --------------------------------------------------------------------------------
-    c.ClearSolutions.code_stub = {
-        "python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'
-    }
+    c.ClearSolutions.code_stub = {"python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'}
     c.ClearSolutions.text_stub = ESSAY_STUB
 
     # --- grading ----------------------------------------------------------------------------------

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ...host import has_processes
 from ...prediction_file import FILE_NAME, Contents, Prediction, read_file
 from .memory import KERNEL, Memory
 
-# The file is locked for milliseconds. A lock this old was left behind by a kernel that died while writing.
-STALE_SECONDS = 5.0
-LOCK_TIMEOUT = 8.0  # seconds
+LOCK_TIMEOUT = 8.0  # seconds; the file is locked for milliseconds
 
 
 @dataclass(frozen=True)
@@ -141,53 +140,48 @@ class PredictionStore:
     def _update_file(
         self, change: Callable[[dict[str, Prediction]], Prediction]
     ) -> tuple[Prediction, str | None]:
-        # The lock file doubles as the new version: writing it, then renaming it onto the old one, publishes
-        # the change and frees the lock in one step. A reader sees the old file or the new, never a half.
-        lock = self._acquire()
-        try:
-            with lock.open("w", encoding="utf-8") as file:
-                contents = read_file(self.folder)
-                before = self.memory.unsaved.get(self.path, {}) | contents.predictions
-                after = dict(before)
-                stored = change(after)
-                json.dump(
-                    {key: prediction.to_json() for key, prediction in after.items()},
-                    file,
-                    indent=2,
-                    ensure_ascii=False,
-                )
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
+        # The new version is written beside the old one and renamed onto it: a reader sees one of them, whole.
+        new = self.path.with_name(FILE_NAME + ".part")
+        with self._exclusive_lock():
+            contents = read_file(self.folder)
+            after = self.memory.unsaved.get(self.path, {}) | contents.predictions
+            stored = change(after)
             if after == contents.predictions and contents.problem is None:
-                lock.unlink()
                 return stored, None
-            problem = None
-            if contents.problem is not None:
-                problem = (
-                    f"{contents.problem} It was moved to {self._set_aside().name}; nothing in it was changed."
-                )
-            os.replace(lock, self.path)
-        except BaseException:
-            lock.unlink(missing_ok=True)
-            raise
-        self.memory.unsaved.pop(self.path, None)
+            try:
+                with new.open("w", encoding="utf-8") as file:
+                    data = {key: prediction.to_json() for key, prediction in after.items()}
+                    json.dump(data, file, indent=2, ensure_ascii=False)
+                    file.write("\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                problem = None
+                if contents.problem is not None:
+                    aside = self._set_aside().name
+                    problem = f"{contents.problem} It was moved to {aside}; nothing in it was changed."
+                os.replace(new, self.path)
+            except BaseException:
+                new.unlink(missing_ok=True)
+                raise
+        # Another thread may have left a prediction there in the meantime.
+        for key in after:
+            self.memory.unsaved.get(self.path, {}).pop(key, None)
         return stored, problem
 
-    def _acquire(self) -> Path:
-        lock = self.path.with_name(FILE_NAME + ".lock")
-        deadline = time.monotonic() + LOCK_TIMEOUT
-        while True:
-            try:
-                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-                return lock
-            except FileExistsError:
-                if _age(lock) > STALE_SECONDS:
-                    lock.unlink(missing_ok=True)
-                elif time.monotonic() > deadline:
-                    raise TimeoutError(f"{lock.name} is held by another notebook") from None
-                else:
-                    time.sleep(0.02)
+    @contextmanager
+    def _exclusive_lock(self) -> Iterator[None]:
+        """Let no other notebook write the file in this block. A kernel that dies leaves no lock behind."""
+        if not has_processes():  # a browser's Python has neither other kernels nor locks
+            yield
+            return
+        from filelock import FileLock, Timeout
+
+        self.folder.stat()  # which `FileLock` would make
+        try:
+            with FileLock(self.folder / f".{FILE_NAME}.lock", timeout=LOCK_TIMEOUT):
+                yield
+        except Timeout:
+            raise TimeoutError(f"{FILE_NAME} is held by another notebook") from None
 
     def _set_aside(self) -> Path:
         number = 1
@@ -195,13 +189,6 @@ class PredictionStore:
             number += 1
         os.replace(self.path, aside)
         return aside
-
-
-def _age(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 # Any: a field of a prediction is text, a number, a truth value, a list of texts, or nothing.

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-import time
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from starvelab.lesson.widgets.store import PredictionStore, now
 from starvelab.prediction_file import Contents, Prediction
 
 NAME = "predictions.json"
+IMPORTING = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
 
 
 def a_record(key="cpu-wall", answer="CPU", **fields) -> Prediction:
@@ -90,7 +92,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_whole(folder, monkeypat
     with pytest.raises(KeyboardInterrupt):
         PredictionStore().lock(a_record(key="other"))
     assert (folder / NAME).read_bytes() == before
-    assert [path.name for path in folder.iterdir()] == [NAME]
+    assert [path.name for path in folder.glob("[!.]*")] == [NAME]
 
 
 def test_two_notebooks_do_not_lose_each_others_predictions(folder):
@@ -112,35 +114,87 @@ for i in range(15):
     firsts += store.lock(Prediction(key=f"shared-{i}", answer=me, locked_at=now())).is_new
 print(firsts)
 """
-    importing = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
     kernels = [
         subprocess.Popen(
-            [sys.executable, "-c", program, name], stdout=subprocess.PIPE, text=True, env=importing
+            [sys.executable, "-c", program, name], stdout=subprocess.PIPE, text=True, env=IMPORTING
         )
         for name in ("a", "b", "c")
     ]
     firsts = [int(kernel.communicate(timeout=120)[0]) for kernel in kernels]
     assert sum(firsts) == 15
     assert len(predictions()) == 4 * 15
-    assert [path.name for path in folder.iterdir()] == [NAME]
+    assert [path.name for path in folder.glob("[!.]*")] == [NAME], "and nothing that a learner sees"
 
 
-def test_a_lock_left_by_a_kernel_that_died_is_taken_over(folder):
-    lock = folder / f"{NAME}.lock"
-    lock.write_text("half")
-    long_ago = time.time() - 10 * store.STALE_SECONDS
-    os.utime(lock, (long_ago, long_ago))
+HOLD = """
+import sys
+from starvelab.lesson.widgets.store import PredictionStore, now
+from starvelab.prediction_file import Prediction
+
+def hold(predictions):
+    print("held", flush=True)
+    sys.stdin.readline()
+    return predictions.setdefault("slow", Prediction(key="slow", answer="x", locked_at=now()))
+
+PredictionStore()._update(hold)
+"""
+
+
+@contextmanager
+def held_by_a_kernel():
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=IMPORTING
+    )
+    with kernel:
+        assert kernel.stdout.readline() == "held\n"
+        yield kernel
+
+
+@contextmanager
+def held_by_a_thread():
+    held, over = threading.Event(), threading.Event()
+
+    def hold(predictions):
+        held.set()
+        assert over.wait(60)
+        return predictions.setdefault("slow", a_record(key="slow"))
+
+    thread = threading.Thread(target=PredictionStore()._update, args=(hold,))
+    thread.start()
+    assert held.wait(60)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("held", [held_by_a_kernel, held_by_a_thread])
+def test_two_never_hold_the_lock_however_long_the_first_one_takes(folder, monkeypatch, held):
+    with held(), monkeypatch.context() as impatient:
+        impatient.setattr(store, "LOCK_TIMEOUT", 0.2)
+        (lock,) = folder.glob("*.lock")
+        os.utime(lock, (0, 0))  # as after a laptop has slept
+        result = PredictionStore().lock(a_record())
+        assert result.is_new
+        assert "is held by another notebook" in result.problem
+        assert "It counts until the kernel stops." in result.problem
+    assert PredictionStore().lock(a_record(key="next")).problem is None
+    assert set(predictions()) == {"slow", "cpu-wall", "next"}
+
+
+def test_a_kernel_that_dies_leaves_no_lock(folder):
+    with held_by_a_kernel() as kernel:
+        kernel.kill()
     assert PredictionStore().lock(a_record()).problem is None
     assert set(predictions()) == {"cpu-wall"}
 
 
-def test_a_lock_that_is_held_is_respected_and_said(folder, monkeypatch):
-    monkeypatch.setattr(store, "LOCK_TIMEOUT", 0.05)
-    (folder / f"{NAME}.lock").touch()
-    result = PredictionStore().lock(a_record())
-    assert result.is_new
-    assert "predictions.json.lock is held by another notebook" in result.problem
-    assert not (folder / NAME).exists()
+def test_in_a_browser_where_no_lock_can_be_had_predictions_are_kept(folder, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    assert PredictionStore().lock(a_record()).problem is None
+    assert [path.name for path in folder.iterdir()] == [NAME]
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_stops(folder):
