@@ -64,7 +64,7 @@ class Assumptions:
         Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
         them; otherwise each worker has a core to itself.
     requests_in_flight : float
-        Reads that storage serves at once, which hides its latency.
+        Reads that wait for each drive at a time, which hides its latency as far as it serves them at once.
     link_rate : {"each_way", "pinned_sustained"}
         Which bandwidth of a link is believed.
     transfer_dtype : {"stored", "uint8", "float16", "float32"}

@@ -55,7 +55,8 @@ class Pipeline:
         host, where the catalogue knows them; otherwise one for each worker.
     loader : {"processes", "threads", "pool"}, optional
         The kind of loader, which decides how its workers scale: worker processes, threads of one Python
-        process, or a pool of C++ threads such as DALI's. As the assumptions say unless given.
+        process, in a build of Python with the global lock, or a pool of C++ threads such as DALI's. As the
+        assumptions say unless given.
     read_wait : quantity [time], optional
         For each sample: how long its worker waits for storage before it can prepare it, as with small files
         read one by one. The mean over all samples, also those that memory serves. It takes the worker's time

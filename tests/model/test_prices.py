@@ -46,10 +46,18 @@ def test_every_price_of_a_part_is_of_a_part_that_exists_and_has_a_source_and_a_d
 def test_the_notes_of_parts_give_their_prices():
     found = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
     assert found["core"] == pytest.approx(2 * 0.012)
-    assert found["EBS_gp3"] == pytest.approx(1000 * 0.08 / 730, rel=1e-4)
-    more = (875 * 0.04 + 1000 * 0.005) / 730
-    assert found["EBS_gp3_max"] == pytest.approx(1000 * 0.08 / 730 + more, rel=1e-4)
     assert found["NVMe_Gen3"] == pytest.approx((3.2256 - 16 * 0.17) / 2)
+
+
+@pytest.mark.parametrize("path", ["EBS_gp3", "EBS_gp3_max"])
+def test_a_volume_delivers_what_its_price_buys(path):
+    """1000 GB at 0.08 USD; above 125 MiB/s and 3000 requests/s, 0.04 and 0.005 USD for one more."""
+    drive = entry_at("Storage", path)
+    throughput, requests = drive.bandwidth_sustained.m_as("MiB/s"), drive.request_rate.m_as("Hz")
+    month = 1000 * 0.08 + (throughput - 125) * 0.04 + (requests - 3000) * 0.005
+    assert part_prices()[path].value.m_as("USD/h") == pytest.approx(month / 730, rel=1e-4)
+    # A volume may have a quarter of a MiB/s for each request a second, and no more.
+    assert throughput <= requests / 4
 
 
 def test_every_price_of_today_is_older_than_a_year_in_two_years():
@@ -88,10 +96,14 @@ def test_a_grid_is_a_country_or_a_carbon_intensity():
     assert carbon_intensity("0 g/kWh").m_as("g/kWh") == 0
 
 
-def test_every_grid_has_a_source():
-    for fact in grids().values():
+def test_every_grid_has_a_source_and_a_year():
+    for name, fact in grids().items():
         assert fact.kind == "measured"
-        assert "2023" in fact.source
+        year, file = (
+            ("2019", "carbon_intensity_per_source") if name == "world" else ("2023", "global_energy_mix")
+        )
+        assert year in fact.source
+        assert f"{file}.json" in fact.source
         assert 10 < fact.value.m_as("g/kWh") < 1000
 
 

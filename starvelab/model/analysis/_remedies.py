@@ -78,10 +78,9 @@ def _for_storage(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     remedies += ["read several samples with each request"] * fewer_requests
     if _helps(pipeline, step, cached_fraction=(1 + cached) / 2):
         remedies.append(f"keep {'more of ' if served else ''}them in memory")
-    if cached < 1:
-        more = _helps(pipeline, step, drives=2 * pipeline.drives)
-        drives = f"use a faster drive{' or more of them' if more else ''}"
-        remedies.append("open more connections" if pipeline.storage == Storage.S3_connection else drives)
+    if _helps(pipeline, step, drives=2 * pipeline.drives):
+        of_store = getattr(pipeline.storage, "path", "") == Storage.S3_connection.path
+        remedies.append("open more connections" if of_store else "use a faster drive or more of them")
     limit = ""
     if fewer_requests and not fewer_bytes:
         limit = "It is the number of requests that limits storage, not their bytes."

@@ -140,7 +140,14 @@ def _more_storage(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
         return change, 0.0, ""
     enough, limit = _until(now, STORAGE.name, step)
     if exceeds(time(enough), step.resource_times[step.next_bottleneck].m_as("ms") * (1 + 1e-9)):
-        limit = "more requests in flight: latency binds, not bandwidth"
+        a = pipeline.assumptions
+        more = pipeline.solve(assumptions=a.replace(requests_in_flight=2 * a.requests_in_flight))
+        if exceeds(
+            step.resource_times[STORAGE.name].m_as("ms"), more.resource_times[STORAGE.name].m_as("ms")
+        ):
+            limit = "more requests in flight: latency binds, not bandwidth"
+        else:
+            limit = "more drives: the requests that one serves bind, not bandwidth"
         if pipeline.cache_bandwidth is not None:
             limit = "a faster drive alone is not enough: what memory serves takes its time too"
     return change, time(now + Q_("1 GB/s")), limit

@@ -176,7 +176,7 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
 
 def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
     """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
-    who = "Workers get in each other's way: together they"
+    who, more = "Workers get in each other's way: together they", ""
     inputs = pipeline.inputs[TransformationModel.NAME]
     cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
     if cores is not None:
@@ -184,6 +184,12 @@ def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
         anywhere = Fraction(cpu_cost(unlimited, 1).limit) / Fraction(cpu_cost(unlimited, MAX_WORKERS).limit)
         if anywhere < wanted:  # as threads of one process, which share a lock
             cores, most, who = None, anywhere, "Workers get in each other's way: on any number of cores they"
+            if pipeline.loader == "threads":
+                who = (
+                    "Carried on from one and two threads on two cores, under a Python with its global lock, "
+                    "threads would"
+                )
+                more = " A free-threaded build of Python has no such lock, and was not measured."
     if cores is not None and pipeline.cores is not None:
         who = f"However many workers share the {cores} cores, together they"
     elif cores is not None and pipeline.hardware is not None:
@@ -191,7 +197,7 @@ def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
         who = f"A typical host has {each} cores for each {pipeline.hardware.name}: together its workers"
     return (
         f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
-        f"{format_number(wanted, 3)} times."
+        f"{format_number(wanted, 3)} times.{more}"
     )
 
 

@@ -51,7 +51,7 @@ class DataInputs(Inputs):
     latency : float
         Of a request [s].
     in_flight : float
-        Requests that the workers keep in flight and all drives together serve at a time; may be infinite.
+        Requests that all drives together serve at a time; may be infinite.
     samples_per_request : int
     request_rate : float or None
         Requests that one drive serves in a second [1/s].
@@ -87,9 +87,10 @@ class DataModel(StageModel[DataInputs]):
     bandwidth ``B`` of ``d`` drives; ``(l / k + S / B) / n``, the latency ``l`` of requests that bring ``k``
     samples each and of which ``n`` are served at a time; and ``1 / (d r k)``, the rate ``r`` of requests. A
     drive serves no more requests at a time than it has heads, slots or connections, so one spindle with 32
-    requests waiting still seeks for each. Of the reads the host's memory serves a share ``x`` with a
-    bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the time above. It stops being true where
-    other readers share the drive.
+    requests waiting still seeks for each; twice as many drives serve twice as many. Of the reads the host's
+    memory serves a share ``x`` with a bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the
+    time above. It stops being true where other readers share the drive, and where the workers ask for less
+    than it serves.
 
     References
     ----------
@@ -155,8 +156,7 @@ class DataModel(StageModel[DataInputs]):
             if in_flight > 1:
                 latency = storage.number("queued_latency", latency)
             served = storage.number("parallel_requests")
-            if served is not None and in_flight < inf:
-                in_flight = minimum(in_flight, served * drives)
+            in_flight = in_flight if served is None or in_flight == inf else minimum(in_flight, served)
             rate = storage.number("request_rate")
             storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
         return DataInputs(
@@ -164,7 +164,7 @@ class DataModel(StageModel[DataInputs]):
             bandwidth=storage,
             drives=drives,
             latency=latency,
-            in_flight=in_flight,
+            in_flight=in_flight if in_flight == inf else in_flight * drives,
             samples_per_request=samples_per_request,
             request_rate=rate,
             cached=0 if cached_fraction is None else cached_fraction,
@@ -179,8 +179,8 @@ class DataModel(StageModel[DataInputs]):
         times = [transfer / d]
         if not (np.ndim(inputs.in_flight) == 0 and inputs.in_flight == inf):
             times.append((inputs.latency / k + transfer) / inputs.in_flight)
-            if inputs.request_rate is not None:
-                times.append(1 / (d * inputs.request_rate * k))
+        if inputs.request_rate is not None:
+            times.append(1 / (d * inputs.request_rate * k))
         from_memory: Number = 0
         if inputs.cache_bandwidth is not None:
             from_memory = inputs.cached * inputs.size / inputs.cache_bandwidth

@@ -10,6 +10,7 @@ from hypothesis import given
 from starvelab import (
     PUBLISHED,
     Q_,
+    TUTORIAL,
     Datasets,
     Hardware,
     InputError,
@@ -20,6 +21,7 @@ from starvelab import (
     explain,
     workers_needed,
 )
+from starvelab.units import Quantity
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines
 
@@ -293,6 +295,50 @@ def test_of_a_store_more_connections_are_opened():
     assert text.endswith("keep them in memory, or open more connections.")
 
 
+# What each advice to a starved storage does to a pipeline that follows it.
+FOLLOWED = {
+    "store fewer bytes for each sample": lambda p: p.replace(sample_size=p.size / 2),
+    "read several samples with each request": lambda p: p.replace(
+        samples_per_request=2 * p.samples_per_request
+    ),
+    "keep them in memory": lambda p: p.replace(cached_fraction=0.5),
+    "keep more of them in memory": lambda p: p.replace(cached_fraction=(1 + p.cached_fraction) / 2),
+    "open more connections": lambda p: p.replace(drives=2 * p.drives),
+    "more of them": lambda p: p.replace(drives=2 * p.drives),
+    "use a faster drive": lambda p: p.replace(storage=faster(p.storage)),
+}
+
+
+def faster(storage):
+    if isinstance(storage, Quantity):
+        return 2 * storage
+    facts = storage.facts
+    times = {name: facts[name].value / 2 for name in ("request_latency", "queued_latency") if name in facts}
+    rates = {name: 2 * facts[name].value for name in ("bandwidth_sustained", "request_rate") if name in facts}
+    return storage.replace(**times, **rates)
+
+
+@pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
+@pytest.mark.parametrize("drives", [1, 6400])
+@pytest.mark.parametrize("size", ["4 KB", "100 MB"])
+@pytest.mark.parametrize("source", [*Storage, Q_("0.1 GB/s")], ids=lambda s: getattr(s, "path", "0.1 GB/s"))
+def test_each_advice_about_storage_helps_whoever_follows_it(source, size, drives, assumed):
+    pipe = DISK.replace(
+        storage=source,
+        sample_size=size,
+        drives=drives,
+        assumptions=assumed,
+        accelerator_rate="1e15 img/s",
+        cpu_throughput="1e15 img/s",
+    )
+    for cached in ({}, {"cached_fraction": 0.5}, {"cached_fraction": 0.9, "cache_bandwidth": "1 MB/s"}):
+        pipe = pipe.replace(**cached)
+        advice = explain(pipe).rpartition(": ")[2].rstrip(".")
+        for one in re.split(", or |, | or (?=more)", advice):
+            followed = FOLLOWED[one](pipe)
+            assert followed.solve().throughput > 1.05 * pipe.solve().throughput, one
+
+
 def test_what_is_compared_has_one_unit():
     text = explain(WALL.replace(cpu_throughput="500 MB/s"))
     assert "the CPU would have to supply 10.9 GB/s, and it supplies 0.5 GB/s." in text
@@ -404,8 +450,9 @@ def test_samples_that_the_model_does_not_take_are_pointed_out():
 def test_threads_that_share_a_lock_are_not_told_to_find_cores():
     text = explain(KNOWN.replace(loader="threads", cores=16))
     assert (
-        "Workers get in each other's way: on any number of cores they reach at most 4.26 times what "
-        "one does, and it would take 10 times."
+        "Carried on from one and two threads on two cores, under a Python with its global lock, threads "
+        "would reach at most 4.26 times what one does, and it would take 10 times. A free-threaded build of "
+        "Python has no such lock, and was not measured."
     ) in text
     assert text.endswith(f"Use worker processes, which share no lock as threads do. {LESS}")
     assert "more cores" not in text

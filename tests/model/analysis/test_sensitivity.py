@@ -78,11 +78,24 @@ def test_workers_that_cannot_reach_the_next_resource_say_so():
 
 def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
     waiting = WALL.replace(
-        storage=Storage.HDD, workers=64, assumptions=TUTORIAL.replace(requests_in_flight=2)
+        storage=Storage.NFS_10GbE,
+        sample_size="100 KB",
+        workers=64,
+        assumptions=TUTORIAL.replace(requests_in_flight=2),
     )
     lever = levers(waiting)["storage"]
     assert lever.limit == "more requests in flight: latency binds, not bandwidth"
     assert lever.gain < 0.5
+    more = waiting.assumptions.replace(requests_in_flight=4)
+    assert waiting.solve(assumptions=more).throughput > 1.9 * waiting.solve().throughput
+
+
+@pytest.mark.parametrize(("drive", "size"), [(Storage.HDD, "115 KB"), (Storage.EBS_gp3, "4 KB")])
+def test_where_a_drive_serves_no_more_requests_more_in_flight_are_no_advice(drive, size):
+    fast = {"accelerator_rate": "1e5 img/s", "cpu_throughput": "1e5 img/s"}
+    waiting = WALL.replace(storage=drive, sample_size=size, assumptions=PUBLISHED, **fast)
+    assert limits(waiting)["storage"] == "more drives: the requests that one serves bind, not bandwidth"
+    assert waiting.solve(drives=2).throughput > 1.9 * waiting.solve().throughput
 
 
 def test_workers_that_wait_pay_past_the_cores():
