@@ -19,7 +19,7 @@ from traitlets.config import Config
 from ..lesson.exercises import ESSAY_STUB, NOT_ANSWERED
 from .autograde.execution import IsolatedExecute
 from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
-from .autograde.nbgrader_private import path_with_alembic
+from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
 from .autograde.restoring import RestoreStructure
 from .autograde.runners import Runners
 
@@ -28,7 +28,8 @@ def configure(c: Config) -> None:
     """Let nbgrader and `starvelab` grade safely in a course.
 
     Student code runs in a sandbox, checks outside it; notebooks that were damaged are repaired before they
-    are graded; feedback pages show no hidden check and run no script of a student. Folders stay as they are.
+    are graded; no page runs a script of a student, and feedback shows no hidden check. Folders stay as they
+    are.
 
     Parameters
     ----------
@@ -36,6 +37,7 @@ def configure(c: Config) -> None:
         What `get_config()` returns in `nbgrader_config.py`. Settings after this call replace these.
     """
     os.environ["PATH"] = path_with_alembic()
+    escape_names_in_formgrader()
 
     # --- releasing --------------------------------------------------------------------------------
     c.ClearSolutions.code_stub = {"python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'}
@@ -62,3 +64,5 @@ def configure(c: Config) -> None:
     # These are used for formgrader's pages too.
     c.HTMLExporter.preprocessors = [HarmlessHTML]
     c.HTMLExporter.filters = {"markdown2html": harmless_html(c)}
+    # In nbgrader's own table a name can be a formula, or further cells and lines.
+    c.ExportApp.plugin_class = "starvelab.grading.lms.exports.Grades"

@@ -24,6 +24,19 @@ def shown(name: str) -> str:
     return printable(name)[:MAX_SHOWN]
 
 
+def printed(text: str) -> str:
+    """Lines for a terminal or a log: what is no character to be seen, such as a control code, is a `?`."""
+    return "\n".join(
+        "".join(character if character.isprintable() else "?" for character in line)
+        for line in text.splitlines()
+    )
+
+
+def one_line(text: str, most: int) -> str:
+    """The first `most` characters that can be seen, in one line."""
+    return "".join(filter(str.isprintable, " ".join(text.split()).strip()))[:most].strip()
+
+
 def escape_csv_formulas(value: T) -> T | str:
     """The value of a cell such that a spreadsheet does not take a student's text for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n＝＋－＠") else value

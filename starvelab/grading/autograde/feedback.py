@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import escape
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import markdown2html, strip_ansi
@@ -32,6 +33,8 @@ MAX_OUTPUTS = 100  # of a cell
 PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+# What formgrader tells its page of a student.
+NAMES = ("student", "first_name", "last_name", "notebook_path")
 TAGS = (
     "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
     "summary sup table caption tbody td th thead tr ul"
@@ -130,6 +133,14 @@ class HarmlessHTML(SanitizeHTML):
         self.enabled, self.strip = True, True  # what is not allowed would be shown as source
         self.tags = TAGS.split()
         self.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"], "th": ["scope"]}
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Clean the cells, and escape the names that formgrader's page puts above them."""
+        for name in NAMES:
+            if isinstance(resources.get(name), str):
+                resources[name] = escape(resources[name])
+        nb, resources = super().preprocess(nb, resources)
+        return nb, resources
 
     def sanitize_html_tags(self, html_str: str) -> str:
         """HTML in which nothing runs."""

@@ -7,6 +7,7 @@ gradebook.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import nbgrader.api
 import nbgrader.dbutil
 import nbgrader.utils
 from alembic.script import ScriptDirectory
+from jinja2 import Environment, Template
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.preprocessors import AssignLatePenalties, ClearHiddenTests
@@ -135,6 +137,35 @@ def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Co
             penalty = rule.plugin_inst.late_submission_penalty(student, notebook.score, late)
             if penalty is not None:
                 notebook.late_submission_penalty = rule._check_late_penalty(notebook, penalty)
+
+
+# --- formgrader's pages -----------------------------------------------------------------------------------
+
+
+class _Page(Template):
+    """A page on which what a student's folder is called, or an address says, stays a text.
+
+    nbgrader puts it as it is into HTML, and into strings of JavaScript.
+    """
+
+    def render(self, *args: object, **values: object) -> str:
+        names = {name: _escaped(str(value)) for name, value in values.items() if name.endswith("_id")}
+        return super().render(*args, **values | names)
+
+
+class _Pages(Environment):
+    template_class = _Page
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r'["<>\\\x00-\x1f\u2028\u2029]', lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def escape_names_in_formgrader() -> None:
+    """Let formgrader, if it is what loads the configuration, make its pages so."""
+    formgrader = sys.modules.get("nbgrader.server_extensions.formgrader.formgrader")
+    if formgrader is not None:
+        formgrader.Environment = _Pages  # type: ignore[attr-defined]
 
 
 # --- notebooks --------------------------------------------------------------------------------------------

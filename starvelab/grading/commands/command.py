@@ -17,6 +17,7 @@ from traitlets import default
 
 from ...errors import StarvelabError
 from ..batch.private import restrict_new_files, warning_if_open
+from ..text import printed
 
 CONFIG = "nbgrader_config.py"
 MAX_LISTED = 20  # names in a list on the screen
@@ -86,7 +87,7 @@ class AssignmentCommand(Command):
 
 def end(message: str, status: int = 1) -> NoReturn:
     """Print why, and end."""
-    print(message, file=sys.stderr)
+    print(printed(message), file=sys.stderr)
     raise SystemExit(status)
 
 
@@ -117,11 +118,11 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
         end(f"Stopped. {kept}", 130)
 
 
-def print_list(title: str, lines: Iterable[str]) -> None:
-    """Print a list; only the beginning of a long one."""
+def print_list(title: str, lines: Iterable[str], more: str = "") -> None:
+    """Print a list; only the beginning of a long one, and where the rest is."""
     lines = list(lines)
     if lines:
         print(title)
-        print("\n".join(f"  {line}" for line in lines[:MAX_LISTED]))
+        print("\n".join(f"  {printed(line)}" for line in lines[:MAX_LISTED]))
         if len(lines) > MAX_LISTED:
-            print(f"  and {len(lines) - MAX_LISTED} more")
+            print(f"  and {len(lines) - MAX_LISTED} more{more}")

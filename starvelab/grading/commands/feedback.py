@@ -12,7 +12,7 @@ from ..batch.classroom import Classroom
 from ..report.feedback_pages import FeedbackPages
 from ..text import shown
 from .app import DESCRIPTIONS
-from .command import AssignmentCommand
+from .command import AssignmentCommand, print_list
 
 
 class FeedbackApp(AssignmentCommand):
@@ -56,8 +56,7 @@ class FeedbackApp(AssignmentCommand):
         print(
             f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."
         )
-        for student, reason in pages.failed.items():
-            print(f"  {shown(student)}: {reason}")
+        print_list("Not written:", (f"{shown(one)}: {why}" for one, why in pages.failed.items()))
         if pages.unmarked:
             print(f"On {pages.unmarked} of all pages something is not marked yet.")
         if pages.failed:

@@ -20,9 +20,9 @@ from ..report.findings import for_a_person
 from ..sandbox import seccomp
 from ..submissions.digests import REASONS
 from ..submissions.submission import Submission
-from ..text import shown
+from ..text import printed, shown
 from .app import DESCRIPTIONS
-from .command import MAX_LISTED, AssignmentCommand
+from .command import AssignmentCommand, print_list
 
 
 class GradeApp(AssignmentCommand):
@@ -133,7 +133,7 @@ class GradeApp(AssignmentCommand):
             results = graded_by(client, definition, submissions())
             with tqdm(total=len(pending), desc="grading", unit="submission", smoothing=0.05) as bar:
                 for student in classroom.save(results, in_progress, outcome):
-                    bar.set_postfix_str(student[:20], refresh=False)
+                    bar.set_postfix_str(shown(student)[:20], refresh=False)
                     bar.update()
 
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
@@ -141,16 +141,13 @@ class GradeApp(AssignmentCommand):
         print(f"{classroom.assignment}: {counts}, {len(outcome.failed)} could not be graded.")
         for line in _graded_again(outcome):
             print(line)
-        for student, reason in list(outcome.failed.items())[:MAX_LISTED]:
-            print(f"  {shown(student)}: {reason.splitlines()[-1]}")
-            self.log.info("%s: %s", student, reason)
+        failed = outcome.failed.items()
+        print_list("Not graded:", (f"{shown(one)}: {reason.splitlines()[-1]}" for one, reason in failed))
+        for student, reason in failed:
+            self.log.info("%s: %s", shown(student), printed(reason))
         records = map(classroom.records.load, sorted([*outcome.graded, *outcome.unchanged]))
-        to_check = [f"  {student}: {text}" for student, _, text in for_a_person(filter(None, records))]
-        if to_check:
-            print("A person should look at these:")
-            print("\n".join(to_check[:MAX_LISTED]))
-            if len(to_check) > MAX_LISTED:
-                print(f"  and {len(to_check) - MAX_LISTED} more: --report lists them all")
+        to_check = (f"{shown(student)}: {text}" for student, _, text in for_a_person(filter(None, records)))
+        print_list("A person should look at these:", to_check, more=": --report lists them all")
 
 
 def _graded_again(outcome: Outcome) -> Iterator[str]:

@@ -12,10 +12,11 @@ from html import escape
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
-from nbgrader.plugins import ExportPlugin
+from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 from traitlets import Unicode
 
 from ...errors import InputError
+from ..text import printed
 from .rosters import identity_column, open_sheet, who
 from .spreadsheet import Sheet
 
@@ -74,6 +75,34 @@ Results = Mapping[str, Mapping[str, Result]]  # by assignment and student
 Students = Sequence[tuple[int, str]]  # the number of a line, and who stands in it
 
 
+class Grades(CsvExportPlugin):
+    """nbgrader's own table, in which a student's name is one cell and no formula."""
+
+    columns = (
+        "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
+        "raw_score", "late_submission_penalty", "score", "max_score",
+    )  # fmt: skip
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the table: a line for each assignment and student."""
+        students = [one for one in gradebook.students if not self.student or one.id in map(str, self.student)]
+        rows = []
+        for assignment in gradebook.assignments:
+            if not self.assignment or assignment.name in map(str, self.assignment):
+                submitted = {one.student_id: one for one in assignment.submissions}
+                for one in students:
+                    work = submitted.get(one.id)
+                    points, late = (work.score, work.late_submission_penalty) if work else (0.0, 0.0)
+                    counted = max(0.0, points - late)
+                    rows.append([
+                        assignment.name, assignment.duedate, work and work.timestamp, one.id, one.last_name,
+                        one.first_name, one.email, points, late, counted, assignment.max_score,
+                    ])  # fmt: skip
+        to = Path(self.to or "grades.csv")
+        _write(to, Sheet.new(self.columns, rows))
+        self.log.info("Written: %s", to)
+
+
 class _Export(ExportPlugin):
     """What the two have in common."""
 
@@ -117,7 +146,7 @@ class _Export(ExportPlugin):
         students = list(_students(sheet, identity, known))
         self.fill(sheet, students, places, results)
         to = Path(self.to or f"{type(self).__name__.lower()}.csv")
-        to.write_bytes(sheet.content)
+        _write(to, sheet)
         self._report(results, {student for _, student in students})
         self.log.warning("Written: %s", to)
 
@@ -131,7 +160,7 @@ class _Export(ExportPlugin):
     def _report(self, results: Results, met: set[str]) -> None:
         missing = sorted({student for each in results.values() for student in each} - met)
         if missing:
-            self.log.warning("Graded, but not in the roster: %s", ", ".join(missing))
+            self.log.warning("Graded, but not in the roster: %s", printed(", ".join(missing)))
         waiting = sum(result.unmarked for each in results.values() for result in each.values())
         if waiting:
             self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)
@@ -275,6 +304,10 @@ class Moodle(_Export):
                 f"The worksheet has no column {self.comments!r}. It has: {', '.join(sheet.headers)}."
             )
         return None
+
+
+def _write(to: Path, sheet: Sheet) -> None:
+    to.write_bytes(sheet.content)
 
 
 def _students(sheet: Sheet, identity: int, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,8 @@ from nbgrader.api import Gradebook, MissingEntry
 
 from ...errors import InputError
 from ..autograde.nbgrader_private import one_transaction
+from ..batch.classroom import MAX_NAME
+from ..text import one_line, storable
 from .spreadsheet import Sheet
 
 CANVAS_ID = "ID"
@@ -145,14 +147,16 @@ def register(book: Gradebook, people: Mapping[str, Person]) -> None:
     """Write the students into the gradebook. A field that the roster leaves empty stays as it is."""
     with one_transaction(book):
         for student, person in people.items():
-            fields = {name: value for name, value in vars(person).items() if value}
-            book.update_or_create_student(student, **fields)
+            fields = {name: one_line(value, MAX_NAME) for name, value in vars(person).items()}
+            book.update_or_create_student(student, **{name: text for name, text in fields.items() if text})
 
 
 def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Person]:
     """The students for whom the gradebook has no name, with their names from the download."""
     people = {}
     for student, name in names.items():
+        if storable(student) != student:  # which the gradebook cannot hold: grading says so
+            continue
         try:
             entry = book.find_student(student)
         except MissingEntry:

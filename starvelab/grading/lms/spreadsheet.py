@@ -42,11 +42,10 @@ class Sheet:
             return cls(content.decode("latin-1"), "latin-1")
 
     @classmethod
-    def new(cls, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
-        """A table that no program gave out."""
-        quoted = [
-            ",".join(_quoted(escape_csv_formulas(value), ",") for value in row) for row in (headers, *rows)
-        ]
+    def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Sheet:
+        """A table that no program gave out. None is an empty cell."""
+        texts = (["" if value is None else str(escape_csv_formulas(value)) for value in row] for row in rows)
+        quoted = [",".join(_quoted(text, ",") for text in row) for row in (headers, *texts)]
         return cls("".join(f"{line}\r\n" for line in quoted))
 
     @property

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+from types import SimpleNamespace
+
 import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
+from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab.grading.autograde.feedback import (
@@ -71,6 +76,45 @@ def test_formgraders_pages_are_cleaned_as_well(repository, tmp_path, monkeypatch
     assert page.count("<b>bold</b>") == 2
     for alive in ("<script>alert", "onclick", "alert(3)"):
         assert alive not in page
+
+
+MARKUP = '"><img src=x onerror="alert(1)">\\'
+
+
+@pytest.fixture
+def formgrader(course):
+    """What formgrader has made for its pages when JupyterLab has loaded it in the folder of a course."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STARVELAB_COURSE", "")
+        patch.setattr("starvelab.grading.configuration.Runners", object)
+        patch.chdir(course.folder)
+        extension = FormgradeExtension()
+        extension.root_dir = str(course.folder)
+        extension.initialize([])
+        web = SimpleNamespace(settings={})
+        extension.init_tornado_settings(web)
+        yield web.settings
+
+
+@pytest.mark.parametrize("page", ["manage_students_assignments", "manage_students_notebook_submissions"])
+def test_what_an_address_or_a_folder_is_called_is_no_markup_on_formgraders_pages(formgrader, page):
+    template = formgrader["nbgrader_jinja2_env"].get_template(f"{page}.tpl")
+    text = template.render(student_id=MARKUP, assignment_id=MARKUP, base_url="/a")
+    assert "<img" not in text
+    script = re.search(r"var student_id = (.*);", text)
+    assert json.loads(script[1]) == MARKUP
+    usual = "O'Brien, Pat & Co"
+    assert f'<li class="active">{usual}' in template.render(student_id=usual, assignment_id=usual)
+
+
+def test_a_name_is_no_markup_where_a_person_marks_in_formgrader(formgrader):
+    nb = nbformat.v4.new_notebook()
+    names = dict.fromkeys(("student", "notebook_path", "first_name", "last_name"), MARKUP)
+    names |= {"index": 0, "total": 1}
+    for resources in (names, names | {"first_name": None}):
+        page, _ = formgrader["nbgrader_exporter"].from_notebook_node(nb, resources=resources)
+        assert "<img" not in page
+        assert "&gt;&lt;img" in page
 
 
 def test_the_page_gets_its_styles(tmp_path):

@@ -36,7 +36,7 @@ from starvelab.grading.batch.retrying import retry
 from starvelab.grading.commands import grade as grade_command
 from starvelab.grading.commands.app import StarvelabApp
 from starvelab.grading.commands.collect import CollectApp
-from starvelab.grading.commands.command import errors_in_a_paragraph
+from starvelab.grading.commands.command import end, errors_in_a_paragraph, print_list
 from starvelab.grading.commands.feedback import FeedbackApp
 from starvelab.grading.commands.grade import GradeApp
 from starvelab.grading.commands.mark import MarkApp
@@ -454,6 +454,16 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
     assert capsys.readouterr().err == (
         "/course/graded cannot be used: Permission denied. Check that you may read and write there.\n"
     )
+
+
+def test_what_a_student_wrote_is_text_on_the_terminal(capsys):
+    print_list("Left out:", [f"a\x1b[2Jb\u202e\ud800{number}" for number in range(30)], more=": see there")
+    with pytest.raises(SystemExit):
+        end("Nobody is called 'a\x07'.\nName one.")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Left out:\n  a?[2Jb??0\n  a?[2Jb??1\n")
+    assert printed.out.endswith("  a?[2Jb??19\n  and 10 more: see there\n")
+    assert printed.err == "Nobody is called 'a?'.\nName one.\n"
 
 
 def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):

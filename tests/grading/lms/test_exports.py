@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab.errors import InputError
-from starvelab.grading.lms.exports import Canvas, Moodle
+from starvelab.grading.lms.exports import Canvas, Grades, Moodle
 from tests.grading.in_process import run_here
 
 # nbgrader's own queries warn.
@@ -228,12 +228,33 @@ def test_a_roster_that_is_not_there_or_empty_is_refused(gradebook, export):
         export(Moodle, "")
 
 
-def test_nbgrader_takes_them_by_name(course):
+FORGED = "Eve\ntiny,None,,zoe,Z,Z,z@a.org,8.0,0.0,8.0,8.0"
+
+
+def test_a_name_is_one_cell_of_nbgraders_own_table_and_no_formula(export, gradebook):
+    gradebook.add_student("O'Brien, Pat", first_name="=1+1", last_name=FORGED)
+    try:
+        found = export(Grades)
+        only = export(Grades, student=["102"], assignment=["tiny"])
+    finally:
+        gradebook.remove_student("O'Brien, Pat")
+    header, *rows = found
+    students = {row[3]: row for row in rows if row[0] == "tiny"}
+    assert students["101"][3:] == ["101", "Lovelace", "Ada", "ada@x.org", "7.5", "0.0", "7.5", "8.0"]
+    assert students["102"][7:] == ["4.0", "1.0", "3.0", "8.0"]
+    assert students["O'Brien, Pat"][4:] == [FORGED.replace("\n", ""), "'=1+1", "", "0.0", "0.0", "0.0", "8.0"]
+    assert only == [header, students["102"]]
+    assert {len(row) for row in found} == {len(header)} == {11}
+
+
+def test_nbgrader_takes_them_by_name_and_its_own_table_from_us(course):
     with course.gradebook() as book:
-        book.add_student("ada")
+        book.add_student("ada", last_name="=1+1")
         book.add_submission("tiny", "ada")
     for kind in ("Canvas", "Moodle"):
         to = course.folder / f"{kind}.csv"
         by_name = f"--exporter=starvelab.grading.lms.exports.{kind}"
         run_here(course, NbGraderApp(), "export", by_name, f"--to={to}")
         assert "ada" in to.read_text()
+    run_here(course, NbGraderApp(), "export")
+    assert "tiny,,,ada,'=1+1," in (course.folder / "course" / "grades.csv").read_text()

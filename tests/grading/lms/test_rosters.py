@@ -45,6 +45,17 @@ def test_a_roster_that_names_nobody_is_refused_with_what_to_pass(tmp_path):
         read_roster(tmp_path / "none.csv", [])
 
 
+@pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed():
+    with Gradebook("sqlite://") as book:
+        register(book, {"1": Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é"), "2": Person("\t")})
+        one, two = (book.find_student(name) for name in "12")
+        assert named_by_download(book, {"\udcff": "nobody", "3": "a b"}) == {"3": Person("a", "b")}
+        assert (one.first_name, one.last_name) == ("[31mAda", "L " + 126 * "é")
+        assert (two.first_name, two.last_name) == (None, None)
+
+
 def test_a_name_of_letters_and_digits_is_no_participant():
     texts = ("Participant 12", "Teilnehmer/in12", " 12 ", "a1b2")
     assert [key(text) for text in texts] == ["12", "12", "12", "a1b2"]
