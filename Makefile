@@ -63,7 +63,7 @@ formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 test:
 	@PYTHON="$(PYTHON)" WITHOUT="$(WITHOUT)" tests/system.sh
 	@$(MAKE) --no-print-directory $(VENV)/test.installed
-	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint pytest
+	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint types pytest
 
 check: $(VENV)/test.installed
 	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=2 lint types pytest

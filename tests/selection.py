@@ -75,6 +75,7 @@ PROGRAMS = (
             "packaging",
             "selection",
             "system",
+            "workflows",
         )
     ),
     "tests/measure/traces/test_torch_traces.py",

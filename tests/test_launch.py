@@ -175,6 +175,10 @@ def test_make_lab_allows_root_to_root_only(make):
     assert ("--allow-root" in make("--dry-run", "lab").stdout) == (os.getuid() == 0)
 
 
+def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make):
+    assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
+
+
 def test_make_lab_hands_its_arguments_on(make):
     assert "--port 9000" in make("--dry-run", "lab", "LAB_ARGS=--port 9000").stdout
 

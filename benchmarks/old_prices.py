@@ -1,0 +1,30 @@
+"""The prices that are older than a year, as the text of an issue; nothing where there are none.
+
+    python -m benchmarks.old_prices [DATE]
+
+A workflow runs it every month. Any date may take the place of the present one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+
+from starvelab.model.prices import Price, old_prices, price_age
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="List the prices that are older than a year.")
+    parser.add_argument("date", nargs="?", type=datetime.date.fromisoformat, help="in place of the present one")
+    today = parser.parse_args(arguments).date
+    prices = old_prices(today)
+    if not prices:
+        return
+    print('These prices are older than a year. CONTRIBUTING.md says how to look them up ("Update the prices").\n')
+    for price in prices:
+        what = price.hardware if isinstance(price, Price) else price.part
+        print(f"- {what}, {price.seller}, {price_age(price.date, today)}: {price.source}")
+
+
+if __name__ == "__main__":
+    main()

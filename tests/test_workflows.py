@@ -1,0 +1,77 @@
+"""What GitHub runs: which actions it takes, and that the commands of its jobs do what they are for."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[1] / ".github/workflows"
+EACH_WORKFLOW = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
+PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
+
+
+def jobs(name: str) -> dict[str, dict]:
+    return yaml.safe_load((FOLDER / f"{name}.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def script(job: dict, phrase: str) -> str:
+    """The commands of the one step in which a phrase stands."""
+    (found,) = [step["run"] for step in job["steps"] if phrase in step.get("run", "")]
+    return found
+
+
+@EACH_WORKFLOW
+def test_every_action_is_pinned_by_its_hash_and_says_its_version(path):
+    text = path.read_text(encoding="utf-8")
+    lines = [line.strip().removeprefix("- ") for line in text.splitlines()]
+    pinned = [line for line in lines if PINNED.fullmatch(line)]
+    steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in (*job.get("steps", ()), job)]
+    assert len(pinned) == len([step for step in steps if "uses" in step]) > 0
+
+
+@pytest.fixture
+def ask_for_prices(tmp_path: Path, repository: Path):
+    """Run the commands of the scheduled workflow on a day, beside issues that are open; what they ask gh."""
+
+    def run(day: str, *titles: str) -> list[str]:
+        programs, asked = tmp_path / "programs", tmp_path / "asked"
+        programs.mkdir(exist_ok=True)
+        asked.write_text("")
+        listed = " ".join(f"'{title}'" for title in titles) or "''"
+        for name, lines in {
+            "python": f'exec "{sys.executable}" "$@" {day}',
+            "gh": f'echo "$*" >> "{asked}"; case "$*" in *list*) printf "%s\\n" {listed};; *) cat old-prices.md;; esac',
+        }.items():
+            (programs / name).write_text(f"#!/bin/sh\n{lines}\n")
+            (programs / name).chmod(0o755)
+        job = jobs("prices")["ask"]
+        (step,) = [step for step in job["steps"] if "gh issue" in step.get("run", "")]
+        done = subprocess.run(
+            ["bash", "-e", "-c", step["run"]], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(repository)}
+            | {name: value for name, value in step["env"].items() if name != "GH_TOKEN"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return [*asked.read_text().splitlines(), *done.stdout.splitlines()]
+
+    return run
+
+
+def test_new_prices_are_asked_for_once_when_one_is_older_than_a_year(ask_for_prices):
+    title = "Prices are older than a year"
+    assert ask_for_prices("2026-11-23") == []
+    listed, created, *text = ask_for_prices("2027-06-01", "Another issue", f"{title}, it seems")
+    assert listed.startswith("issue list ")
+    assert created == f"issue create --title {title} --body-file old-prices.md"
+    assert "Update the prices" in text[0]
+    assert text[2] == (
+        "- Cloud.A100, specialized clouds, 1 year ago: mercatus-ai.com/blog/cloud-gpu-pricing, "
+        "on-demand prices in May 2026, A100 80GB, specialty"
+    )
+    assert [line.split(" ")[1] for line in ask_for_prices("2027-06-01", "Another issue", title)] == ["list"]
