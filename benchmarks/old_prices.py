@@ -15,12 +15,12 @@ from starvelab.model.prices import Price, old_prices, price_age
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="List the prices that are older than a year.")
-    parser.add_argument("date", nargs="?", type=datetime.date.fromisoformat, help="in place of the present one")
+    parser.add_argument("date", nargs="?", type=datetime.date.fromisoformat, help="in place of today")
     today = parser.parse_args(arguments).date
     prices = old_prices(today)
     if not prices:
         return
-    print('These prices are older than a year. CONTRIBUTING.md says how to look them up ("Update the prices").\n')
+    print('These prices are older than a year. "Update the prices" in CONTRIBUTING.md says what to do.\n')
     for price in prices:
         what = price.hardware if isinstance(price, Price) else price.part
         print(f"- {what}, {price.seller}, {price_age(price.date, today)}: {price.source}")

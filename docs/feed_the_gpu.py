@@ -286,7 +286,7 @@ def _sources() -> list[dict[str, str]]:
             "what": names.get(part, "") or getattr(Storage, part).name,
             "price": f"{price.value.m_as('USD/h'):.4g}",
             "seller": price.seller,
-            "date": f"{price.date:%B %Y}",
+            "date": price.date.isoformat(),
             "source": price.source,
             "note": price.note,
         }
@@ -300,7 +300,7 @@ def _sources() -> list[dict[str, str]]:
                     "what": hardware.name,
                     "price": f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}",
                     "seller": price.seller,
-                    "date": f"{price.date:%B %Y}",
+                    "date": price.date.isoformat(),
                     "source": price.source,
                     "note": price.note,
                 }

@@ -46,7 +46,8 @@ def ask_for_prices(tmp_path: Path, repository: Path):
         listed = " ".join(f"'{title}'" for title in titles) or "''"
         for name, lines in {
             "python": f'exec "{sys.executable}" "$@" {day}',
-            "gh": f'echo "$*" >> "{asked}"; case "$*" in *list*) printf "%s\\n" {listed};; *) cat old-prices.md;; esac',
+            "gh": f'echo "$*" >> "{asked}"\n'
+            f'case $2 in list) printf "%s\\n" {listed};; *) cat old-prices.md;; esac',
         }.items():
             (programs / name).write_text(f"#!/bin/sh\n{lines}\n")
             (programs / name).chmod(0o755)

@@ -31,6 +31,7 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # Ninety epochs of ImageNet are to be trained within twelve hours. You rent a host by the hour, and put it together yourself:
 # one kind of GPU, up to 8 of them; up to 128 cores, each with one worker; up to 8 drives, each with 0.2 GB/s. The model computes
 # with the published figures, so that a worker prepares some 150 images a second, and workers add less each the more there are.
+# The prices are made up for this exercise, so they do not grow old. Those of sellers change, and differ from one to the other.
 
 # %%
 prices = [[name, f"{price:.2f} USD"] for name, price in GPU_PRICES.items()]

@@ -50,6 +50,28 @@ def listed_prices() -> tuple[Price, ...]:
     return tuple(prices)
 
 
+def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
+    """How long ago a price was stated, as people say it.
+
+    Parameters
+    ----------
+    stated : datetime.date
+    today : datetime.date, optional
+        The day to count to; the present one unless given.
+
+    Examples
+    --------
+    >>> price_age(datetime.date(2026, 5, 1), today=datetime.date(2026, 11, 23))
+    '6 months ago'
+    """
+    today = today or datetime.date.today()
+    months = 12 * (today.year - stated.year) + today.month - stated.month - (today.day < stated.day)
+    if months < 1:
+        return "less than a month ago"
+    number, unit = (months, "month") if months < 12 else (months // 12, "year")
+    return f"{number} {unit}{'s' if number > 1 else ''} ago"
+
+
 def prices_of(hardware: Entry) -> tuple[Price, ...]:
     """The prices of one accelerator, none where the file lists none."""
     return tuple(price for price in listed_prices() if price.hardware == hardware.path)
@@ -87,3 +109,10 @@ def part_prices() -> dict[str, PartPrice]:
         positive(value, "USD/h", f"the price of {row['part']}")
         prices[row["part"]] = PartPrice(**{**row, "value": value})
     return prices
+
+
+def old_prices(today: datetime.date | None = None) -> tuple[Price | PartPrice, ...]:
+    """The prices that are older than a year, on the day that is given or on the present one."""
+    before = (today or datetime.date.today()) - datetime.timedelta(days=366)
+    every: tuple[Price | PartPrice, ...] = (*listed_prices(), *part_prices().values())
+    return tuple(price for price in every if price.date < before)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from types import ModuleType
 
 import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from starvelab.model.prices import price_age
 from tests.documents import DOCS, load
 
 PAGE = DOCS / "_extra/feed-the-gpu/index.html"
@@ -33,6 +35,21 @@ def game(browser: BrowserContext) -> Iterator[Page]:
         yield page
     finally:
         page.close()
+
+
+def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):
+    game.clock.set_fixed_time("2030-01-02T03:04:05Z")
+    game.reload()
+    a100 = "The GPU is given: NVIDIA A100 80GB SXM, $2.05 an hour (May 2026, 3 years ago)."
+    assert a100 in game.locator("#given").inner_text()
+    assert "of November 2026, 3 years ago" in game.locator("#given").inner_text()
+    ages = game.locator("#sources tr td:nth-child(4)").all_text_contents()
+    assert len(ages) > 10
+    assert set(ages) == {"May 2026, 3 years ago", "November 2026, 3 years ago"}
+    asked = [["2026-05-01", day] for day in ("2026-05-31", "2026-06-01", "2027-04-30", "2027-05-01")]
+    assert game.evaluate("rows => rows.map(([from, to]) => age(from, new Date(to)))", asked) == [
+        price_age(*map(date.fromisoformat, pair)) for pair in asked
+    ]
 
 
 def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(game, feed):

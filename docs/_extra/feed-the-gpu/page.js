@@ -14,6 +14,18 @@ const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
 const time = (seconds) => (seconds < 1 ? `${number(seconds * 1000)} ms` : `${number(seconds)} s`);
 const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
 
+// How long ago a price was stated: the same words as price_age in the package.
+function age(stated, today) {
+  const from = new Date(stated);
+  const months = 12 * (today.getUTCFullYear() - from.getUTCFullYear()) + today.getUTCMonth() - from.getUTCMonth()
+    - (today.getUTCDate() < from.getUTCDate());
+  if (months < 1) return "less than a month ago";
+  return `${months < 12 ? count(months, "months") : count(Math.floor(months / 12), "years")} ago`;
+}
+const stated = (date) => `${new Date(date).toLocaleDateString("en-US", { month: "long", year: "numeric", timeZone: "UTC" })}, ${age(date, new Date())}`;
+// The oldest of the prices that make up one sum.
+const oldest = (rows) => stated(rows.map((one) => one.date).sort()[0]);
+
 const SLIDERS = {
   workers: {
     label: "Workers",
@@ -250,7 +262,7 @@ function build() {
   $("sources").innerHTML = "";
   for (const one of TABLES.sources) {
     const row = $("sources").insertRow();
-    for (const text of [one.what, one.price, one.seller, one.date, [one.source, one.note].filter(Boolean).join("; ")]) row.insertCell().textContent = text;
+    for (const text of [one.what, one.price, one.seller, stated(one.date), [one.source, one.note].filter(Boolean).join("; ")]) row.insertCell().textContent = text;
   }
 }
 
@@ -267,7 +279,9 @@ function drawControls(scenario) {
       input.disabled = name === "decode" && !(input.value in scenario.decoders);
     }
   }
-  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour. The rest is yours to choose.`
+  const prices = TABLES.sources.filter((one) => one.what === scenario.gpu);
+  const others = TABLES.sources.filter((one) => !TABLES.scenarios.some(({ gpu }) => one.what === gpu));
+  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour (${oldest(prices)}). The rest is yours to choose, at prices of ${oldest(others)}.`
     + (scenario.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${scenario.model}, so its speed is extrapolated.`);
   $("speed").textContent = `Speed of the GPU in this scenario: ${scenario.basis}.`;
   const both = Object.keys(scenario.decoders).length > 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..catalogue import Entry
 from ..cost import as_float
 from ..grids import carbon_intensity
 from ..pipeline import Pipeline
-from ..prices import prices_of
+from ..prices import price_age, prices_of
 from ..step import Step
 from ._epoch_size import PASS_SAMPLES, samples_of_epoch
 
@@ -111,6 +112,7 @@ def bill(
     waiting_power: Quantity | str | None = None,
     grid: Quantity | str = "world",
     samples: int | None = None,
+    today: datetime.date | None = None,
 ) -> Bill:
     """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting.
 
@@ -126,6 +128,8 @@ def bill(
         A country such as "FRA", "world", or grams of CO2 for each kilowatt-hour.
     samples : int, optional
         Of an epoch; those of the pipeline's data set unless given.
+    today : datetime.date, optional
+        The day to which the age of the listed prices counts; the present one unless given.
 
     Raises
     ------
@@ -150,7 +154,7 @@ def bill(
     """
     step = _solved(pipeline)
     hardware, stall = step.pipeline.hardware, step.stall
-    rate, price_note = _price(hardware, price)
+    rate, price_note = _price(hardware, price, today)
     busy = _watts(hardware, "busy_power", busy_power, "board_power")
     idle = _watts(hardware, "waiting_power", waiting_power, "waiting_power")
     missing = tuple(name for name, value in (("busy_power", busy), ("waiting_power", idle)) if value is None)
@@ -192,7 +196,7 @@ def _solved(pipeline: Unchecked) -> Step:
     )
 
 
-def _price(hardware: Entry | None, given: Unchecked) -> tuple[Number, str]:
+def _price(hardware: Entry | None, given: Unchecked, today: datetime.date | None) -> tuple[Number, str]:
     """Dollars for an hour of one accelerator, None if unknown; where they are from, or what to pass."""
     if given is not None:
         return nonnegative(given, "USD/h", "price"), ""
@@ -207,7 +211,7 @@ def _price(hardware: Entry | None, given: Unchecked) -> tuple[Number, str]:
     since = min(price.date for price in listed)
     return middle, (
         f"One accelerator is taken to be {format_number(middle)} USD an hour{between} ({sellers}; as of "
-        f"{since:%Y-%m}). Pass price=... for your own."
+        f"{since:%Y-%m}, {price_age(since, today)}). Pass price=... for your own."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,12 +100,13 @@ def test_several_points_have_a_bill_each():
 
 
 def test_the_price_is_the_middle_of_what_is_listed_unless_it_is_given():
-    found = bill(WALL)
+    found = bill(WALL, today=date(2030, 1, 1))
     assert found.price == Q_("2.05 USD/h")
     assert found.notes[0] == (
         "One accelerator is taken to be 2.05 USD an hour, the middle of 1.1 to 3 (specialized clouds, "
-        "hyperscalers; as of 2026-05). Pass price=... for your own."
+        "hyperscalers; as of 2026-05, 3 years ago). Pass price=... for your own."
     )
+    assert "as of 2026-05, " in bill(WALL).notes[0]
     assert bill(WALL, price="1 USD/h").price == Q_("1 USD/h")
     assert "price" not in bill(WALL, price="1 USD/h").note
 
