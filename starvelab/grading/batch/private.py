@@ -24,12 +24,24 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
     """Make the folder of a course and an empty gradebook in it, such that nobody else can open them.
 
     What exists already stays as it is: somebody may share it on purpose. `warning_if_open` tells of it.
+
+    Raises
+    ------
+    SystemExit
+        If that cannot be. After any other error in a configuration nbgrader goes on without it, and writes
+        into the current folder.
     """
-    # The mode that mkdir takes counts for the last folder only.
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=FOLDER, exist_ok=True)
-    # SQLite takes an empty file for a new database, and gives its journal the same mode.
-    (folder / gradebook).touch(mode=FILE, exist_ok=True)
+    try:
+        # The mode that mkdir takes counts for the last folder only.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=FOLDER, exist_ok=True)
+        # SQLite takes an empty file for a new database, and gives its journal the same mode.
+        (folder / gradebook).touch(mode=FILE, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(
+            f"A course needs a folder in which you may write, and {folder} is none ({error.strerror}). "
+            "Get the right to write there, or let STARVELAB_COURSE name another folder."
+        ) from None
 
 
 def parts_of(course: CourseDirectory) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,17 @@ class Command(NbGrader):
 
     version = version("starvelab")
 
+    @default("raise_config_file_errors")
+    def _raise_config_file_errors_default(self) -> bool:
+        return True
+
+    def initialize(self, argv: list[str] | None = None, root: str = "") -> None:
+        """Read the configuration; an error in it ends the command with a sentence."""
+        try:
+            super().initialize(argv, root)
+        except Exception as error:
+            end(_why_not_read(error))
+
     def start(self) -> None:
         """Read the configuration, and let new files be closed to other users of the machine."""
         super().start()
@@ -55,6 +67,17 @@ class Command(NbGrader):
         if assignment and assignment not in known:
             some = ", ".join(known) or "none"
             raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+
+
+def _why_not_read(error: Exception) -> str:
+    """What is wrong with a configuration that raised this."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append((str(error.filename), error.lineno))
+    own = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
+    reason = error.msg if isinstance(error, SyntaxError) else error
+    what = f"{''.join(own[-1:])}{type(error).__name__}: {reason}"
+    return f"The configuration cannot be read: {what}. Correct it."
 
 
 class AssignmentCommand(Command):

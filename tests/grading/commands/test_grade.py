@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -445,6 +446,42 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
             "Go to the folder that has one.\n"
         )
         assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("x = 1\nc.nothing(1", r"line 2 of .*/nbgrader_config\.py, SyntaxError: '\(' was never closed"),
+        ("import json\njson.loads('')", r"line 2 of .*/nbgrader_config\.py, JSONDecodeError: Exp"),
+        ("c = get_config()\nc.CourseDirectory.db_url = 3", r"The 'db_url' trait of .* not the int 3"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_said(tmp_path, broken, reason):
+    """nbgrader goes on without it: the folder would be no course, and the gradebook an empty one."""
+    (tmp_path / "nbgrader_config.py").write_text(broken)
+    printed = run_here(Course(tmp_path), GradeApp(), TINY, fine=False)
+    assert printed.returncode == 1
+    assert re.search(reason, printed.stderr), printed.stderr
+    assert "is no course" not in printed.stderr
+    assert "Traceback" not in printed.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pyc"] == ["nbgrader_config.py"]
+
+
+@pytest.mark.parametrize("command", [GradeApp, NbGraderApp])
+def test_a_course_folder_that_cannot_be_written_is_said_and_no_other_place_is_written(
+    course, tmp_path, command
+):
+    place = tmp_path / "taken"
+    place.touch()
+    config = course.folder / "nbgrader_config.py"
+    config.write_text(config.read_text().replace('str(here / "course")', repr(str(place))))
+    before = sorted(course.folder.rglob("*"))
+    printed = run_here(course, command(), TINY if command is GradeApp else "export", fine=False)
+    assert (printed.returncode, printed.stdout, printed.stderr) == (
+        f"A course needs a folder in which you may write, and {place} is none (File exists). "
+        "Get the right to write there, or let STARVELAB_COURSE name another folder.", "", "",
+    )  # fmt: skip
+    assert sorted(course.folder.rglob("*")) == before
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
