@@ -4,7 +4,7 @@
 #   PYTHON=python3.12     another Python (3.11 or newer)
 #   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
 #   FUZZ_ARGS="tests/grading/sandbox/test_codec.py" more for pytest: which properties, how many processes
-#   WITHOUT="browser sandbox postgres"      tests that this system can never run, to be left out of `make test`
+#   WITHOUT="browser index sandbox postgres"      tests that this system can never run, to be left out of `make test`
 
 PYTHON ?= python3
 LAB_ARGS ?=

@@ -3,6 +3,8 @@
 They share one base class, and each is also the built-in error a Python programmer would expect.
 """
 
+import platform
+import sys
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
@@ -34,3 +36,13 @@ def check_names(names: Iterable[str], known: Collection[str], owner: str) -> Non
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
             raise UnknownNameError(f"{owner} has no field {name!r}. {hint}")
+
+
+def install_hint(extra: str) -> str:
+    """Return how to install what is missing, or why it cannot be installed here."""
+    if extra == "torch" and (sys.platform, platform.machine()) == ("darwin", "x86_64"):
+        return (
+            "For a Mac with an Intel processor there is no PyTorch after 2.2, and starvelab[torch] needs "
+            "2.6: take another machine for what needs PyTorch. All exercises work without it."
+        )
+    return f"Install it: pip install 'starvelab[{extra}]', or in a checkout: pip install '.[{extra}]'"

@@ -85,12 +85,14 @@ PROGRAMS = (
 # What the tests of a file or a folder need, of what can be left out.
 NEEDS = {
     "browser": ("tests/browser",),
+    "index": ("tests/test_packaging.py",),
     "sandbox": SANDBOXED,
     "postgres": ("tests/grading/test_postgres.py",),
     "programs": PROGRAMS,
 }
 REASONS = {
     "browser": "need a browser",
+    "index": "ask the package index",
     "sandbox": "need bubblewrap",
     "postgres": "need PostgreSQL",
     "programs": "start other programs",

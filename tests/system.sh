@@ -4,7 +4,7 @@
 # As root, or with a sudo that asks for no password, it installs by apt. Elsewhere it ends with one list and one
 # command to type, before anything is installed and before any test has run.
 #
-#   WITHOUT="browser sandbox postgres"   leave these tests out, on a system that cannot run them
+#   WITHOUT="browser index sandbox postgres"   leave these tests out, on a system that cannot run them
 #   CHROMIUM=/path/to/chrome             the browser to use
 #   PYTHON=python3.12                    the Python that the virtual environment is made with
 set -u
@@ -18,9 +18,9 @@ found_below() { find "$@" 2>/dev/null | grep -q .; }
 
 for each in $WITHOUT; do
     case $each in
-        browser | sandbox | postgres) ;;
+        browser | index | sandbox | postgres) ;;
         *)
-            echo "WITHOUT takes browser, sandbox and postgres, got $each. For example: make test WITHOUT=browser"
+            echo "WITHOUT takes browser, index, sandbox and postgres, got $each. For example: make test WITHOUT=browser"
             exit 2
             ;;
     esac
@@ -134,7 +134,7 @@ give_up() { # $1: what is missing, $2: the first line
     for each in $1; do echo "  - $(describe "$each")"; done
     typed=$(command_to_type "$(echo "$1" | tr '\n' ' ' | sed 's/ $//')")
     [ -z "$typed" ] || printf 'To install it, type:\n%s\n' "$typed"
-    echo "What this system can never run is left out by a switch: make test WITHOUT=\"browser sandbox postgres\""
+    echo "What this system can never run is left out by a switch: make test WITHOUT=\"browser index sandbox postgres\""
     exit 1
 }
 

@@ -13,7 +13,7 @@ from starvelab import (
     StarvelabError,
     UnknownNameError,
 )
-from starvelab.errors import WorkerError
+from starvelab.errors import WorkerError, install_hint
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,17 @@ def test_a_missing_figure_is_not_taken_for_a_missing_attribute():
     assert not issubclass(MissingValueError, AttributeError)
     with pytest.raises(MissingValueError):
         hasattr(Hardware.Cloud.T4, "storage_bandwidth")
+
+
+@pytest.mark.parametrize(
+    ("extra", "system", "machine", "hint"),
+    [
+        ("lab", "darwin", "x86_64", "pip install 'starvelab[lab]', or in a checkout: pip install '.[lab]'"),
+        ("torch", "darwin", "arm64", "'starvelab[torch]', or in a checkout: pip install '.[torch]'"),
+        ("torch", "darwin", "x86_64", "For a Mac with an Intel processor there is no PyTorch after 2.2"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_remedy(monkeypatch, extra, system, machine, hint):
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert hint in install_hint(extra)

@@ -71,11 +71,13 @@ def make(repository: Path, environment: Path) -> Callable[..., subprocess.Comple
 
 
 def pins(path: Path) -> dict[str, str]:
-    """The exact version of each package that a requirements file names."""
+    """The exact version that this system takes of each package that a requirements file names."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [re.fullmatch(r"([\w.-]+)==([\w.]+)", line) for line in lines if line and line[0] not in "#-"]
-    assert None not in found, f"{path.name} takes exact versions only"
-    return {canonicalize_name(match[1]): match[2] for match in found}
+    found = [Requirement(line) for line in lines if line and line[0] not in "#-"]
+    exact = [re.fullmatch(r"==[\w.]+", str(one.specifier)) for one in found]
+    assert all(exact), f"{path.name} takes exact versions only"
+    here = [one for one in found if one.marker is None or one.marker.evaluate()]
+    return {canonicalize_name(one.name): str(one.specifier)[2:] for one in here}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +113,7 @@ def test_make_lab_installs_what_it_needs_when_it_is_not_there(make, environment)
     assert f'binder/install.sh {environment} "lab"' in make("--dry-run", "lab").stdout
 
 
-INSTALL = "-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[lab]"
+UV = "-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[torch]"
 SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
 
 
@@ -134,7 +136,7 @@ esac
         )
         python.chmod(0o755)
         script = repository / "binder" / "install.sh"
-        subprocess.run([script, tmp_path, "lab"], cwd=repository, check=True)
+        subprocess.run([script, tmp_path, "torch"], cwd=repository, check=True)
         asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
         return [line.replace(str(python), "{python}") for line in asked]
 
@@ -143,15 +145,26 @@ esac
 
 def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install):
     asked = install(uv="exit 0")
-    assert asked[2:4] == [INSTALL, "file:///a file:///b /c,/d unsafe-best-match"]
-    assert "-m compileall" in asked[4]
+    assert asked[2:4] == [UV, "file:///a file:///b /c,/d unsafe-best-match"]
+    assert "-m compileall" in asked[6]
+
+
+def test_a_mac_that_has_no_pytorch_says_so_after_the_install(install, monkeypatch, capsys):
+    program = "\n".join(install(uv="exit 0")[4:6]).removeprefix("-c ")
+    exec(program, {})
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    exec(program, {})
+    assert capsys.readouterr().out.startswith("For a Mac with an Intel processor there is no PyTorch")
 
 
 def test_pip_installs_the_same_where_uv_cannot(install, capfd):
     asked = install(uv="exit 1")
-    assert asked[-2] == (
+    assert asked[-4] == (
         "-m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt "
-        "--no-compile --editable .[lab]"
+        "--no-compile --editable .[torch]"
     )
     assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
 

@@ -1,4 +1,4 @@
-"""The package that people install is complete: it needs nothing of the checkout it was built from."""
+"""What people install is complete, and each line that installs it works, with the exact versions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ import sys
 import tomllib
 import venv
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
+UV = [Path("binder/uv.sh").resolve(), sys.prefix] if os.name != "nt" else [sys.executable, "-m", "uv"]
+PINS = "binder/constraints.txt"
+PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
+INTEL_MAC = "x86_64-apple-darwin"
+PLATFORMS = ("x86_64-unknown-linux-gnu", "windows", "aarch64-apple-darwin", INTEL_MAC)
 
 @pytest.fixture(scope="module")
 def project(repository: Path) -> dict:
@@ -139,3 +146,51 @@ def test_the_licence_is_named_the_same_in_the_package_and_in_the_citation(projec
     cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))["license"]
     assert cited == project["license"] == "Apache-2.0"
     assert re.search(r"Apache License\s+Version 2\.0", (repository / "LICENSE").read_text(encoding="utf-8"))
+
+
+# --- the exact versions ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def resolved(repository: Path) -> dict[tuple[str, str], subprocess.CompletedProcess]:
+    """What uv would install on each system with all extras: a wheel of everything, and nothing is built.
+
+    Only the index that everybody has is asked: another one of this machine may have wheels for itself only.
+    """
+    cases = list(product(PLATFORMS, PYTHONS))
+
+    def resolve(case: tuple[str, str]) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [
+                *UV, "pip", "compile", "pyproject.toml", "--all-extras", "--constraint", PINS, "--no-header",
+                "--no-annotate", "--only-binary", ":all:", "--python-platform", case[0],
+                "--no-python-downloads", "--python", sys.executable, "--python-version", case[1],
+            ],
+            env={**os.environ, "UV_INDEX": "", "UV_FIND_LINKS": "", "MACOSX_DEPLOYMENT_TARGET": "14.0"},
+            cwd=repository, capture_output=True, text=True,
+        )  # fmt: skip
+
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(cases, pool.map(resolve, cases), strict=True))
+
+
+def test_all_that_make_installs_exists_for_each_python_and_system(resolved):
+    failed = [f"{case}: {done.stderr}" for case, done in resolved.items() if done.returncode]
+    assert not failed, "\n".join(failed)
+
+
+def test_all_that_make_installs_has_an_exact_version(resolved, repository):
+    pinned = {
+        line.split("==")[0]
+        for name in ("constraints", "requirements")
+        for line in (repository / "binder" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    }
+    of_torch = re.compile("cuda-|nvidia-|triton")  # hundreds of megabytes, in the versions that torch names
+    for case, done in resolved.items():
+        names = [line.split("==")[0] for line in done.stdout.splitlines()]
+        assert [name for name in names if name not in pinned and not of_torch.match(name)] == [], case
+
+
+def test_pytorch_is_left_out_where_it_does_not_exist(resolved):
+    without = {platform for (platform, _), done in resolved.items() if "\ntorch==" not in done.stdout}
+    assert without == {INTEL_MAC}

@@ -141,7 +141,7 @@ def test_anybody_else_gets_one_list_and_one_command(system, programs, command):
         "To install it, type:",
         f"    {command}",
         "What this system can never run is left out by a switch: "
-        'make test WITHOUT="browser sandbox postgres"',
+        'make test WITHOUT="browser index sandbox postgres"',
     ]
     assert system.asked_of_apt == [], "nothing is installed"
 
@@ -173,11 +173,12 @@ def test_what_is_left_out_by_the_switch_is_not_asked_for(system, word):
     assert system.run(WITHOUT=word).returncode == 0
 
 
-def test_the_switch_takes_three_words(system):
+def test_the_switch_takes_four_words(system):
     done = system.run(WITHOUT="browser network")
     assert done.returncode == 2
     assert done.stdout == (
-        "WITHOUT takes browser, sandbox and postgres, got network. For example: make test WITHOUT=browser\n"
+        "WITHOUT takes browser, index, sandbox and postgres, got network. "
+        "For example: make test WITHOUT=browser\n"
     )
 
 

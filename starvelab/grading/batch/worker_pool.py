@@ -17,7 +17,7 @@ import psutil
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, Worker, as_completed, get_worker
 from sqlalchemy.exc import SAWarning
 
-from ...errors import StarvelabError
+from ...errors import StarvelabError, install_hint
 from ...host import usable_cores
 from ..autograde.definition import Definition
 from ..autograde.runners import Runners
@@ -171,7 +171,7 @@ def _require_ready(client: Client, unsafe: bool) -> None:
     except Exception as error:
         raise NoWorkersError(
             f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
-            "Install it there in the same version, with its extra: pip install starvelab[grade]"
+            f"It needs the same version there, with its extra. {install_hint('grade')}"
         ) from error
     versions = {worker: one for worker, (one, _) in answers.items() if one != code()}
     if versions:

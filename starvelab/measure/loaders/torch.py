@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import cloudpickle
 
-from ...errors import InputError, WorkerError
+from ...errors import InputError, WorkerError, install_hint
 from ..devices import StorageClock
 from ..protocols import Batch, Delivery, Pipeline, Preparer, Sample, Work
 from .base import BATCH_TIMEOUT
@@ -26,8 +26,8 @@ try:
     from torch.utils.data import DataLoader, Dataset, default_collate, get_worker_info
 except ImportError as error:
     raise InputError(
-        "loader='torch' needs PyTorch, and it is not installed. Install starvelab[torch], or take another "
-        "loader: threads, processes, inline."
+        "loader='torch' needs PyTorch, and it is not installed. Take another loader (threads, processes, "
+        f"inline). {install_hint('torch')}"
     ) from error
 
 

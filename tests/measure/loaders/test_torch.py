@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import pytest
 
-from starvelab.errors import WorkerError
+from starvelab.errors import WorkerError, install_hint
 from starvelab.measure.loaders import open_loader
 from starvelab.measure.loaders import torch as loader
 
@@ -106,8 +106,8 @@ def test_without_torch_its_loader_says_what_to_install(tmp_path):
         without_torch(code)
         .rstrip()
         .endswith(
-            "starvelab.errors.InputError: loader='torch' needs PyTorch, and it is not installed. Install "
-            "starvelab[torch], or take another loader: threads, processes, inline."
+            "starvelab.errors.InputError: loader='torch' needs PyTorch, and it is not installed. Take "
+            f"another loader (threads, processes, inline). {install_hint('torch')}"
         )
     )
 
