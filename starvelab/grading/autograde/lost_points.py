@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from nbformat import NotebookNode
+from nbgrader.utils import determine_grade
 
+from ..submissions.reference import is_test
 from ..submissions.reference_cell import ReferenceCell
 from ..submissions.warnings import SubmissionWarning
+from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON
 
 
@@ -50,7 +54,7 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     """Warnings about a graded notebook whose cells took too long, or ended Python."""
     late: list[str] = []
     ended: list[str] = []
-    stopped = ""
+    stopped: dict[str, None] = {}  # in their order
     for cell in nb.cells:
         name = str(_at(cell, "metadata", "nbgrader", "grade_id") or cell.id)
         for output in cell.get("outputs", []):
@@ -59,16 +63,26 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
                 late.append(name)
             elif output.get("ename") == "SystemExit" or text.startswith(ENDED_PYTHON):
                 ended.append(name)
-            elif text.startswith(ENDED) and not stopped:
-                stopped = text.splitlines()[0]
+            elif text.startswith(ENDED):
+                stopped[text.splitlines()[0]] = None
     warnings = []
     if late:
         warnings.append(f"Cells took longer than they may: {', '.join(late)}.")
     if ended:
         warnings.append(f"Cells ended Python: {', '.join(ended)}.")
-    if stopped:
-        warnings.append(f"{stopped} The cells after it were not run.")
+    for line in stopped:
+        runs_on = line.startswith(f"{ENDED}had to be ended")
+        warnings.append(line if runs_on else f"{line} The cells after it were not run.")
+    lost = [cell.source for cell in nb.cells if is_test(cell) and _lost_points(cell)]
+    for name, why in nb.metadata.get(RESULT, {}).get("unreadable", {}).items():
+        if any(re.search(rf"\b{re.escape(name)}\b", source) for source in lost):
+            warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
     return [SubmissionWarning(text, person=True) for text in warnings]
+
+
+def _lost_points(cell: NotebookNode) -> bool:
+    earned, most = determine_grade(cell)
+    return bool(earned is not None and earned < most)
 
 
 def _code_cells(content: bytes) -> list[dict[str, object]]:

@@ -14,6 +14,7 @@ from ...errors import StarvelabError
 from ...prediction_file import FILE_NAME as PREDICTIONS
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Runner
+from ..submissions.names import defined, loaded
 from ..submissions.reference import ReferenceNotebook, is_test, name_of
 from ..text import storable
 from .attachments import MAX_PREDICTIONS
@@ -23,6 +24,7 @@ from .scoring import scored
 
 EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
 MIN_CALLBACK_TIMEOUT = 0.01  # seconds
+MAX_ENDS = 10  # times that a notebook begins anew after code of the student has ended its process
 TOO_LARGE = "it is too large to be sent to the checks"
 MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
@@ -33,6 +35,10 @@ ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that
 
 class ChecksEndedError(StarvelabError, RuntimeError):
     """A check of the instructor ended its own process."""
+
+
+class _EndedError(StarvelabError):
+    """The process of the notebook has ended, and why."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +111,52 @@ class NotebookRun:
         self._locked_done: list[str] = []  # locked cells that the side of the checks has run
         self._end_reason = ""
         self._output_bytes = 0
+        self._place: tuple[str, dict[str, str]] = ("", {})
+        self._ran: list[str] = []  # sources that the process of the notebook has run
+        self._ends = 0
+        self._lost: dict[str, str] = {}  # names that a cell would have defined, and why it did not
+        self._fatal: set[str] = set()  # names that end Python where they are looked at
+        self._missing: set[str] = set()  # names that the last locked cell asked for in vain
 
     def open(self, folder: str, files: dict[str, str]) -> None:
         """Begin the notebook in the sandbox, where processes of an earlier notebook may slow it down."""
-        if self._is_over():
-            return
-        with self.runners.counted(self.student):
+        self._place = folder, files
+        reason = ""
+        for _ in range(2):  # what an earlier notebook has left may keep this one from beginning there
+            if self._is_over():
+                return
+            self.student = self.runners.student_again()
+            with self.runners.counted(self.student):
+                try:
+                    self.student.open(folder, files, min(START_TIMEOUT, self.time_left()))
+                    return
+                except ChannelError as error:
+                    reason = f"had to be ended ({error})"
+        self._end(reason)
+
+    def _begin_again(self) -> None:
+        """Open the notebook anew, and run what had run: what ended Python costs no other cell its points."""
+        while not self._is_over():
+            self._ends += 1
+            if self._ends > MAX_ENDS:
+                self._end(f"ended Python more than {MAX_ENDS} times")
+                return
+            self.open(*self._place)
+            if self._end_reason or self._runs_again():
+                return
+
+    def _runs_again(self) -> bool:
+        for source in self._ran:
             try:
-                self.student.open(folder, files, min(START_TIMEOUT, self.time_left()))
-            except ChannelError as error:
-                self._end(f"had to be ended ({error})")
+                self._exchange({"do": "run", "source": source})
+            except _EndedError as error:
+                self._leave_out(source, str(error))
+                return False
+        return True
+
+    def _leave_out(self, source: str, reason: str) -> None:
+        self._ran = [each for each in self._ran if each != source]
+        self._lost |= dict.fromkeys(defined([source]), reason)
 
     def close(self) -> None:
         """End the notebook in the sandbox, and the sandbox where that takes too long."""
@@ -152,12 +194,11 @@ class NotebookRun:
                 cell.outputs = self._kept_outputs(self._run_in_sandbox(cell.source))
 
     def _run_in_sandbox(self, source: str) -> Message:
-        return self._ask_student({"do": "run", "source": source, "seconds": self.limits.timeout})
+        self._ran.append(source)
+        return self._ask_student({"do": "run", "source": source})
 
     def _kept_outputs(self, reply: Message) -> list[NotebookNode]:
         """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
-        if "ended" in reply:
-            return as_nodes([printed(ENDED_PYTHON)])
         nodes = checked(reply.get("outputs"))
         if nodes is None:
             return as_nodes([printed(NOT_SHOWN)])
@@ -194,8 +235,9 @@ class NotebookRun:
             self.mistakes[name] = reply["mistakes"]
         if reply.get("design"):
             self.designs[name] = reply["design"]
-        if self._end_reason:
-            reply = self._with_end_reason(reply)
+        lost = self._missing & self._lost.keys() & loaded(self.reference.cells[name].source)
+        if reason := self._end_reason or next(iter(self._lost[each] for each in sorted(lost)), ""):
+            reply = _with_end_reason(reply, reason)
         # What the student's functions printed stands there too. The error of a failed check has to stay.
         if self._is_too_much([output for output in reply["outputs"] if output["output_type"] != "error"]):
             errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
@@ -209,10 +251,8 @@ class NotebookRun:
         if others:
             # A magic or an `import *` of a locked cell may have defined some of them.
             others -= set(self._ask_checks({"do": "names"})["names"])
-        names = {
-            each: _binding(self._ask_student({"do": "look", "name": each}))
-            for each in sorted(answers | others)
-        }
+        names = {each: self._looked_at(each) for each in sorted(answers | others)}
+        self._missing = {each for each, binding in names.items() if binding["kind"] == "missing"}
         try:
             self._ask_checks({"do": "bind", "names": names})
         except MessageTooLongError:
@@ -222,6 +262,11 @@ class NotebookRun:
             self._copy_predictions()
         self._locked_done.append(name)
         return self._ask_checks({"do": "run", "source": cell.source})
+
+    def _looked_at(self, name: str) -> Message:
+        return _binding(
+            {"kind": "missing"} if name in self._fatal else self._ask_student({"do": "look", "name": name})
+        )
 
     def _copy_predictions(self) -> None:
         """Give the checks the predictions of the student, as they are now."""
@@ -261,7 +306,22 @@ class NotebookRun:
     def _ask_student(self, message: Message) -> Message:
         """Ask the student's side, while the student's time runs."""
         if self._is_over():
-            return self._reply_after_end()
+            return _reply_after_end(self._end_reason)
+        try:
+            reply = self._exchange(message)
+        except _EndedError as error:
+            if message["do"] == "run":
+                self._leave_out(message["source"], str(error))
+            elif message["do"] == "look":
+                self._lost[message["name"]] = str(error)
+                self._fatal.add(message["name"])
+            self._begin_again()
+            return _reply_after_end(str(error), message["do"])
+        if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+            self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
+        return reply
+
+    def _exchange(self, message: Message) -> Message:
         seconds = min(self.limits.timeout, self.time_left())
         clock = self.student.clock
         with self.runners.counted(self.student):
@@ -269,32 +329,12 @@ class NotebookRun:
             try:
                 reply = self.student.ask({**message, "seconds": seconds}, seconds + EXTRA_TIMEOUT)
             except ChannelError as error:
-                self._end(f"had to be ended ({error})")
-                return self._reply_after_end()
+                raise _EndedError(f"had to be ended ({error})") from error
             finally:
                 self.is_out_of_time |= clock() - start >= seconds and clock.starved
         if "ended" in reply:
-            self._end_reason = "ended Python"
-            if message["do"] != "run":
-                return self._reply_after_end()
-        if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
-            self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
+            raise _EndedError("ended Python")
         return reply
-
-    def _reply_after_end(self) -> Message:
-        text = self._end_message()
-        error = {"type": ENDED_EARLY, "message": text}
-        return {"kind": "missing", "error": error, "outputs": [printed(text)]}
-
-    def _end_message(self) -> str:
-        return f"{ENDED}{self._end_reason}."
-
-    def _with_end_reason(self, reply: Message) -> Message:
-        """The reply of a check that may have failed only because code of the student ran no longer."""
-        text = self._end_message()
-        error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": text, "traceback": [text]}
-        outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
-        return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
 
     def _end(self, reason: str) -> None:
         self._end_reason = reason
@@ -325,6 +365,21 @@ class NotebookRunInside(NotebookRun):
         if isinstance(mistakes, list) and mistakes:
             texts = [storable(str(each)[:MAX_MISTAKE]) for each in mistakes[:MAX_MISTAKES]]
             self.mistakes[str(name_of(cell))] = texts
+
+
+def _reply_after_end(reason: str, asked: str = "") -> Message:
+    """What the code of the student would have answered; `asked` is what ended it."""
+    text = ENDED_PYTHON if asked == "run" and reason == "ended Python" else f"{ENDED}{reason}."
+    error = {"type": ENDED_EARLY, "message": text}
+    return {"kind": "missing", "error": error, "outputs": [printed(text)]}
+
+
+def _with_end_reason(reply: Message, reason: str) -> Message:
+    """The reply of a check that may have failed only because code of the student ran no longer."""
+    text = f"{ENDED}{reason}."
+    error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": text, "traceback": [text]}
+    outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
+    return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
 
 
 def _binding(reply: Message) -> Message:

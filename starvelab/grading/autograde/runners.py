@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from traitlets.config import Config
@@ -42,6 +42,7 @@ class Runners:
         self.shown_warnings: set[str] = set()
         self.lock = threading.Lock()
         self._submission: Hashable = None
+        self._new: Callable[[], Runner]
         self._logged: set[str] = set()
         self._running: list[Runner] = []
         # Also where nobody calls `close`: when this object is deleted, or when Python ends.
@@ -89,9 +90,14 @@ class Runners:
             self.end_student()
             self._submission = key
             self.shown_warnings |= set(shown_warnings)
+        self._new = lambda: Runner(sandboxed=sandboxed, imports=imports, readable=readable)
+        yield self.checks, self.student_again()
+
+    def student_again(self) -> Runner:
+        """The runner of the student; a new one in the place of one that was ended."""
         if self.student is None or not self.student.alive:
-            self.student = self._started(Runner(sandboxed=sandboxed, imports=imports, readable=readable))
-        yield self.checks, self.student
+            self.student = self._started(self._new())
+        return self.student
 
     def _started(self, runner: Runner) -> Runner:
         self._running[:] = [each for each in self._running if each.alive]

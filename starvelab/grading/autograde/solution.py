@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
 from ...errors import StarvelabError
+from ..sandbox.codec import CAN_CROSS
 from ..submissions.reference_cell import ReferenceCell
 from ..submissions.submission import Submission
 from .definition import Definition
@@ -19,7 +20,6 @@ from .execution import RESULT
 from .task import GradingResult
 
 NAME = "the reference solution"
-CAN_CROSS = "numbers, text, None, lists, tuples, dicts, sets, NumPy arrays, quantities, functions of those"
 REMEDY = (
     f"Between student code and checks these can pass: {CAN_CROSS}. Correct the answer or the check; or, "
     "where checks need other values, let them run in the sandbox with the student code, which can then read "

@@ -20,7 +20,7 @@ from ...errors import StarvelabError
 Message: TypeAlias = dict[str, Any]
 
 MAX_MESSAGE = 8_000_000  # bytes
-MAX_DIGITS = 1000  # of a whole number in a message; a value that is sent has fewer
+MAX_DIGITS = 4200  # of a whole number in a message; a value that is sent has fewer
 HEADER = struct.Struct(">I")
 CHUNK = 1 << 16  # bytes
 

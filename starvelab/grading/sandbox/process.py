@@ -21,7 +21,7 @@ import psutil
 from ...host import cache_folder, usable_cores
 from ...runtime import GRADING
 from . import bubblewrap, cgroup, seccomp
-from .channel import Channel, ChannelError, Message, MessageTooLongError
+from .channel import Channel, ChannelError, Message, MessageTooLongError, UnreadableError
 from .clock import SandboxClock, slow_down, threads
 
 # Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
@@ -163,9 +163,16 @@ class Runner:
         given_up = self.clock() + seconds
         try:
             self.channel.send(dict(message), seconds)
-            return self.channel.receive(max(0.0, given_up - self.clock()))
         except MessageTooLongError:
             raise
+        except ChannelError:
+            self.end()
+            raise
+        return self._received(max(0.0, given_up - self.clock()))
+
+    def _received(self, seconds: float) -> Message:
+        try:
+            return self.channel.receive(seconds)
         except ChannelError:
             self.end()
             raise
@@ -177,7 +184,13 @@ class Runner:
         ------
         ChannelError
         """
-        self.ask({"folder": folder, "files": dict(files)}, seconds)
+        given_up = self.clock() + seconds
+        reply = self.ask({"folder": folder, "files": dict(files)}, seconds)
+        while "ended" in reply:  # said of an earlier notebook
+            reply = self._received(max(0.0, given_up - self.clock()))
+        if "open" not in reply:
+            self.end()
+            raise UnreadableError("An earlier notebook goes on.")
 
     def close(self, seconds: float = CLOSE_TIMEOUT) -> None:
         """End the process of the notebook; if it does not end in time, everything ends."""

@@ -38,17 +38,25 @@ def main() -> None:
     channel.send({"ready": sys.version})
     with contextlib.suppress(ChannelError):
         while True:
-            opened = channel.receive()
-            child = os.fork()
-            if child == 0:
-                _serve_notebook(channel, opened)
-            _, status = os.waitpid(child, 0)
-            channel.send({"ended": status})
+            message = channel.receive()
+            if "folder" in message:
+                channel.send({"ended": _run_notebook(channel, message)})
+            elif message["do"] == "close":
+                channel.send({"ended": 0})
+            # Any other question was asked of a notebook that has ended, and that it has was the answer.
 
 
 def _set_limits(limits: Mapping[str, int]) -> None:
     for name, limit in limits.items():
         resource.setrlimit(getattr(resource, name), (limit, limit))
+
+
+def _run_notebook(channel: Channel, opened: Message) -> int:
+    """Fork for a notebook, and wait until it is over: with which status."""
+    child = os.fork()
+    if child == 0:
+        _serve_notebook(channel, opened)
+    return os.waitpid(child, 0)[1]
 
 
 def _serve_notebook(channel: Channel, opened: Message) -> None:

@@ -10,13 +10,14 @@ import pytest
 from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute, NoSandboxError
+from starvelab.grading.autograde.lost_points import cost_of_running
 from starvelab.grading.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
 from starvelab.grading.autograde.restoring import WARNINGS
 from starvelab.grading.sandbox import bubblewrap
 from starvelab.grading.sandbox.process import Runner
 from tests.grading.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
-from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+from tests.hostile.tiny import MOST, cell, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
 
@@ -122,7 +123,7 @@ def test_an_iterator_is_a_list_for_each_check_that_looks_at_it(tmp_path):
         "named": (1, "assert answer == [3, 2, 1], answer"),
         "again": (1, "assert list(answer) == [3, 2, 1], answer"),
         "returned": (1, "assert double([1, 2]) == [2, 4] and len(double([5])) == 1"),
-        "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys()[0] == 'b'"),
+        "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys() == {'a', 'b'}"),
         "lazy": (1, "try: fails()\nexcept ValueError as error: assert 'too late' in str(error)"),
         "endless": (1, "assert 'too many values' in repr(endless)"),
     }
@@ -298,7 +299,7 @@ def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path
     nb = execute(notebook(answer, **tests), tmp_path, checks="inside", **limits)
     assert points(nb) == {"right": 2, "wrong": 0, "long": 0, "after": 0}
     assert printed(nb, "answer") == "Outputs are left out: a notebook may put out 0.002 MB in all.\n"
-    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "after")
+    assert "The submitted code took longer in all than the 2 s that it may." in printed(nb, "after")
     assert nb.metadata.starvelab_graded["mode"] == "sandboxed, checks inside"
 
 
@@ -308,12 +309,54 @@ def test_checks_that_fail_since_python_was_ended_say_so(tmp_path, where):
     in_function = "def double(x):\n    import os; os._exit(3)\nanswer = 42"
     source = f"{RIGHT}\n{ending}" if where == "in the cell" else in_function
     nb = execute(notebook(source), tmp_path)
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    lost = MOST if where == "in the cell" else {"whole": 2, "in-parts": 3}
+    assert points(nb) == MOST | dict.fromkeys(lost, 0)
     assert printed(nb, "answer") == (f"{ENDED_PYTHON}\n" if where == "in the cell" else "")
-    for test in MOST:
+    for test in lost:
         said = printed(nb, test)
         assert "The submitted code ended Python." in said, test
         assert "TypeError" not in said, test
+
+
+ENDINGS = {
+    "ends": "import os\nos._exit(3)",
+    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "takes all its time": "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
+    "ends everything": "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(5)",
+    "ends when it is looked at": "class Odd(dict):\n    def items(self): ends()\nbroken = Odd()",
+    "stops": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_a_cell_that_ends_python_costs_no_other_answer_its_points(tmp_path, ending):
+    """What stands above and below counts, and runs with the file that an earlier cell has written."""
+    nb = notebook("open('rate.txt', 'w').write('42')\ndef double(x): return 2 * x")
+    nb.cells[2:2] = [
+        cell("ends", f"import os\ndef ends(): os._exit(3)\nbroken = 1\n{ending}", solution=True),
+        cell("below", "answer = int(open('rate.txt').read())", solution=True),
+        cell("broken-test", "check(broken, 1)", grade=True, locked=True, points=4),
+    ]
+    execute(nb, tmp_path, timeout=2.0)
+    assert points(nb) == MOST | {"broken-test": 0}
+    assert "The submitted code " in printed(nb, "broken-test")
+
+
+def test_code_that_ends_python_without_end_is_given_up(tmp_path):
+    tests = {f"call-{number}": (1, "double(1)") for number in range(14)}
+    nb = execute(notebook("def double(x): import os; os._exit(3)", **tests), tmp_path)
+    assert sum(points(nb).values()) == 0
+    assert "The submitted code ended Python more than 10 times." in printed(nb, "call-13")
+
+
+def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_path):
+    nb = execute(notebook("class Odd: pass\ndef double(x): return Odd()\nanswer = Odd()"), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert {(one.text, one.person) for one in cost_of_running(nb)} == {
+        (f"No check could read `{name}`, since it is of the type Odd. Was the answer right?", True)
+        for name in ("double", "answer")
+    }
+    assert cost_of_running(execute(notebook(RIGHT + "\nunused = print"), tmp_path)) == []
 
 
 def test_memory_is_limited_for_all_processes_together(tmp_path):
