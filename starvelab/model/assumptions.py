@@ -126,6 +126,10 @@ class Assumptions:
         rate: SupplyRate = self.numbers["worker_rate"]
         return rate
 
+    def given(self, name: str) -> bool:
+        """Whether an assumption is the user's own."""
+        return name not in self.facts or self.facts[name].given
+
     @property
     def ranged(self) -> bool:
         """Whether one of them lies in a range: then a result shows what its sources allow."""
@@ -162,9 +166,12 @@ class Assumptions:
         for key in changes:
             if key not in known:
                 raise UnknownNameError(f"No assumption is called {key!r}. There is: {', '.join(known)}.")
-        values = {key: _read(key, value) for key, value in changes.items()}
+        facts = {
+            key: Fact.of(value if isinstance(value, Fact) else _read(key, value))
+            for key, value in changes.items()
+        }
+        values = {key: fact.value for key, fact in facts.items()}
         label = ", ".join(f"{key}={cell(value)}" for key, value in values.items())
-        facts = {key: Fact(value, "assumption", note="given by the user") for key, value in values.items()}
         name = name or f"{self.name} but {label}"
         return dataclasses.replace(self, name=name, facts={**self.facts, **facts}, **values)
 

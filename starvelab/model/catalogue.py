@@ -62,6 +62,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "decoded_elements": "count",
         "decoded_size": "GB",
         "preparation_time": "ms",
+        "decoding_time": "ms",
         "collation_time": "ms",
     },
 }
@@ -129,7 +130,7 @@ class Entry:
         2.0
         """
         new = {
-            key: Fact(_read(self.kind, key, value), "assumption", note="given by the user")
+            key: Fact.of(value if isinstance(value, Fact) else _read(self.kind, key, value))
             for key, value in values.items()
         }
         # A measured rate belongs to the accelerator and the model as they were measured.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,10 +101,12 @@ def _in_framework(name: str) -> Change:
 
 def _between(field: str, owner: Unchecked, name: str, fact: Fact) -> Choice:
     def with_value(value: Unchecked) -> Change:
+        end = dataclasses.replace(fact, value=value, low=None, high=None)  # its source stays
+
         def change(pipeline: Pipeline) -> Pipeline:
             # An earlier change may have made this owner another one.
             now = getattr(pipeline, field)
-            return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: value})})
+            return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: end})})
 
         return change
 

@@ -11,6 +11,7 @@ from ..tables import cell, to_html
 from ..units import Number, Quantity, Unchecked, base_number
 
 KINDS = ("datasheet", "paper", "measured", "assumption")
+_BY_THE_USER = "given by the user"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Fact:
                 f"A spread holds the value between low and high and has a note, got {self.value} beside "
                 f"{self.low} and {self.high}. Say in the note who gives which."
             )
+
+    @classmethod
+    def of(cls, value: Unchecked) -> Fact:
+        """A value that the user gives; a fact is taken as it is."""
+        return value if isinstance(value, Fact) else cls(value, "assumption", note=_BY_THE_USER)
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave it."""
+        return self.note == _BY_THE_USER
 
     @property
     def origin(self) -> str:

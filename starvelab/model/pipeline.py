@@ -18,12 +18,13 @@ from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost
 from .inputs import Inputs
-from .scaling import LOADERS
+from .scaling import LOADERS, loader_kinds
 from .solver import by_resource, costs, resolve, solve
 from .stages.data import storage_bandwidth
 from .stages.transfer import link_bandwidth
 from .step import Step
 from .together import check_together
+from .worker_time import takes_images, worker_time
 
 # Bytes of one number as it crosses the link.
 DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
@@ -45,9 +46,10 @@ class Pipeline:
     workers : int or array
         CPU workers that prepare samples, all of the host's together.
     sample_size : quantity [data], optional
-        Stored bytes of one sample; that of the assumptions unless given.
+        Stored bytes of one sample; that of the data set or the assumptions unless given.
     worker_rate : quantity [data/time] or [sample/time], optional
-        What one worker prepares; that of the assumptions unless given.
+        What one worker prepares. Unless given, that of the data set, the loader or the assumptions; a result
+        says so where that was measured on samples of another size.
     cpu_time : quantity [time], optional
         In place of `worker_rate`: the CPU time that one worker takes for a sample, alone.
     cores : int or array, optional
@@ -64,8 +66,8 @@ class Pipeline:
     handover_time : quantity [time], optional
         For each batch: what its worker spends on joining and handing it over.
     cpu_throughput : quantity [data/time] or [sample/time], optional
-        What the CPU supplies altogether; `workers` and `worker_rate` are then not looked at, and the other
-        values of single workers are rejected.
+        What the CPU supplies altogether; `workers`, `worker_rate` and `loader` are then not looked at, and
+        the other values of single workers are rejected.
     storage : catalogue entry or quantity [data/time], optional
         The drive; without it reading is not modeled.
     drives : int or array
@@ -208,20 +210,27 @@ class Pipeline:
         )
 
     @property
+    def foreign_rate(self) -> str:
+        """That what a worker prepares was measured on other samples than these; "" otherwise."""
+        if any(self.numbers[name] is not None for name in ("cpu_throughput", "worker_rate", "cpu_time")):
+            return ""
+        kind, sizes = None if self.loader is None else loader_kinds()[self.loader], self.sizes
+        return worker_time(
+            self.assumptions, sizes["stored"], samples=sizes["samples"], images=sizes["images"], kind=kind
+        ).note
+
+    @property
     def sizes(self) -> dict[str, Number]:
-        """Bytes of a sample as it is `stored` and `transferred`, and seconds of `preparation` if known."""
+        """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
         samples, stored, sent = self.samples, self.numbers["sample_size"], self.numbers["transfer_size"]
-        preparation = None
         if samples is not None:
-            preparation = samples.number("preparation_time")
-            if preparation is not None:
-                preparation = preparation + samples.number("collation_time", 0.0)
             stored = samples.number("sample_size") if stored is None else stored
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None:
             elements, dtype = self._elements, self.dtype or self.assumptions.transfer_dtype
             sent = stored if elements is None or dtype == "stored" else elements * DTYPE_BYTES[dtype]
-        return {"stored": stored, "transferred": sent, "preparation": preparation}
+        images = takes_images(samples, self.model)
+        return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
 
     @property
     def _elements(self) -> Number | None:

@@ -110,7 +110,8 @@ class Step(TableRepr):
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, if it cannot, and what of it nobody measured."""
-        said = (self.infeasible_reason, self._spoken_basis, self.pipeline.foreign_samples)
+        pipe = self.pipeline
+        said = (self.infeasible_reason, self._spoken_basis, pipe.foreign_samples, pipe.foreign_rate)
         return " ".join(filter(None, said))
 
     @property

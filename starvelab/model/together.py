@@ -26,10 +26,14 @@ class _Fields(Protocol):
     def link(self) -> Entry | Quantity | None: ...
     @property
     def pinned(self) -> bool: ...
+    @property
+    def transfer_size(self) -> Quantity | None: ...
+    @property
+    def dtype(self) -> str | None: ...
 
 
 def check_together(fields: _Fields) -> None:
-    """Reject samples that the model does not take, and what describes a thing that is not named.
+    """Reject samples that the model does not take, what is not named or said twice.
 
     Raises
     ------
@@ -40,6 +44,11 @@ def check_together(fields: _Fields) -> None:
         raise InputError(
             "pinned=False describes a copy over a link, got it without a link. "
             "Pass link=Links.PCIe4_x16 as well, or leave pinned out."
+        )
+    if fields.transfer_size is not None and fields.dtype is not None:
+        raise InputError(
+            "The bytes of a sample on the link are transfer_size, or follow from dtype, got both. Pass one "
+            "of them."
         )
     if fields.cached_fraction is not None and fields.storage is None:
         raise InputError(

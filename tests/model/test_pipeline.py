@@ -325,6 +325,61 @@ def test_kits19_on_an_a100_takes_0_636_s_and_wants_1_6_gb_per_second():
     assert KITS.solve(storage=Storage.EBS_gp3_max).bottleneck == "storage"
 
 
+# Two values of each field that make different pipelines, on top of one that has a drive and a link.
+TWO = {
+    "model": (Models.ResNet18, Models.ViT_B16),
+    "hardware": (Hardware.Cloud.H100, Hardware.Cloud.V100),
+    "dataset": (Datasets.ImageNet, Datasets.ImageNet.replace(sample_size="5 MB", preparation_time="20 ms")),
+    "workers": (2, 3),
+    "sample_size": ("5 MB", "50 KB"),
+    "worker_rate": ("10 img/s", "20 img/s"),
+    "cpu_throughput": ("10 img/s", "20 img/s"),
+    "storage": (Storage.EBS_gp3, Storage.NVMe_Gen4),
+    "drives": (2, 3),
+    "samples_per_request": (2, 3),
+    "cached_fraction": (0.2, 0.4),
+    "link": (Links.PCIe3_x16, Links.PCIe5_x16),
+    "transfer_size": ("1 KB", "2 KB"),
+    "dtype": ("uint8", "float16"),
+    "pinned": (True, False),
+    "copy_overlaps": (True, False),
+    "device_input_time": ("1 ms", "2 ms"),
+    "accelerator_rate": ("100 img/s", "200 img/s"),
+    "framework": ("MXNet", "PyTorch (Lambda)"),
+    "step_overhead": ("1 ms", "2 ms"),
+    "host_time": ("1 ms", "2 ms"),
+    "loader": ("pool", "processes"),
+    "cpu_time": ("1 ms", "2 ms"),
+    "cores": (4, 6),
+    "read_wait": ("1 ms", "2 ms"),
+    "handover_time": ("1 ms", "2 ms"),
+    "accelerators": (1, 2),
+    "precision": ("fp16", "tf32"),
+    "phase": ("forward", "training"),
+}
+# What the docstring of a pipeline says: the first goes before the others.
+BEFORE = {
+    "cpu_throughput": {"workers", "worker_rate", "loader"},
+    "accelerator_rate": {"model", "precision", "phase"},
+    "worker_rate": {"loader"},
+    "cpu_time": {"loader"},
+}
+
+
+@pytest.mark.parametrize("first", TWO)
+def test_no_field_takes_another_one_away_without_a_word(first):
+    whole = FULL.replace(assumptions=PUBLISHED, device_input_time=None)
+    silent = set()
+    for other in TWO.keys() - {first}:
+        try:
+            costs = [whole.replace(**{first: TWO[first][0], other: value}).costs() for value in TWO[other]]
+        except InputError:
+            continue  # that is a word
+        if repr(costs[0]) == repr(costs[1]):
+            silent.add(other)
+    assert silent == BEFORE.get(first, set())
+
+
 # ---- What was measured -------------------------------------------------------------------------------------
 
 KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="2 ms", workers=4)
@@ -607,6 +662,11 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name, value,
             {"storage": Models.ResNet50},
             "storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. "
             'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").',
+        ),
+        (
+            {"link": "32 GB/s", "transfer_size": "600 KB", "dtype": "uint8"},
+            "The bytes of a sample on the link are transfer_size, or follow from dtype, got both. Pass one "
+            "of them.",
         ),
         (
             {"link": Storage.HDD},

@@ -55,7 +55,7 @@ def explain(pipeline: Pipeline, *, advice: bool = True) -> str:
         sentences = _fed(pipeline, step)
     else:
         sentences = _starved(pipeline, step)
-    sentences = (*sentences, pipeline.foreign_samples) if advice else sentences[:1]
+    sentences = (*sentences, pipeline.foreign_samples, pipeline.foreign_rate) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(sentence for sentence in (memory, *sentences) if sentence)
 

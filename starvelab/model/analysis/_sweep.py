@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...tables import percent, to_html, to_text
+from ...tables import paragraph, percent, to_html, to_text
 from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
 from ..catalogue import Entry
 from ..pipeline import SWEEPABLE, Pipeline, check_fields
@@ -29,9 +29,12 @@ class Sweep:
     columns : dict of str to array or quantity
         The swept fields, the time of each resource, whether a point is feasible (where some are not), step
         time, throughput, what its sources allow (`sweep` says when), utilization, bottleneck.
+    note : str
+        On which samples its rate of preparing was measured, where that was on others.
     """
 
     columns: dict[str, Number]
+    note: str = ""
 
     def to_dict(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays; units move into the names: ``step_time_ms``, ``throughput_img_per_s``."""
@@ -67,10 +70,10 @@ class Sweep:
         return percent(value) if name == "utilization" else value
 
     def __repr__(self) -> str:
-        return to_text(self.headers, self.rows)
+        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.note)))
 
     def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows)
+        return to_html(self.headers, self.rows) + paragraph(self.note)
 
 
 def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked) -> Sweep:
@@ -122,7 +125,8 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
     columns |= {"step_time": step.step_time, "throughput": step.throughput}
     if pipeline.assumptions.ranged if ranges is None else ranges:
         columns["lowest_throughput"], columns["highest_throughput"] = step.throughput_range
-    return Sweep({**columns, "utilization": step.utilization, "bottleneck": step.bottleneck})
+    columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
+    return Sweep(columns, step.pipeline.foreign_rate)
 
 
 def _values(name: str, given: Unchecked) -> Number:

@@ -50,6 +50,8 @@ class WorkersNeeded:
     feasible : bool
     obstacles : tuple of str
         What stands in the way: contention, the host's cores, the drive, the link, the accelerator's memory.
+    note : str
+        On which samples the rate of a worker was measured, where that was on others.
     """
 
     workers: int | None
@@ -58,6 +60,7 @@ class WorkersNeeded:
     demand: Quantity
     feasible: bool
     obstacles: tuple[str, ...]
+    note: str = ""
 
     def __str__(self) -> str:
         where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
@@ -69,7 +72,7 @@ class WorkersNeeded:
             )
         else:
             verdict = f"{counted_workers(self.workers)} would be enough {where}, but that meets other limits."
-        return " ".join((verdict, *self.obstacles))
+        return " ".join(filter(None, (verdict, *self.obstacles, self.note)))
 
 
 def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -> WorkersNeeded:
@@ -135,7 +138,9 @@ def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -
     obstacles += _obstacles(pipeline, workers, rate)
     if batch is not None and (reason := pipeline.solve().infeasible_reason):
         obstacles.append(reason)
-    return WorkersNeeded(workers, ratio, batch, demand, not obstacles, tuple(obstacles))
+    return WorkersNeeded(
+        workers, ratio, batch, demand, not obstacles, tuple(obstacles), pipeline.foreign_rate
+    )
 
 
 def cpu_cost(pipeline: Pipeline, workers: int) -> Cost:

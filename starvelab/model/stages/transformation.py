@@ -15,6 +15,7 @@ from ..cost import Cost, Line, as_float, exceeds
 from ..inputs import Inputs
 from ..resources import CPU, Resource
 from ..scaling import WorkerScaling, loader_kinds
+from ..worker_time import worker_time
 from .stage import StageModel
 
 
@@ -178,7 +179,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         loader: str | None = None,
         hardware: Entry | None = None,
         accelerators: Number = 1,
-        preparation: Number | None = None,
+        samples: Entry | None = None,
+        images: bool = True,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline.
 
@@ -203,17 +205,16 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
             for_each = hardware.number("host_cores")
             cores = None if for_each is None else for_each * accelerators
-        if cpu_time is None and worker_rate is None and cpu_throughput is None:
-            cpu_time = preparation
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif cpu_throughput is not None:
             amount, rate = _share(cpu_throughput, "cpu_throughput", stored)
-        else:
+        elif worker_rate is not None or stored is None:
             one = self.assumptions.supply if worker_rate is None else worker_rate
-            if worker_rate is None and kind is not None and kind.worker_rate is not None:
-                one = SupplyRate(kind.worker_rate, of_bytes=False)
             amount, rate = _share(one, "worker_rate", stored)
+        else:
+            found = worker_time(self.assumptions, stored, samples=samples, images=images, kind=kind)
+            amount, rate = found.amount, found.rate
         return TransformationInputs(
             amount=amount,
             rate=rate,
