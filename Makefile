@@ -15,7 +15,6 @@ PROCESSES ?= 3
 
 VENV := .venv
 RUN := $(VENV)/bin/python
-FIRST := starving-the-gpu/01_compute_baseline.ipynb
 
 # JupyterLab refuses to run as root unless it is told to, and without a display there is no browser to open.
 # It prints the address in either case.
@@ -43,10 +42,9 @@ help:
 	@echo "make site        build the site with the lab in it, for a browser that has installed nothing"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
-# Rooted in labs/: the solutions are not for browsing. The settings hide nbgrader's tools, where it is installed.
+# Rooted in labs/: the solutions are not for browsing.
 lab: $(VENV)/lab.installed
-	JUPYTER_CONFIG_PATH="$(CURDIR)/binder/jupyter" $(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)/labs" \
-		--LabApp.default_url="/lab/tree/$(FIRST)" $(LAB_ARGS)
+	$(RUN) -m starvelab lab --folder "$(CURDIR)/labs" $(LAB_ARGS)
 
 # A sandbox only reads the cache: where the images are missing, it would draw them anew for each student, 5 s each.
 IMAGES := from starvelab.measure.samples import KINDS, photos; [photos(size) for size in KINDS]

@@ -3,7 +3,7 @@
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     commands                what `starvelab` on the command line runs
-    grading                 a class graded: student code in a sandbox, checks outside it
+    grading | lab           a class graded: student code in a sandbox, checks outside it | `starvelab lab`
     lesson | measure        checks, figures, widgets | a real loader, and what starves it
     model | simulate        stages on resources | a loader in time, step by step
     tables | fields         quantities as text and HTML | what a field of a description may hold

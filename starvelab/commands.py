@@ -1,31 +1,51 @@
 """What `starvelab` on the command line runs. Each command loads what it needs, and nothing else.
 
-`starvelab doctor` needs PyTorch and nothing of grading; the commands for instructors need nbgrader.
+`starvelab lab` needs JupyterLab, `starvelab doctor` PyTorch; the commands for instructors need nbgrader.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Sequence
+from importlib.metadata import version
 
-HELP = """\
-starvelab doctor train.py [arguments]
-    run a training script, and say how long it waited for its data
-starvelab release | collect | grade | mark | feedback ASSIGNMENT
-    for instructors: pip install 'starvelab[grade]'
+from .errors import UnknownNameError, check_names
+from .grading.commands.options import OPTIONS, start
 
-Each command has its own --help."""
+COMMANDS = {
+    "lab": "Copy the lab's notebooks into a folder, and open them in JupyterLab.",
+    "doctor": "Run a training script, and say how long it waited for its data.",
+    **{name: options.description for name, options in OPTIONS.items()},
+}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command."""
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["doctor"]:
-        from .measure.doctor import main as doctor
-
-        raise SystemExit(doctor(arguments[1:]))
-    if arguments in ([], ["-h"], ["--help"]):
-        print(HELP)
+    rows = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="starvelab",
+        description=f"commands:\n{rows}\n\nEach has its own --help. The last five are for instructors.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"starvelab {version('starvelab')}")
+    parser.add_argument("command", nargs="?")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the command")
+    asked = parser.parse_args(arguments)
+    if asked.command is None:
+        parser.print_help()
         return
-    from .grading import main as grading
+    try:
+        check_names([asked.command], COMMANDS, "starvelab", kind="command")
+    except UnknownNameError as error:
+        parser.error(str(error))
+    match asked.command:
+        case "lab":
+            from .lab import main as lab
 
-    grading()
+            lab(asked.arguments)
+        case "doctor":
+            from .measure.doctor import main as doctor
+
+            raise SystemExit(doctor(asked.arguments))
+        case instructors:
+            start(instructors, asked.arguments)

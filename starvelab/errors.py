@@ -29,13 +29,13 @@ class WorkerError(StarvelabError, RuntimeError):
     """A worker of a loader died, hangs, or has no room to work in."""
 
 
-def check_names(names: Iterable[str], known: Collection[str], owner: str) -> None:
-    """Reject a name that is no field of `owner`, and say which one was meant."""
+def check_names(names: Iterable[str], known: Collection[str], owner: str, kind: str = "field") -> None:
+    """Reject a name that is none of `owner`, and say which one was meant, or which there are."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
-            raise UnknownNameError(f"{owner} has no field {name!r}. {hint}")
+            raise UnknownNameError(f"{owner} has no {kind} {name!r}. {hint}")
 
 
 def install_hint(extra: str) -> str:

@@ -32,6 +32,13 @@ def usable_cores(*, physical: bool = False) -> int:
     return int(cpu_count(only_physical_cores=physical))
 
 
+def has_display() -> bool:
+    """Whether there is a screen for a browser: without one, Python opens one for a terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def cache_folder() -> Path:
     """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
     import platformdirs

@@ -3,42 +3,104 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 
 import pytest
 
 from starvelab import commands
+from starvelab.errors import install_hint
+
+# What a command needs, and the extra that brings it.
+NEEDS = dict.fromkeys(commands.COMMANDS, ("nbgrader", "grade")) | {
+    "lab": ("jupyterlab", "lab"),
+    "doctor": ("torch", "torch"),
+}
+each_command = pytest.mark.parametrize("command", NEEDS)
+
+
+def status(*arguments: str) -> object:
+    """Run `starvelab` in this process; its exit status, or the text that it ends with."""
+    try:
+        commands.main(arguments)
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make a package one that is not installed."""
+
+    def block(package: str) -> None:
+        for name in list(sys.modules):
+            if name.startswith("starvelab.grading.commands.") and not name.endswith(".options"):
+                monkeypatch.delitem(sys.modules, name)
+            elif name.startswith(f"{package}."):
+                monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.setitem(sys.modules, package, None)
+
+    return block
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
-def test_help_needs_no_nbgrader(monkeypatch, capsys, arguments):
-    monkeypatch.setattr(sys, "argv", ["starvelab", *arguments])
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    commands.main()
-    assert "starvelab doctor train.py [arguments]" in capsys.readouterr().out
+def test_the_help_names_each_command(capsys, without, arguments):
+    without("nbgrader")
+    assert status(*arguments) == 0
+    printed = capsys.readouterr().out
+    assert "  grade     Grade the submissions of a class: safely, in parallel, and nothing twice." in printed
+    assert all(f"\n  {name} " in printed for name in commands.COMMANDS)
 
 
-def test_doctor_needs_no_nbgrader(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["starvelab", "doctor", "--help"])
-    monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(SystemExit) as ended:
-        commands.main()
-    assert ended.value.code == 0
-    assert "usage: starvelab doctor [-h] [--report PAGE] [--probe] script" in capsys.readouterr().out
+def test_the_version_is_that_of_the_package(capsys):
+    assert status("--version") == 0
+    assert capsys.readouterr().out == f"starvelab {version('starvelab')}\n"
 
 
-def test_the_status_of_the_script_is_that_of_the_command(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("graed", "starvelab has no command 'graed'. Did you mean grade?"),
+        ("Lab", "starvelab has no command 'Lab'. Did you mean lab?"),
+        ("verify", "starvelab has no command 'verify'. There is: lab, doctor, release, collect, grade, mark"),
+    ],
+)
+def test_a_misspelt_command_is_an_error_that_names_the_nearest(capsys, typed, said):
+    assert status(typed, "starving-the-gpu") == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_misspelt_option_is_an_error_too(capsys):
+    pytest.importorskip("nbgrader")
+    assert status("grade", "starving-the-gpu", "--wrokers=4") == 2
+    assert "this command has no option 'wrokers'. Did you mean workers?" in capsys.readouterr().err
+
+
+@each_command
+def test_each_command_has_its_help_without_what_it_needs(capsys, without, command):
+    without(NEEDS[command][0])
+    assert status(command, "--help") == 0
+    printed = capsys.readouterr().out
+    option = {"lab": "--folder", "doctor": "--probe", "collect": "--roster", "release": "--log-level"}
+    assert option.get(command, "--only" if command != "mark" else "--no-browser") in printed
+    assert f"starvelab {command} " in printed
+
+
+@each_command
+def test_a_command_without_what_it_needs_says_how_to_install_it(
+    capsys, without, command, tmp_path
+):
+    package, extra = NEEDS[command]
+    without(package)
+    script = tmp_path / "train.py"
+    script.touch()
+    ended = status(command, str(script))
+    said = ended if isinstance(ended, str) else capsys.readouterr().err
+    assert ended
+    assert f"starvelab {command} " in said
+    assert said.strip().endswith(f" Install it: {install_hint(extra).partition(': ')[2]}")
+
+
+def test_the_status_of_the_script_is_that_of_the_command(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("raise SystemExit(4)", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["starvelab", "doctor", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        commands.main()
-    assert ended.value.code == 4
-
-
-def test_the_commands_for_instructors_say_what_they_need(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["starvelab", "grade"])
-    for name in [name for name in sys.modules if name.startswith("starvelab.grading.commands")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "nbgrader.converters", None)
-    with pytest.raises(SystemExit, match=r"needs nbgrader.*pip install 'starvelab\[grade\]'"):
-        commands.main()
+    assert status("doctor", str(path)) == 4

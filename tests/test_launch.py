@@ -98,10 +98,9 @@ def project(repository: Path) -> dict:
 # --- make lab ----------------------------------------------------------------------------------------
 
 
-def test_make_lab_starts_jupyterlab_at_the_first_notebook(make):
+def test_make_lab_opens_the_notebooks_of_the_checkout(make, repository):
     said = make("--dry-run", "lab").stdout
-    assert "-m jupyterlab" in said
-    assert f'--LabApp.default_url="/lab/tree/{FIRST}"' in said
+    assert f'-m starvelab lab --folder "{repository}/labs"' in said
 
 
 def test_make_lab_installs_nothing_when_it_is_run_again(make):
@@ -176,16 +175,15 @@ def test_make_lab_makes_its_environment_anew_in_a_checkout_that_has_moved(make, 
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
-@pytest.mark.parametrize("target", ["lab", "formgrader"])
-def test_make_asks_for_no_browser_where_there_is_no_display(make, target):
-    assert "--no-browser" in make("--dry-run", target).stdout
+def test_make_formgrader_asks_for_no_browser_where_there_is_no_display(make):
+    assert "--no-browser" in make("--dry-run", "formgrader").stdout
     if sys.platform.startswith("linux"):
-        assert "--no-browser" not in make("--dry-run", target, DISPLAY=":0").stdout
-        assert "--no-browser" not in make("--dry-run", target, WAYLAND_DISPLAY="wayland-0").stdout
+        assert "--no-browser" not in make("--dry-run", "formgrader", DISPLAY=":0").stdout
+        assert "--no-browser" not in make("--dry-run", "formgrader", WAYLAND_DISPLAY="wayland-0").stdout
 
 
-def test_make_lab_allows_root_to_root_only(make):
-    assert ("--allow-root" in make("--dry-run", "lab").stdout) == (os.getuid() == 0)
+def test_make_formgrader_allows_root_to_root_only(make):
+    assert ("--allow-root" in make("--dry-run", "formgrader").stdout) == (os.getuid() == 0)
 
 
 def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make):

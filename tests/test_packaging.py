@@ -61,7 +61,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # What may be missing: the code that imports it is for those who have it, or says what to install.
-OPTIONAL = {"lightning", "pytorch_lightning", "torch", "transformers"}
+OPTIONAL = {"jupyterlab", "lightning", "pytorch_lightning", "torch", "transformers"}
 BROUGHT_BY_IPYWIDGETS = {"IPython", "traitlets"}
 
 
@@ -89,10 +89,12 @@ def run(python: Path, code: str, folder: Path) -> str:
 
 def test_the_wheel_carries_every_file_of_the_package(wheel, repository):
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("starvelab/")}
+    folders = {"starvelab": "", "labs": "starvelab/lab_files/", "binder/jupyter": "starvelab/lab_files/"}
     files = {
-        path.relative_to(repository).as_posix()
-        for path in (repository / "starvelab").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        f"{target}{path.relative_to(repository).as_posix()}"
+        for folder, target in folders.items()
+        for path in (repository / folder).rglob("*.ipynb" if folder == "labs" else "*")
+        if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"}.intersection(path.parts)
     }
     assert carried == files
     assert {Path(name).suffix for name in carried} >= {".py", ".toml", ".txt", ".js"}
@@ -125,6 +127,28 @@ print(json.dumps([sl.__file__, f"{step.step_time.to('ms').magnitude:.0f}", step.
 def test_an_empty_environment_with_the_wheel_has_the_figures_and_the_widgets(installed, tmp_path):
     code = "import starvelab as sl; print(sl.show.__name__, sl.widgets.__name__)"
     assert run(installed, code, tmp_path).split() == ["starvelab.lesson.show", "starvelab.lesson.widgets"]
+
+
+def test_the_lab_of_an_empty_environment_with_the_wheel_is_its_own(installed, tmp_path):
+    code = """
+import sys, types, starvelab.lab as lab
+sys.modules["jupyterlab"] = types.ModuleType("jupyterlab")
+sys.modules["jupyterlab"].__spec__ = types.SimpleNamespace()
+sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(lab.SETTINGS))
+lab.main([])
+"""
+    said, settings = run(installed, code, tmp_path).splitlines()
+    assert said == f"The notebooks are in {tmp_path / 'starvelab-lab'}."
+    assert (tmp_path / "starvelab-lab" / "starving-the-gpu" / "01_compute_baseline.ipynb").is_file()
+    assert Path(settings).is_relative_to(installed.parents[1])
+    assert (Path(settings) / "labconfig" / "page_config.json").is_file()
+
+
+def test_python_runs_the_package_as_the_command(installed, project, tmp_path):
+    done = subprocess.run(
+        [installed, "-m", "starvelab", "--version"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == f"starvelab {project['version']}\n", done.stderr
 
 
 def test_the_version_is_the_same_wherever_it_is_written(project, repository, installed, tmp_path):

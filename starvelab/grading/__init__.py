@@ -27,18 +27,3 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def main() -> None:
-    """Run `starvelab` on the command line."""
-    from .commands.app import StarvelabApp
-
-    app = StarvelabApp.instance()
-    try:
-        app.initialize()
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        raise SystemExit(
-            f"This command needs {package}, which is not installed: pip install 'starvelab[grade]'"
-        ) from None
-    app.start()

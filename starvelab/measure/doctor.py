@@ -19,7 +19,7 @@ from types import FrameType, ModuleType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ..errors import InputError
+from ..errors import InputError, install_hint
 from ..tables import percent
 from ..units import Q_, format_quantity
 from .advice import WorkerAdvice, advise
@@ -73,8 +73,8 @@ class Doctor:
             from torch.utils.data import dataloader
         except ImportError as error:
             raise InputError(
-                "starvelab doctor watches the DataLoaders of PyTorch, and it is not installed here. Run it "
-                "with the Python of your training job."
+                "starvelab doctor watches the DataLoaders of PyTorch, which this Python does not have. Run "
+                f"it with the Python of your training job. {install_hint('torch')}"
             ) from error
         kind = dataloader._BaseDataLoaderIter
         original = kind.__next__

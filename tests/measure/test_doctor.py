@@ -161,7 +161,7 @@ def test_a_script_that_is_not_there(tmp_path, capsys):
 def test_without_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.data", None)
     with (
-        pytest.raises(InputError, match="watches the DataLoaders of PyTorch, and it is not installed here"),
+        pytest.raises(InputError, match=r"does not have\. Run it with .* your training job\. Install it"),
         doctor.Doctor().watching(),
     ):
         pass

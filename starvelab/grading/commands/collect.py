@@ -5,37 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from textwrap import dedent
-from typing import ClassVar
 
 from nbgrader.api import Gradebook, MissingEntry
-from traitlets import Unicode
 
 from ..lms.collecting import Collected, collect_download
 from ..lms.rosters import Person, named_by_download, read_roster, register
 from ..text import shown
-from .app import DESCRIPTIONS
 from .command import Command, end, errors_in_a_paragraph, print_list
+from .options import CollectOptions
 
 
-class CollectApp(Command):
+class CollectApp(CollectOptions, Command):
     """Sorts a download, and prints what came of it."""
-
-    name = "starvelab-collect"
-    description = DESCRIPTIONS["collect"]
-    examples = dedent("""
-        starvelab collect starving-the-gpu ~/Downloads/submissions.zip
-        starvelab collect starving-the-gpu ~/Downloads/submissions.zip --roster=~/Downloads/canvas.csv
-        """).strip()
-    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
-        "roster": "CollectApp.roster",
-        "log-level": "Application.log_level",
-    }
-    flags: ClassVar[dict[str, object]] = {}
-    roster = Unicode(
-        "",
-        help="The table of the class that the platform exports: names for the gradebook, and who is missing.",
-    ).tag(config=True)
 
     def start(self) -> None:
         """Sort, and print what came of it."""

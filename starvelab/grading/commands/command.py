@@ -21,6 +21,7 @@ from ..batch.private import restrict_new_files, warning_if_open
 from ..text import printed
 
 CONFIG = "nbgrader_config.py"
+DB = {"db": "CourseDirectory.db_url"}  # one of the options that nbgrader has
 MAX_LISTED = 20  # names in a list on the screen
 
 

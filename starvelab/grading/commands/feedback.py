@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 from tqdm import tqdm
-from traitlets import Bool, Integer, Unicode
 
 from ...host import usable_cores
 from ..batch.classroom import Classroom
 from ..report.feedback_pages import FeedbackPages
 from ..text import shown
-from .app import DESCRIPTIONS
-from .command import AssignmentCommand, print_list
+from .command import DB, AssignmentCommand, print_list
+from .options import FeedbackOptions
 
 
-class FeedbackApp(AssignmentCommand):
+class FeedbackApp(FeedbackOptions, AssignmentCommand):
     """Writes the pages that students read."""
 
-    name = "starvelab-feedback"
     kept = "The pages that were made are kept: the same command goes on from there."
-    description = DESCRIPTIONS["feedback"]
-    examples = dedent("""
-        starvelab feedback starving-the-gpu                    all that are out of date
-        starvelab feedback starving-the-gpu --only=ada,'b*'    some students
-        starvelab feedback starving-the-gpu --again            every page, also those that are up to date
-        """).strip()
-    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
-        "workers": "FeedbackApp.workers",
-        "only": "FeedbackApp.only",
-        "db": "CourseDirectory.db_url",
-        "log-level": "Application.log_level",
-    }
-    flags = {  # noqa: RUF012
-        "again": ({"FeedbackApp": {"again": True}}, "Write also the pages that are up to date."),
-    }
-    workers = Integer(0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
-    only = Unicode("", help="Students, with commas between them; * and ? stand for characters.").tag(
-        config=True
-    )
-    again = Bool(False, help="Whether to write also the pages that are up to date.").tag(config=True)
+    aliases = FeedbackOptions.aliases | DB
 
     def run(self, assignment: str) -> None:
         """Write the pages that are out of date, and print what came of it."""

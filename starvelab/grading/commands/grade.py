@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from textwrap import dedent
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import Bool, Integer, Unicode, default
+from traitlets import default
 
 from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import warnings_since_release
@@ -21,55 +20,15 @@ from ..sandbox import seccomp
 from ..submissions.digests import REASONS
 from ..submissions.submission import Submission
 from ..text import printed, shown
-from .app import DESCRIPTIONS
-from .command import AssignmentCommand, print_list
+from .command import DB, AssignmentCommand, print_list
+from .options import GradeOptions
 
 
-class GradeApp(AssignmentCommand):
+class GradeApp(GradeOptions, AssignmentCommand):
     """Grades what is new or has changed, and prints what came of it."""
 
-    name = "starvelab-grade"
     kept = "What was graded is kept: the same command goes on from there."
-    description = DESCRIPTIONS["grade"]
-    examples = dedent("""
-        starvelab grade starving-the-gpu                       all that is new, on all cores
-        starvelab grade starving-the-gpu --workers=4
-        starvelab grade starving-the-gpu --only=ada,'b*'       some students
-        starvelab grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
-        starvelab grade starving-the-gpu --report              and write the report of the class
-        """).strip()
-    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
-        "workers": "GradeApp.workers",
-        "scheduler": "GradeApp.scheduler",
-        "only": "GradeApp.only",
-        "db": "CourseDirectory.db_url",
-        "log-level": "Application.log_level",
-    }
-    flags = {  # noqa: RUF012
-        "report": ({"GradeApp": {"report": True}}, "Write the report of the class."),
-        "names": (
-            {"GradeApp": {"names": True}},
-            "Call students in the report by the names that the gradebook has for them.",
-        ),
-        "again": ({"GradeApp": {"again": True}}, "Grade also what has not changed."),
-        "without-tls": (
-            {"GradeApp": {"without_tls": True}},
-            "Accept a scheduler without TLS: whoever reaches its port can run code as its workers do.",
-        ),
-        "unsafe": (
-            {"IsolatedExecute": {"unsafe": True}},
-            "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
-        ),
-    }
-    workers = Integer(0, help="How many submissions to grade at once; 0: one for each core.").tag(config=True)
-    scheduler = Unicode("", help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
-    without_tls = Bool(False, help="Whether to accept a scheduler without TLS.").tag(config=True)
-    only = Unicode("", help="Students, with commas between them; * and ? stand for characters.").tag(
-        config=True
-    )
-    report = Bool(False, help="Whether to write the report of the class.").tag(config=True)
-    names = Bool(False, help="Whether the report calls students by their names.").tag(config=True)
-    again = Bool(False, help="Whether to grade also what has not changed.").tag(config=True)
+    aliases = GradeOptions.aliases | DB
 
     @default("classes")
     def _classes_default(self) -> list[type]:

@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
-from textwrap import dedent
 
-from traitlets import Bool, Integer
-
+from ...host import has_display
 from ..batch.classroom import Classroom
 from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
-from .app import DESCRIPTIONS
-from .command import AssignmentCommand
+from .command import DB, AssignmentCommand
+from .options import MarkOptions
 
 
-class MarkApp(AssignmentCommand):
+class MarkApp(MarkOptions, AssignmentCommand):
     """Serves the page until somebody ends it."""
 
-    name = "starvelab-mark"
     kept = "Your marks are in the gradebook."
-    description = DESCRIPTIONS["mark"]
-    examples = dedent("""
-        starvelab mark starving-the-gpu                        opens the page; Ctrl+C ends it
-        starvelab mark starving-the-gpu --names                begins with the names of the students
-        starvelab mark starving-the-gpu --port=8765 --no-browser
-            the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
-        """).strip()
-    aliases = {  # noqa: RUF012 (traitlets reads it from the class)
-        "port": "MarkApp.port",
-        "db": "CourseDirectory.db_url",
-        "log-level": "Application.log_level",
-    }
-    flags = {  # noqa: RUF012
-        "names": ({"MarkApp": {"names": True}}, "Begin with the names of the students."),
-        "no-browser": ({"MarkApp": {"browser": False}}, "Print the address, and open no browser."),
-    }
-    port = Integer(
-        0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free."
-    ).tag(config=True)
-    names = Bool(False, help="Whether the page begins with the names of the students.").tag(config=True)
-    browser = Bool(True, help="Whether to open the page in a browser.").tag(config=True)
+    aliases = MarkOptions.aliases | DB
 
     def run(self, assignment: str) -> None:
         """Serve the page until somebody ends it, and print what is still to be marked."""
@@ -71,15 +46,8 @@ class MarkApp(AssignmentCommand):
         )
         with tempfile.TemporaryDirectory(prefix="starvelab-mark-") as folder:
             try:
-                if self.browser and _has_display():
+                if self.browser and has_display():
                     webbrowser.open(make_redirect(Path(folder), server.address).as_uri())
                 await asyncio.Event().wait()
             finally:
                 await server.stop()
-
-
-def _has_display() -> bool:
-    """Whether there is a screen for a browser: without one, Python opens one for a terminal."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

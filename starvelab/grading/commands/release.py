@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from traitlets import default
 
 from ..autograde.execution import IsolatedExecute
 from ..autograde.gradebook_cells import Replaced
 from ..autograde.releasing import release
 from ..sandbox import bubblewrap
-from .app import DESCRIPTIONS
-from .command import AssignmentCommand, print_list
+from .command import DB, AssignmentCommand, print_list
+from .options import ReleaseOptions
 
 
-class ReleaseApp(AssignmentCommand):
+class ReleaseApp(ReleaseOptions, AssignmentCommand):
     """Makes the students' notebooks, and prints what has changed."""
 
-    name = "starvelab-release"
     kept = "Nothing was changed. Start the same command again."
-    description = DESCRIPTIONS["release"]
-    examples = "starvelab release starving-the-gpu"
-    aliases = {"db": "CourseDirectory.db_url", "log-level": "Application.log_level"}  # noqa: RUF012
-    flags: ClassVar[dict[str, object]] = {}
+    aliases = ReleaseOptions.aliases | DB
 
     @default("classes")
     def _classes_default(self) -> list[type]:

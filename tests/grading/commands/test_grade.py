@@ -35,7 +35,6 @@ from starvelab.grading.batch.one_student import CannotWriteError
 from starvelab.grading.batch.private import restrict_new_files, warning_if_open
 from starvelab.grading.batch.retrying import retry
 from starvelab.grading.commands import grade as grade_command
-from starvelab.grading.commands.app import StarvelabApp
 from starvelab.grading.commands.collect import CollectApp
 from starvelab.grading.commands.command import end, errors_in_a_paragraph, print_list
 from starvelab.grading.commands.feedback import FeedbackApp
@@ -510,37 +509,6 @@ def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
     assert printed.stderr.startswith("The gradebook cannot be used: connection failed")
     assert "Check CourseDirectory.db_url in nbgrader_config.py" in printed.stderr
     assert "secret" not in printed.stderr
-
-
-def without_nbgrader(*arguments):
-    """What `starvelab` prints where nbgrader is not installed."""
-    blocked = "import sys; sys.modules['nbgrader'] = None; from starvelab.grading import main; main()"
-    command = [sys.executable, "-c", blocked, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_the_help_names_the_commands_also_without_nbgrader():
-    printed = without_nbgrader()
-    assert printed.returncode == 0, printed.stderr
-    assert (
-        "grade\n    Grade the submissions of a class: safely, in parallel, and nothing twice."
-        in printed.stdout
-    )
-    assert "collect\n    Sort a download from Canvas or Moodle" in printed.stdout
-
-
-def test_a_command_without_nbgrader_says_what_to_install():
-    printed = without_nbgrader("grade", "starving-the-gpu")
-    assert printed.returncode == 1
-    assert printed.stderr == (
-        "This command needs nbgrader, which is not installed: pip install 'starvelab[grade]'\n"
-    )
-
-
-def test_the_version_is_that_of_the_package(capsys):
-    with pytest.raises(SystemExit, match=r"^0$"):
-        StarvelabApp().initialize(["--version"])
-    assert capsys.readouterr().out.strip() == version("starvelab")
 
 
 def test_no_assignment_at_all_is_answered_with_an_example(course):

@@ -20,6 +20,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.testing import bind_unused_port
 from traitlets.config import Config
 
+from starvelab import host
 from starvelab.errors import InputError
 from starvelab.grading.batch.merging import merge
 from starvelab.grading.batch.one_student import CannotWriteError
@@ -446,9 +447,9 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
 
 
 def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch):
-    monkeypatch.setattr(mark_command.sys, "platform", "linux")
+    monkeypatch.setattr(host.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert not mark_command._has_display()
+    assert not host.has_display()
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    assert mark_command._has_display()
+    assert host.has_display()

@@ -1,0 +1,156 @@
+"""`starvelab lab`: notebooks come into the learner's folder, and never over work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starvelab import lab
+from tests.assignments import EXPECTED, REPOSITORY
+
+FIRST, SECOND = "starving-the-gpu", "find-the-bottleneck"
+
+
+@pytest.fixture
+def release(tmp_path) -> Callable[..., list[str]]:
+    """Open the lab with notebooks that hold the name of a version; what a learner is told."""
+
+    def copy(version: str, **texts: str) -> list[str]:
+        source = tmp_path / f"wheel {version}"
+        for assignment in (FIRST, SECOND):
+            (source / assignment).mkdir(parents=True, exist_ok=True)
+            for number in (1, 2):
+                (source / assignment / f"0{number}.ipynb").write_text(texts.get(f"n{number}", version))
+        return lab.copy_notebooks(tmp_path / "mine", source, version)
+
+    return copy
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in sorted(folder.glob("*/*"))
+        if path.is_file()
+    }
+
+
+def test_the_first_time_every_notebook_is_copied(tmp_path):
+    assert lab.copy_notebooks(tmp_path, lab.NOTEBOOKS, "0.1.0") == []
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*.ipynb")} == {
+        f"{assignment}/{name}.ipynb" for assignment, names in EXPECTED.items() for name in names
+    }
+
+
+def test_the_next_time_work_stays_and_only_what_is_missing_is_copied(release, tmp_path):
+    release("1")
+    (tmp_path / "mine" / FIRST / "01.ipynb").write_text("work")
+    (tmp_path / "mine" / FIRST / "02.ipynb").unlink()
+    (tmp_path / "mine" / FIRST / "predictions.json").write_text("{}")
+    assert release("1") == []
+    assert contents(tmp_path / "mine") == {
+        f"{FIRST}/01.ipynb": "work", f"{FIRST}/02.ipynb": "1", f"{FIRST}/predictions.json": "{}",
+        f"{SECOND}/01.ipynb": "1", f"{SECOND}/02.ipynb": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("work", ["01.ipynb", "predictions.json"])
+def test_a_newer_assignment_goes_beside_one_that_was_begun_and_replaces_one_that_was_not(
+    release, tmp_path, work
+):
+    release("1")
+    (tmp_path / "mine" / FIRST / work).write_text("work")
+    assert release("2", n2="1") == [
+        f"{SECOND} has the notebooks of version 2: you had not begun the earlier ones.",
+        f"You have begun {FIRST}, and version 2 has other notebooks: they are in {FIRST}-2, beside yours.",
+    ]
+    found = contents(tmp_path / "mine")
+    assert found[f"{FIRST}/{work}"] == "work"
+    assert (found[f"{FIRST}-2/01.ipynb"], found[f"{FIRST}-2/02.ipynb"]) == ("2", "1")
+    assert found[f"{SECOND}/01.ipynb"] == "2"
+    (tmp_path / "mine" / f"{FIRST}-2" / "01.ipynb").write_text("more work")
+    assert release("2", n2="1") == []
+    assert contents(tmp_path / "mine") == found | {f"{FIRST}-2/01.ipynb": "more work"}
+
+
+def test_what_was_copied_by_hand_counts_as_work_unless_it_is_the_same(release, tmp_path):
+    folder = tmp_path / "mine" / FIRST
+    folder.mkdir(parents=True)
+    (folder / "01.ipynb").write_text("older")
+    assert release("1") == [
+        f"You have begun {FIRST}, and version 1 has other notebooks: they are in {FIRST}-1, beside yours."
+    ]
+    assert contents(tmp_path / "mine")[f"{FIRST}/01.ipynb"] == "older"
+    (tmp_path / "mine" / lab.RECORD).write_text("no JSON")
+    assert release("1") == []
+
+
+@given(st.lists(st.tuples(st.sampled_from("123"), st.sampled_from(["01.ipynb", "02.ipynb"]), st.booleans())))
+def test_whatever_is_written_and_upgraded_in_whatever_order_no_work_is_lost(steps):
+    with TemporaryDirectory() as folder:
+        target, work = Path(folder, "mine"), {}
+        for number, (version, name, writes) in enumerate(steps):
+            source = Path(folder, version)
+            for each in ("01.ipynb", "02.ipynb"):
+                (source / FIRST).mkdir(parents=True, exist_ok=True)
+                (source / FIRST / each).write_text(version)
+            lab.copy_notebooks(target, source, version)
+            if writes:
+                path = target / FIRST / name
+                path.write_text(f"work {number}")
+                work[path] = path.read_text()
+            assert {path: path.read_text() for path in work} == work
+            newest = {path.parent for path in target.glob("*/*") if path.read_text() == version}
+            assert newest or len(work) == 2
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[str]:
+    """The arguments with which JupyterLab is started, which it is not."""
+    given: list[str] = []
+    monkeypatch.setattr("jupyterlab.labapp.main", given.extend)
+    monkeypatch.setattr(lab, "has_display", lambda: True)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
+    return given
+
+
+def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
+    lab.main(["--port", "9000"])
+    folder = tmp_path / "starvelab-lab"
+    assert (folder / lab.FIRST).exists()
+    assert started == [
+        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{lab.FIRST}", "--port", "9000",
+    ]  # fmt: skip
+    assert os.environ["JUPYTER_CONFIG_PATH"] == os.pathsep.join(
+        [str(REPOSITORY / "binder" / "jupyter"), "/theirs"]
+    )
+    assert capsys.readouterr().out == f"The notebooks are in {folder}.\n"
+
+
+def test_root_and_a_machine_without_a_screen_are_told_to_jupyterlab(started, monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
+    monkeypatch.setattr(lab, "has_display", lambda: False)
+    lab.main([f"--folder={tmp_path}"])
+    assert started[2:] == ["--allow-root", "--no-browser"]
+
+
+def test_the_notebooks_of_a_checkout_are_opened_where_they_are(started):
+    lab.main([f"--folder={REPOSITORY / 'labs'}"])
+    assert started[0] == f"--ServerApp.root_dir={REPOSITORY / 'labs'}"
+    assert not (REPOSITORY / "labs" / lab.RECORD).exists()
+
+
+def test_a_folder_that_cannot_be_used_is_named_with_the_remedy(started, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        SystemExit, match=r"file/lab cannot be used: Not a directory\. Name another folder: starvelab lab --f"
+    ):
+        lab.main([f"--folder={tmp_path / 'file' / 'lab'}"])
+    assert started == []
