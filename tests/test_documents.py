@@ -14,7 +14,7 @@ from tests.documents import DOCS, load
 
 # docs/learners/ holds what a build has copied from labs/.
 PAGES = sorted(DOCS.glob("*.md"))
-FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 DOCUMENTS = [*FRONT, *PAGES]
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 FOLDER = Path(__file__).resolve().parents[1] / ".github/workflows"
 EACH_WORKFLOW = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
@@ -20,12 +25,6 @@ def jobs(name: str) -> dict[str, dict]:
     return yaml.safe_load((FOLDER / f"{name}.yml").read_text(encoding="utf-8"))["jobs"]
 
 
-def script(job: dict, phrase: str) -> str:
-    """The commands of the one step in which a phrase stands."""
-    (found,) = [step["run"] for step in job["steps"] if phrase in step.get("run", "")]
-    return found
-
-
 @EACH_WORKFLOW
 def test_every_action_is_pinned_by_its_hash_and_says_its_version(path):
     text = path.read_text(encoding="utf-8")
@@ -33,6 +32,35 @@ def test_every_action_is_pinned_by_its_hash_and_says_its_version(path):
     pinned = [line for line in lines if PINNED.fullmatch(line)]
     steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in (*job.get("steps", ()), job)]
     assert len(pinned) == len([step for step in steps if "uses" in step]) > 0
+
+
+COLLECT = """
+import json, sys
+import pytest
+sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))  # None: as if it were not installed
+plugins = ["-p", "pytest_timeout", "-p", "xdist.plugin", "-p", "no:cacheprovider"]
+sys.exit(pytest.main(["--collect-only", "-qq", *plugins, *sys.argv[2:]]))
+"""
+
+
+def test_the_tests_of_the_learners_path_import_nothing_that_a_learner_does_not_install(repository):
+    steps = jobs("test")["learners"]["steps"]
+    install, test, notebook = (shlex.split(step["run"]) for step in steps if "run" in step)
+    assert {"make", "bash", "sh"}.isdisjoint([*install, *test, *notebook]), "Windows has none of them"
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = (project["optional-dependencies"][name] for name in ("grade", "postgres", "test", "torch"))
+    others = {Requirement(text).name for text in chain(*extras)} - {
+        "starvelab", *install, *(Requirement(text).name for text in project["dependencies"])
+    }  # fmt: skip
+    missing = ["yaml" if name == "pyyaml" else name.replace("-", "_") for name in (*others, "dask")]
+    folders = [word for word in test if word.startswith("tests/")]
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECT, json.dumps(missing), *folders],
+        cwd=repository, capture_output=True, text=True,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+    assert (done.returncode, folders) == (0, ["tests/model", "tests/lesson"]), done.stdout + done.stderr
+    assert (repository / notebook[-1]).is_file()
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import pytest
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
 from starvelab import runtime
-from starvelab.grading.configuration import NOT_ANSWERED
 from starvelab.grading.sandbox.shell import Shell
 from starvelab.lesson.credit import Points
-from starvelab.lesson.exercises import Exercise
+from starvelab.lesson.exercises import NOT_ANSWERED, Exercise
 from starvelab.lesson.widgets.cells import CellLog, install
 from tests.lesson.test_exercises import cell, write
 
