@@ -11,12 +11,16 @@ import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any
+from unittest.mock import patch
 
 from tabulate import tabulate
 
 from starvelab import PUBLISHED, Q_, Hardware, Models, Pipeline
+from starvelab.model import rate_law, rates
 from starvelab.model.analysis import extrapolate_rate
+from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
 from starvelab.model.step import Step
 from starvelab.tables import cell
@@ -131,6 +135,80 @@ class Tested:
     samples: tuple[float | None, ...]
 
 
+@dataclass(frozen=True)
+class Held:
+    """One measurement that a range is held to, as rates in samples per second.
+
+    Attributes
+    ----------
+    group : str
+        Of measurements that share a source and a job, and err together.
+    low, high : float
+        What the sources of the prediction's values allow.
+    """
+
+    what: str
+    group: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def beyond(self) -> float:
+        """By which share it lies outside of that."""
+        return max(self.low / self.measured, self.measured / self.high, 1.0) - 1
+
+
+def own_error(rows: list[Held]) -> float:
+    """The share by which a range must be wider to hold one more measurement as often as it claims."""
+    return sorted(row.beyond for row in rows)[ceil(COVERAGE * (len(rows) + 1)) - 1]
+
+
+def inside(rows: list[Held]) -> int:
+    """How many lie inside, each within a range to which neither it nor its group contributed."""
+    others = {group: [row for row in rows if row.group != group] for group in {row.group for row in rows}}
+    return sum(row.beyond <= own_error(others[row.group]) for row in rows)
+
+
+def held(what: str, group: str, measured: float, step: Step, at: int | None = None) -> Held:
+    """A measurement beside what the sources allow for a step, or for one of its points."""
+    off = 1 + step.pipeline.assumptions.model_error
+    low, high = (end.m_as("img/s") for end in step.throughput_range)
+    found = (step.throughput.m_as("img/s"), low * off, high / off)
+    return Held(what, group, measured, *(float(one if at is None else one[at]) for one in found))
+
+
+def held_rates() -> list[Held]:
+    """Each rate of the catalogue, extrapolated from the others of its framework."""
+    rows = []
+    every = rates.measured_rates()
+    for rate in every:
+        others = tuple(one for one in every if one is not rate)
+        if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
+            continue
+        what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
+        with (
+            patch.object(rates, "measured_rates", lambda others=others: others),
+            patch.object(rate_law, "measured_rates", lambda others=others: others),
+        ):
+            rate_law.sample_time.cache_clear()
+            pipe = Pipeline(
+                model=entry_at("Models", rate.model),
+                hardware=entry_at("Hardware", rate.hardware),
+                framework=rate.framework,
+                precision=rate.precision,
+                phase=rate.phase,
+                batch_size=rate.batch_size or 256,
+                cpu_throughput="1e9 img/s",
+                # The factor itself is what these rows are there to find.
+                assumptions=PUBLISHED.replace(extrapolated_time=1.0),
+            )
+            rows.append(held(what, what, rate.fact.number, pipe.solve()))
+        rate_law.sample_time.cache_clear()
+    return rows
+
+
 class Published:
     """The rows, constants, reasons and guesses of the golden file."""
 
@@ -140,6 +218,7 @@ class Published:
         self.constants: dict[str, dict[str, Any]] = table["constant"]
         self.left_out: list[dict[str, Any]] = table["left_out"]
         self.guesses: dict[str, dict[str, Any]] = table["guess"]
+        self.ladders: list[dict[str, Any]] = table.get("ladder", [])
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -155,6 +234,30 @@ class Published:
     def guessed(self) -> list[Tested]:
         """Every prediction that does not."""
         return [self.test(name) for name in self.guesses]
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Every measurement to which a range is held: the rows, and each point of the ladders."""
+        rows = [
+            held(test.what, test.name, test.samples[0], self.pipeline(test.name)[0].solve())
+            for test in self.tests
+            if test.samples[0] is not None
+        ]
+        for ladder in self.ladders:
+            fields = {**ladder["pipeline"], "hardware": entry_at("Hardware", ladder["pipeline"]["hardware"])}
+            batches = [int(batch) for batch in ladder["rates"]]
+            step = Pipeline(
+                **fields,
+                model=Models.ResNet50,
+                phase="forward",
+                batch_size=batches,
+                cpu_throughput="1e9 img/s",
+                assumptions=PUBLISHED,
+            ).solve()
+            what = ", ".join(ladder["pipeline"].values())
+            measured = enumerate(ladder["rates"].values())
+            rows += [held(what, what, float(rate), step, at) for at, rate in measured]
+        return rows
 
     def value(self, name: str) -> Any:
         """What was measured."""

@@ -32,13 +32,17 @@ from benchmarks.validation import (  # noqa: E402
     Published,
     guess_summary,
     guesses,
+    held_rates,
+    inside,
     lost_to_each_other,
     reasons,
     rows_of,
     summary,
 )
+from starvelab import PUBLISHED  # noqa: E402
 from starvelab.grading.submissions.model_answers import ModelAnswer  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
+from starvelab.tables import percent  # noqa: E402
 
 # Without the list of files, which on a phone leaves a notebook no room.
 IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="
@@ -62,6 +66,37 @@ def how_right() -> str:
     tests = _published().tests
     rows = [row[: len(HEADERS) - 1] for row in rows_of(tests)]
     return f"{_table(HEADERS[:-1], rows)}\n\n{summary(tests)}."
+
+
+def coverage() -> str:
+    """How many measurements lie within what the sources allow, and within the ranges that are claimed."""
+    kinds = {
+        "measurements of this page and of ladders": (_published().held, PUBLISHED.model_error),
+        "rates of the catalogue, each from the others of its framework": (
+            held_rates(),
+            PUBLISHED.facts["extrapolated_time"].high - 1,
+        ),
+    }
+    headers = (
+        "what",
+        "how many",
+        "inside by the sources alone",
+        "farthest off",
+        "added on each side",
+        "then inside",
+    )
+    rows = [
+        (
+            what,
+            len(rows),
+            sum(row.beyond == 0 for row in rows),
+            percent(max(row.beyond for row in rows), 0),
+            percent(added, 0),
+            f"{inside(rows)} ({percent(inside(rows) / len(rows), 0)})",
+        )
+        for what, (rows, added) in kinds.items()
+    ]
+    return _table(headers, rows)
 
 
 def starved() -> str:
@@ -140,6 +175,7 @@ def how_fast() -> str:
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "layers": ("architecture.md", layers),
     "how-right": ("how-right.md", how_right),
+    "coverage": ("how-right.md", coverage),
     "starved": ("how-right.md", starved),
     "guessed": ("how-right.md", guessed),
     "left-out": ("how-right.md", left_out),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import statistics
 import xml.etree.ElementTree as ET
 
@@ -15,12 +16,16 @@ from benchmarks.validation import (
     FIGURES,
     RULES,
     Published,
+    held_rates,
+    inside,
     lost_to_each_other,
     main,
+    own_error,
     rows_of,
     summary,
 )
 from starvelab import PUBLISHED, Q_
+from starvelab.model.assumptions import COVERAGE
 from starvelab.model.rates import measured_rates
 from starvelab.units import Quantity
 
@@ -145,6 +150,44 @@ def test_what_eight_accelerators_lose_was_starvation_and_not_synchronization():
     assert lost["ResNet-50, PyTorch TF32, 8 A100"] == pytest.approx(9.64, abs=0.01)
     # The same gradients, exchanged by the same accelerators: no more than the cheapest is synchronization.
     assert TABLES.pipeline("rn50_train_a100_pytorch_amp_8gpu")[0].solve().bottleneck == "CPU"
+
+
+# ---- What a range claims -----------------------------------------------------------------------------------
+
+ALL_HELD = {"model_error": TABLES.held, "extrapolated_time": held_rates()}
+
+
+@pytest.mark.parametrize("name", ALL_HELD)
+def test_a_range_holds_as_many_measurements_as_it_claims_to(name):
+    rows = ALL_HELD[name]
+    assert len(rows) >= 25
+    # Each is held to the error of the others.
+    assert COVERAGE <= inside(rows) / len(rows) < 1
+    # By the sources alone, ranges held fewer.
+    assert sum(row.beyond == 0 for row in rows) / len(rows) < COVERAGE
+
+
+def test_the_error_that_the_package_ships_is_that_of_all_measurements():
+    own = {name: own_error(rows) for name, rows in ALL_HELD.items()}
+    assert own["model_error"] <= PUBLISHED.model_error < own["model_error"] + 0.01
+    spread = PUBLISHED.facts["extrapolated_time"]
+    assert own["extrapolated_time"] <= spread.high - 1 < own["extrapolated_time"] + 0.01
+    assert spread.low == pytest.approx(1 / spread.high, abs=0.01)
+
+
+def test_an_error_that_is_too_small_would_be_noticed():
+    rows = [dataclasses.replace(row, measured=1.3 * row.measured) for row in TABLES.held]
+    assert own_error(rows) > PUBLISHED.model_error + 0.01
+
+
+def test_no_ladder_holds_what_the_catalogue_ships():
+    for ladder in TABLES.ladders:
+        described = {key: ladder["pipeline"][key] for key in ("hardware", "framework", "precision")}
+        for rate in measured_rates():
+            if rate.phase == "forward" and {key: getattr(rate, key) for key in described} == described:
+                assert str(rate.batch_size) not in ladder["rates"]
+        assert "1" not in ladder["rates"]  # of which the launches are
+        assert len(ladder["source"]) > 10
 
 
 # ---- Every published row is accounted for ------------------------------------------------------------------

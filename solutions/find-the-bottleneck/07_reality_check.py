@@ -272,7 +272,7 @@ reveal("verdict-that-falls", next(one for one in believed
 # too high by nearly nine times and the workers by less than four, so the *ratio* survived better than either.
 #
 # **Verdicts that fall.** The drive: at the ceiling, training reads 0.283 GB/s and not 10.9. That is two errors
-# that pull in the *same* direction, the rate and the size of an image. The crossing moves from 23 to 42: under both it comes
+# that pull in the *same* direction, the rate and the size of an image. The crossing moves from 23 to 28: under both it comes
 # from what a step costs whatever its batch, but that is another cost, the launching of kernels. And the flip that training
 # brought at a batch of 64 flips back.
 #

@@ -22,6 +22,8 @@ from .facts import Fact, facts_html, facts_text
 from .scaling import WorkerScaling
 
 PHASES = ("forward", "training")
+# Of how many cases a range claims to hold the truth.
+COVERAGE = 0.8
 # What of a fact has the unit of its assumption.
 _VALUES = ("value", "low", "high")
 
@@ -46,8 +48,15 @@ class Assumptions:
     measured_rates : bool
         Whether measured rates of the catalogue, or what is extrapolated from them, come before peak times
         efficiency.
+    extrapolated_time : float
+        What a sample takes of an accelerator on which nobody measured it, over what is extrapolated.
+    model_error : float
+        By which share a throughput is off besides what the sources of its values allow. The ranges of results
+        are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
     overhead_per_layer, overhead_per_step : quantity [time]
-        Fixed cost of a forward pass; the backward pass multiplies that of the layers.
+        Fixed cost of a forward pass: what the host takes to launch it.
+    launch_factor : float
+        Launches of a training step over those of a forward pass.
     overhead_overlaps : bool
         Whether the accelerator computes while the host launches, so that a step takes the longer of the two.
     activation_traffic : float
@@ -86,8 +95,11 @@ class Assumptions:
     training_factor: float = number()
     efficiency: float = number(maximum=1)
     measured_rates: bool = switch()
+    extrapolated_time: float = number()
+    model_error: float = number(zero=True)
     overhead_per_layer: Quantity = quantity("s", zero=True)
     overhead_per_step: Quantity = quantity("s", zero=True)
+    launch_factor: float = number()
     overhead_overlaps: bool = switch()
     activation_traffic: float = number(zero=True)
     sample_size: Quantity = quantity("B")

@@ -12,9 +12,8 @@ import numpy as np
 from ..tables import cell
 from ..units import Q_, Unchecked
 from .facts import Fact
-from .rate_law import Work, frameworks_of, sample_time
-from .stages import SingleNodeModel
-from .stages.step_parts import SingleNodeInputs, launch_wait
+from .rate_law import SampleTime, Work, frameworks_of, sample_time
+from .rates import launch_time
 
 if TYPE_CHECKING:  # a pipeline's own module imports that of its result, which asks here
     from .pipeline import Pipeline
@@ -29,7 +28,6 @@ class Choice:
     name: str
     origin: str
     changes: Mapping[str, Change]
-    of_accelerator: bool = False
 
     def ordered(self, pipeline: Pipeline) -> list[Change]:
         """The changes from the least to the most favorable; empty where the pipeline does not read this."""
@@ -43,6 +41,34 @@ class Choice:
 
 def choices(pipeline: Pipeline) -> Iterator[Choice]:
     """Every value of a pipeline of which sources disagree; what it gives itself is taken as given."""
+    yield from _facts(pipeline)
+    yield from filter(None, (_frameworks(pipeline), _launching(pipeline)))
+
+
+def corners(pipeline: Pipeline) -> tuple[list[Pipeline], list[Pipeline]]:
+    """The pipeline with the least and with the most favorable values, once for each framework of its rate.
+
+    Where a pipeline names no framework none of them is the least favorable everywhere: one takes longer to
+    launch, and another to compute. The throughput and the utilization lie between the lowest and the highest.
+    """
+    slowest = fastest = pipeline
+    for choice in _facts(pipeline):
+        if ends := choice.ordered(pipeline):
+            slowest, fastest = ends[0](slowest), ends[-1](fastest)
+    found = _frameworks(pipeline)
+    lows, highs = [], []
+    for in_framework in found.changes.values() if found else (lambda same: same,):
+        low, high = in_framework(slowest), in_framework(fastest)
+        launching = _launching(low)
+        if launching is not None:
+            ends = [*launching.changes.values()]
+            low, high = ends[-1](low), ends[0](high)
+        lows.append(low)
+        highs.append(high)
+    return lows, highs
+
+
+def _facts(pipeline: Pipeline) -> Iterator[Choice]:
     owners: Mapping[str, Unchecked] = {
         "assumptions": pipeline.assumptions,
         "storage": pipeline.storage,
@@ -53,46 +79,63 @@ def choices(pipeline: Pipeline) -> Iterator[Choice]:
         for name, fact in getattr(owner, "facts", {}).items():
             if fact.low is not None:
                 yield _between(field, owner, name, fact)
+
+
+def _times(pipeline: Pipeline, frameworks: list[str | None]) -> dict[str, SampleTime]:
+    """The time of a sample on the accelerator by each framework's rates; empty where none decides it."""
     assumed = pipeline.assumptions
-    given = pipeline.accelerator_rate is not None or pipeline.framework is not None
-    if given or not assumed.measured_rates or pipeline.model is None or pipeline.hardware is None:
-        return
+    if pipeline.accelerator_rate is not None or pipeline.model is None or pipeline.hardware is None:
+        return {}
+    if pipeline.framework is None and not assumed.measured_rates:
+        return {}
     work = Work(assumed.numbers["flop_per_mac"], assumed.numbers["training_factor"])
     asked = (pipeline.model, pipeline.hardware, pipeline.precision, pipeline.phase or assumed.phase, work)
-    times = {name: sample_time(*asked, name) for name in frameworks_of(pipeline.model)}
-    known = {name: time for name, time in times.items() if time is not None}
-    if len(known) > 1:
-        yield Choice(
-            "rate of the accelerator",
-            "; ".join(f"{name}: {time.basis}" for name, time in known.items()),
-            {f"{cell(Q_(1 / time.seconds, 'img/s'))} ({n})": _in_framework(n) for n, time in known.items()},
-            of_accelerator=True,
-        )
+    times = {name: sample_time(*asked, name) for name in frameworks}
+    return {name or time.framework: time for name, time in times.items() if time is not None}
 
 
-def corners(pipeline: Pipeline) -> tuple[Pipeline, Pipeline, Pipeline, Pipeline]:
-    """The pipeline with values that are least and most favorable to throughput, and then to utilization.
+def _frameworks(pipeline: Pipeline) -> Choice | None:
+    """The framework of the accelerator's rate, where the pipeline names none and several were measured."""
+    if pipeline.framework is not None or pipeline.model is None:
+        return None
+    known = _times(pipeline, [*frameworks_of(pipeline.model)])
+    if len(known) < 2:
+        return None
+    return Choice(
+        "rate of the accelerator",
+        "; ".join(f"{name}: {time.basis}" for name, time in known.items()),
+        {f"{cell(Q_(1 / time.seconds, 'img/s'))} ({n})": _in_framework(n) for n, time in known.items()},
+    )
 
-    An accelerator is busy for the largest share of a step where it is slow itself and everything else fast.
-    """
-    slowest = fastest = pipeline
-    idlest = busiest = None
-    # That of the accelerator is the last: up to there the idlest is the slowest, and the busiest the fastest.
-    for choice in choices(pipeline):
-        if ends := choice.ordered(pipeline):
-            worst, best = ends[0], ends[-1]
-            if choice.of_accelerator:
-                idlest, busiest = best(slowest), worst(fastest)
-            slowest, fastest = worst(slowest), best(fastest)
-    return slowest, fastest, idlest or slowest, busiest or fastest
+
+def _launching(pipeline: Pipeline) -> Choice | None:
+    """How long the host launches a step, as it was measured of its framework."""
+    assumed, hardware = pipeline.assumptions, pipeline.hardware
+    known = [*_times(pipeline, [pipeline.framework]).values()]
+    fact = assumed.facts.get("overhead_per_layer")
+    if not known or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
+        return None
+    fact = launch_time(known[0].framework, hardware.path)
+    share = {end: (value / fact.value).m_as("") for end, value in (("low", fact.low), ("high", fact.high))}
+    return Choice(
+        "launching a forward pass of ResNet-50",
+        fact.origin,
+        {cell(getattr(fact, end)): _launching_times(factor) for end, factor in share.items()},
+    )
+
+
+def _launching_times(factor: float) -> Change:
+    def change(pipeline: Pipeline) -> Pipeline:
+        each = factor * pipeline.assumptions.overhead_per_layer
+        return pipeline.replace(assumptions=pipeline.assumptions.replace(overhead_per_layer=each))
+
+    return change
 
 
 def _work(pipeline: Pipeline) -> float:
-    """What all stages do together, at all points, without waiting for launches [s]."""
-    batch, model = pipeline.numbers["batch_size"], pipeline.inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
-    waits = np.sum(np.broadcast_to(launch_wait(model, batch), np.shape(batch)))
-    return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()) - waits)
+    """What all stages do together, at all points [s]."""
+    batch = pipeline.numbers["batch_size"]
+    return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()))
 
 
 def _in_framework(name: str) -> Change:

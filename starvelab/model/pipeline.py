@@ -95,6 +95,9 @@ class Pipeline:
     framework : str, optional
         Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
         default, where the assumptions believe in measured rates, unless given.
+    compiled : bool
+        Whether the host launches a step as a whole, as CUDA graphs and ``torch.compile(mode=
+        "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
     step_overhead : quantity [time], optional
         Work of the accelerator in each step, on top: synchronizing several of them.
     host_time : quantity [time], optional
@@ -145,6 +148,7 @@ class Pipeline:
     device_input_time: Quantity | None = quantity("s", None, zero=True, sweepable=True)
     accelerator_rate: Quantity | None = quantity("sample/s", None, sweepable=True)
     framework: str | None = None
+    compiled: bool = switch(False)
     step_overhead: Quantity | None = quantity("s", None, zero=True, sweepable=True)
     loader: str | None = choice(*LOADERS, default=None)
     host_time: Quantity | None = quantity("s", None, zero=True, sweepable=True)

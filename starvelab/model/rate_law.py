@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import log
 
 from ..units import Number
 from .catalogue import Entry, entry_at
 from .rates import Rate, measured_rate, measured_rates
 
-# Where a model or a family of accelerators has no measured rate of its own, these stand in: the model and the
+# Where a model or an accelerator has no measured rate of its own, these stand in: the model and the
 # accelerator that were measured most often.
 REFERENCE_MODEL = "ResNet50"
 REFERENCE_HARDWARE = "Cloud.A100"
@@ -34,6 +33,8 @@ class SampleTime:
         Seconds of arithmetic, and of memory traffic after it.
     basis : str
         "measured: ..." or "extrapolated from ...".
+    framework : str
+        In which it, or what it is extrapolated from, was measured.
     rate : float or None
         The measured rate [sample/s]; None where the time is extrapolated.
     """
@@ -41,6 +42,7 @@ class SampleTime:
     arithmetic: Number
     traffic: Number
     basis: str
+    framework: str
     rate: Number | None = None
 
     @property
@@ -108,7 +110,7 @@ def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime
     arithmetic = _arithmetic(model, hardware, rate.precision, rate.phase, work)
     arithmetic = seconds if arithmetic is None else min(arithmetic, seconds)
     basis = f"measured: {rate.framework}, {rate.fact.source}"
-    return SampleTime(arithmetic, seconds - arithmetic, basis, rate.fact.number)
+    return SampleTime(arithmetic, seconds - arithmetic, basis, rate.framework, rate.fact.number)
 
 
 def frameworks_of(model: Entry) -> list[str]:
@@ -137,39 +139,24 @@ def _extrapolated(
         traffic=moves * activation * work.passes(phase) / bandwidth,
         basis=f"extrapolated from the measured {anchor.phase} of {source[0]} on {source[1]} at "
         f"{anchor.precision}: {anchor.framework}, {anchor.fact.source}",
+        framework=anchor.framework,
     )
 
 
 def _nearest_rate(
     model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
 ) -> Rate | None:
-    """The measured rate to start from: of the same model, then family, accelerator, phase and precision."""
+    """The measured rate to start from: of the same model and accelerator, or else of the reference."""
     chosen = [rate for rate in measured_rates() if rate.is_of(framework)]
     rates = [rate for rate in chosen if rate.model == model.path]
     rates = rates or [rate for rate in chosen if rate.model == REFERENCE_MODEL]
     if not rates:
         return None
-    key = (hardware.path, hardware.get("family"), _sizes(hardware))
-    family = [rate for rate in rates if entry_at("Hardware", rate.hardware).get("family") == key[1]]
-    reference = [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE]
-    return min(family or reference or rates, key=lambda rate: _distance(rate, key, precision, phase))
-
-
-def _distance(
-    rate: Rate, key: tuple[str, str | None, tuple[float, float]], precision: str, phase: str
-) -> tuple[bool, bool, bool, float]:
-    path, _, sizes = key
-    entry = entry_at("Hardware", rate.hardware)
-    return (
-        rate.hardware != path,
-        rate.phase != phase,
-        rate.precision != precision,
-        sum(abs(log(one / other)) for one, other in zip(sizes, _sizes(entry), strict=True)),
-    )
-
-
-def _sizes(hardware: Entry) -> tuple[float, float]:
-    return _peak(hardware, "fp16") or 1.0, hardware.number("memory_bandwidth", 1.0)
+    # Whatever was not measured itself starts from the same accelerator: then two of these compare as the law
+    # says, and not as what they start from happened to be measured.
+    own = [rate for rate in rates if rate.hardware == hardware.path]
+    start = own or [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE] or rates
+    return min(start, key=lambda rate: (rate.phase != phase, rate.precision != precision))
 
 
 def _moves(rate: Rate, work: Work) -> Number:

@@ -1,4 +1,4 @@
-"""Measured training rates, one row for each accelerator, model, framework, precision and phase."""
+"""Measured rates of accelerators, and what a host was measured to take for launching a step."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ class Rate:
         return self.default if framework is None else self.framework == framework
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How long a framework takes on one host to launch a forward pass of ResNet-50 [time]."""
+
+    hardware: str
+    framework: str
+    fact: Fact
+    default: bool
+
+
 @cache
 def measured_rates() -> tuple[Rate, ...]:
     """Every measured rate of ``data/rates.toml``."""
@@ -62,3 +72,30 @@ def measured_rate(
         if rate.is_of(framework) and rate.key == (hardware.path, model.path, precision, phase):
             return rate
     return None
+
+
+@cache
+def _launches() -> tuple[Launch, ...]:
+    found = []
+    for row in read_data("rates")["launch"]:
+        ends = {end: as_quantity(row[end], "ms", end) for end in ("value", "low", "high")}
+        fact = Fact(**ends, kind=row["kind"], source=row.get("source", ""), note=row["note"])
+        found.append(Launch(row["hardware"], row["framework"], fact, row.get("default", False)))
+    return tuple(found)
+
+
+def launch_time(framework: str, hardware: str) -> Fact:
+    """How long a forward pass of ResNet-50 takes to launch, on the host of an accelerator.
+
+    A host on which nobody measured the framework takes what its default row says, and lies between the
+    lowest and the highest of all its rows; so does a framework that nobody measured, with those of PyTorch.
+    """
+    name = framework.partition(" (")[0]
+    rows = [row for row in _launches() if row.framework == name]
+    rows = rows or [row for row in _launches() if row.framework == "PyTorch"]
+    for row in rows:
+        if row.hardware == hardware:
+            return row.fact
+    default = next(row.fact for row in rows if row.default)
+    ends = min(row.fact.low for row in rows), max(row.fact.high for row in rows)
+    return Fact(default.value, default.kind, default.source, default.note, *ends)

@@ -11,8 +11,12 @@ import numpy as np
 from .._aliases import deprecated
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Number, Quantity, Unchecked, format_number
+from .assumptions import COVERAGE
 from .disagreement import corners
-from .resources import LABELS
+from .resources import ACCELERATOR, LABELS
+
+# Stages for which the accelerator waits, and what they are called.
+_AWAITED = {"host time": "the training loop", "serialized copy": "the copy"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,42 +80,67 @@ class Step(TableRepr):
         return deprecated(self.bottleneck, "binding", "bottleneck")
 
     @cached_property
-    def _corners(self) -> tuple[Step, Step, Step, Step]:
-        slowest, fastest, idlest, busiest = (one.solve() for one in corners(self.pipeline))
-        return slowest, fastest, idlest, busiest
+    def _corners(self) -> tuple[list[Step], list[Step]]:
+        lows, highs = corners(self.pipeline)
+        return [one.solve() for one in lows], [one.solve() for one in highs]
 
     @property
     def throughput_range(self) -> tuple[Quantity, Quantity]:
-        """The lowest and the highest throughput that the sources of its values allow [sample/time]."""
-        slowest, fastest, *_ = self._corners
-        return slowest.throughput, fastest.throughput
+        """Between which throughputs the truth lies in four cases of five (`COVERAGE`) [sample/time].
+
+        The lowest and the highest that the sources of its values allow, and the model's own error on top.
+        """
+        lows, highs = ([one.throughput.m_as("img/s") for one in ends] for ends in self._corners)
+        off = 1 + self.pipeline.assumptions.model_error
+        return Q_(np.minimum.reduce(lows) / off, "img/s"), Q_(np.maximum.reduce(highs) * off, "img/s")
 
     @property
     def utilization_range(self) -> tuple[Number, Number]:
-        """The lowest and the highest utilization that the sources of its values allow."""
-        *_, idlest, busiest = self._corners
-        return idlest.utilization, busiest.utilization
+        """The same of the utilization, which is never more than 1."""
+        lows, highs = ([one.utilization for one in ends] for ends in self._corners)
+        off = 1 + self.pipeline.assumptions.model_error
+        return np.minimum.reduce(lows) / off, np.minimum(np.maximum.reduce(highs) * off, 1.0)
 
     @property
     def spoken_range(self) -> str:
-        """What the sources allow, where the assumptions have ranges and these make a difference; or empty."""
+        """Between which throughputs the truth lies, where the assumptions have ranges; or empty."""
         if not self.pipeline.assumptions.ranged:
             return ""
         low, high = (format_number(end.m_as("img/s")) for end in self.throughput_range)
-        return "" if low == high else f"its sources allow {low} to {high} img/s"
+        return f"{percent(COVERAGE, 0)} range {low} to {high} img/s"
 
     @property
     def spoken_utilization_range(self) -> str:
         """The same of the utilization."""
         low, high = (percent(end) for end in self.utilization_range)
-        differ = self.pipeline.assumptions.ranged and low != high
-        return f"its sources allow {low} to {high}" if differ else ""
+        return f"{percent(COVERAGE, 0)} range {low} to {high}" if self.pipeline.assumptions.ranged else ""
+
+    @property
+    def spoken_busy(self) -> str:
+        """How much of its time the accelerator works, where it waits for the rest of it; or empty."""
+        taken, works = self.resource_times[ACCELERATOR.name], self.utilization * self.step_time
+        waited = (taken - works).m_as("ms")
+        if np.ndim(waited) or waited <= 1e-9 * taken.m_as("ms"):
+            return ""
+        known = {name: self.stage_times[name].m_as("ms") for name in _AWAITED if name in self.stage_times}
+        launches = waited - sum(known.values()) > 1e-9 * waited
+        *first, last = [*(["launches"] if launches else []), *(_AWAITED[name] for name in known)]
+        return (
+            f"Busy counts {cell(works)} of the accelerator's {cell(taken)}: for the rest it waits for "
+            f"{', '.join(first)}{' and ' * bool(first)}{last}."
+        )
 
     @property
     def note(self) -> str:
-        """Below the table: why the step cannot run, if it cannot, and what of it nobody measured."""
+        """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
         pipe = self.pipeline
-        said = (self.infeasible_reason, self._spoken_basis, pipe.foreign_samples, pipe.foreign_rate)
+        said = (
+            self.infeasible_reason,
+            self.spoken_busy,
+            self._spoken_basis,
+            pipe.foreign_samples,
+            pipe.foreign_rate,
+        )
         return " ".join(filter(None, said))
 
     @property

@@ -267,7 +267,9 @@ def test_a_tie_is_no_cpu_bottleneck():
 def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
     # 2790 images a second on both sides, but by way of bytes the float comes out one bit longer.
     h100 = WALL.replace(hardware=Hardware.Cloud.H100, assumptions=PUBLISHED)
-    step = h100.solve(sample_size="3 KB", cpu_throughput=Q_(3 * 2790 / 1000, "MB/s"))
+    step = h100.solve(
+        framework="PyTorch (Lambda)", sample_size="3 KB", cpu_throughput=Q_(3 * 2790 / 1000, "MB/s")
+    )
     assert step.resource_times["CPU"] > step.resource_times["accelerator"]
     assert step.bottleneck == "accelerator"
 
@@ -751,8 +753,8 @@ def test_neither_model_nor_hardware_nor_rate_is_no_accelerator():
 def test_a_framework_that_nobody_measured_is_refused_with_those_that_were():
     assert refused(MissingValueError, framework="Caffe", phase="training") == (
         "No rate of ResNet-50 on NVIDIA A100 80GB SXM was measured in 'Caffe', or can be extrapolated at "
-        "fp16, training. ResNet-50 was measured in MXNet, PyTorch, PyTorch (Lambda), TensorFlow. Pass one of "
-        "these, or your own accelerator_rate."
+        "fp16, training. ResNet-50 was measured in MXNet, MXNet (20.12), PyTorch, PyTorch (Lambda v2), "
+        "PyTorch (Lambda), TensorFlow. Pass one of these, or your own accelerator_rate."
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import InputError
 from ...model.analysis import crossover
 from ...model.analysis._point import overlapping
+from ...model.assumptions import COVERAGE
 from ...model.cost import exceeds
 from ...model.pipeline import Pipeline
 from ...model.resources import ACCELERATOR, CPU, LABELS
@@ -159,7 +160,10 @@ def over_workers(
     )
 
 
-_BAND = "The band is what the sources of the values allow."
+_BAND = (
+    "The band is what the sources of the values allow, with the model's own error: it claims to hold the "
+    f"truth in {percent(COVERAGE, 0)} of the cases."
+)
 
 
 def _band(axes: Axes, at: np.ndarray, step: Step, color: str, ranges: bool | None) -> bool:

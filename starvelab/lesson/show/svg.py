@@ -81,8 +81,8 @@ def step_bars(step: Step) -> str:
     )
     below = [
         f"A step takes {length} (dashed line){rule}.",
-        "Busy: the share of it in which the accelerator works.",
-        *([f"{step.spoken_range[0].upper()}{step.spoken_range[1:]}."] if step.spoken_range else []),
+        step.spoken_busy or "Busy: the share of it in which the accelerator works.",
+        *([f"{step.spoken_range}."] if step.spoken_range else []),
         *_why_drawn("hollow", step.infeasible_reason),
     ]
     besides = [f"Of the accelerator's time: {listed(other_work)}."] if other_work else []

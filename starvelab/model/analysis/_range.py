@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tables import TableRepr, cell
+from ...tables import TableRepr, cell, percent
 from ...units import Q_, Quantity, format_number
 from ..disagreement import Choice, choices, corners
 from ..pipeline import Pipeline
@@ -61,15 +61,17 @@ class ThroughputRange(TableRepr):
             return f"{cell(self.step.throughput)}: no source of its values disagrees with another"
         low, high = (format_number(s.throughput.m_as("img/s")) for s in (self.lowest, self.highest))
         return (
-            f"{low} to {high} img/s, and {cell(self.step.throughput)} as assumed: "
+            f"{low} to {high} img/s by its sources, and {cell(self.step.throughput)} as assumed: "
             f"{LABELS[self.lowest.bottleneck]} binds at the low end, and "
             f"{LABELS[self.highest.bottleneck]} at the high end"
         )
 
     @property
     def note(self) -> str:
-        """Below the table: why the step cannot run, if it cannot."""
-        return self.step.infeasible_reason
+        """Below the table: why the step cannot run, if it cannot, and how far off the model itself may be."""
+        error = self.step.pipeline.assumptions.model_error
+        own = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
+        return " ".join(filter(None, (self.step.infeasible_reason, own if error else "")))
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -103,8 +105,8 @@ def throughput_range(pipeline: Pipeline) -> ThroughputRange:
     where the catalogue has these. The accelerator's rate is that of any framework that was measured, unless
     the pipeline names one. The throughput never falls as one of these becomes more favorable, so it is
     lowest where each is at its less favorable end, and highest where each is at the other. A value of which
-    only one source is known adds nothing, and the error of the model itself is not in it. A `Step` has the
-    same ends in `throughput_range`, and shows them where its assumptions have ranges.
+    only one source is known adds nothing. The error of the model itself stands below the table: a `Step` has
+    it in its own `throughput_range`, and shows that where its assumptions have ranges.
 
     Examples
     --------
@@ -115,13 +117,13 @@ def throughput_range(pipeline: Pipeline) -> ThroughputRange:
     [767, 1090, 1548]
     """
     one_point(pipeline, "throughput_range")
-    slowest, fastest, *_ = corners(pipeline)
+    lows, highs = ([one.solve() for one in ends] for ends in corners(pipeline))
     disagreements = (_alone(choice, pipeline) for choice in choices(pipeline))
     found = [one for one in disagreements if one.lowest != one.highest]
     return ThroughputRange(
         step=pipeline.solve(),
-        lowest=slowest.solve(),
-        highest=fastest.solve(),
+        lowest=min(lows, key=_throughput),
+        highest=max(highs, key=_throughput),
         disagreements=tuple(sorted(found, key=lambda one: (one.lowest / one.highest).m_as(""))),
     )
 

@@ -12,6 +12,7 @@ from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Line, name_of_largest
 from ..rate_law import ELEMENT_BYTES, SampleTime, Work, frameworks_of, sample_time
+from ..rates import launch_time
 from ..resources import ACCELERATOR, Resource
 from .stage import StageModel
 from .step_parts import (
@@ -25,6 +26,10 @@ from .step_parts import (
     parts,
 )
 
+# XLA compiles whatever a TPU runs; on a GPU it is asked for.
+COMPILED_FAMILY = "TPU"
+# Of which framework and host `overhead_per_layer` is; others take longer or shorter in proportion.
+LAUNCHES_OF = ("PyTorch", "Cloud.V100")
 # The basis of a step whose rate the caller gave.
 GIVEN = "measured: given as accelerator_rate"
 
@@ -115,6 +120,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         phase: str | None = None,
         accelerator_rate: Quantity | None = None,
         framework: str | None = None,
+        compiled: bool = False,
     ) -> SingleNodeResult:
         """Time one step of a batch.
 
@@ -130,6 +136,8 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             What the accelerator was measured to do when its input is at hand.
         framework : str, optional
             Whose measured rate to take from the catalogue, for example "MXNet".
+        compiled : bool
+            Whether the host launches the step as a whole; that of a TPU always is.
 
         Raises
         ------
@@ -155,6 +163,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             phase=phase,
             accelerator_rate=accelerator_rate,
             framework=framework,
+            compiled=compiled,
         )
         step = self.cost(inputs).at(batch)
         formula, memory = inputs.formula, inputs.memory
@@ -194,6 +203,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         phase: str | None,
         accelerator_rate: Number | None,
         framework: str | None,
+        compiled: bool,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline.
 
@@ -201,7 +211,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         ------
         InputError, MissingValueError
         """
-        _check_accelerator(model, hardware, accelerator_rate, framework)
+        _check_accelerator(model, hardware, accelerator_rate, framework, compiled)
         if precision not in ELEMENT_BYTES:
             raise InputError(
                 f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}. Pass one of these."
@@ -209,15 +219,16 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         phase = self.assumptions.phase if phase is None else phase
         if model is None or hardware is None:
             return SingleNodeInputs(accelerator_rate, None, None, GIVEN, None)
+        compiled = compiled or hardware.get("family") == COMPILED_FAMILY
         law, basis = None, "peak x efficiency"
         if framework is not None or self.assumptions.numbers["measured_rates"]:
             time = self._sample_time(model, hardware, precision, phase, framework)
             if time is not None:
-                law, basis = self._law(time, model, phase), time.basis
+                law, basis = self._law(time, model, hardware, phase, compiled), time.basis
         return SingleNodeInputs(
             rate=accelerator_rate,
             law=law,
-            formula=self._formula(model, hardware, precision, phase),
+            formula=self._formula(model, hardware, precision, phase, compiled),
             basis=basis if accelerator_rate is None else GIVEN,
             memory=self._memory(model, hardware, precision, phase),
         )
@@ -236,16 +247,28 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             )
         return found
 
-    def _law(self, time: SampleTime, model: Entry, phase: str) -> LawInputs:
+    def _law(self, time: SampleTime, model: Entry, hardware: Entry, phase: str, compiled: bool) -> LawInputs:
         a = self.assumptions.numbers
-        passes = a["training_factor"] if phase == "training" else 1.0
-        launch = model.number("layers", 0) * a["overhead_per_layer"] * passes + a["overhead_per_step"]
-        # It was measured with PyTorch alone. A framework that launches less often is faster at small
-        # batches, but no framework trains single samples at the rate of a batch of 512.
-        launches = a["overhead_overlaps"]
-        return LawInputs(time.rate, time.arithmetic, time.traffic, launch if launches else 0.0)
+        launches = self._launches(model.number("layers", 0), phase, compiled)
+        own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
+        launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
+        off = a["extrapolated_time"] if time.rate is None else 1.0
+        return LawInputs(
+            rate=time.rate,
+            arithmetic=off * time.arithmetic,
+            traffic=off * time.traffic,
+            launch=launch if a["overhead_overlaps"] else 0.0,
+        )
 
-    def _formula(self, model: Entry, hardware: Entry, precision: str, phase: str) -> FormulaInputs:
+    def _launches(self, layers: Number, phase: str, compiled: bool) -> Number:
+        """As many as a forward pass has layers, more in training; one where the step is compiled."""
+        if compiled:
+            return 1.0
+        return layers * (self.assumptions.numbers["launch_factor"] if phase == "training" else 1.0)
+
+    def _formula(
+        self, model: Entry, hardware: Entry, precision: str, phase: str, compiled: bool
+    ) -> FormulaInputs:
         a = self.assumptions.numbers
         model_layers, parameters = model.layers, model.parameters  # these say what is missing
         return FormulaInputs(
@@ -258,7 +281,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             element_bytes=ELEMENT_BYTES[precision],
             memory_bandwidth=positive(hardware.memory_bandwidth, "B/s", "memory_bandwidth"),
             activation_traffic=a["activation_traffic"],
-            layers=model_layers,
+            launches=self._launches(model_layers, phase, compiled),
             overhead_per_layer=a["overhead_per_layer"],
             overhead_per_step=a["overhead_per_step"],
             overhead_overlaps=a["overhead_overlaps"],
@@ -294,7 +317,11 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
 
 
 def _check_accelerator(
-    model: Entry | None, hardware: Entry | None, accelerator_rate: Number | None, framework: str | None
+    model: Entry | None,
+    hardware: Entry | None,
+    accelerator_rate: Number | None,
+    framework: str | None,
+    compiled: bool,
 ) -> None:
     """Reject what is no entry, and an accelerator of which neither the model nor a rate is known."""
     missing = [name for name, entry in (("model", model), ("hardware", hardware)) if entry is None]
@@ -312,6 +339,11 @@ def _check_accelerator(
         raise InputError(
             f"framework names a measured rate of the catalogue, got {framework!r} beside "
             "accelerator_rate. Pass one of them."
+        )
+    if accelerator_rate is not None and compiled:
+        raise InputError(
+            "compiled=True says that a step is launched once, got it beside accelerator_rate, which holds "
+            "all that a step takes. Pass one of them."
         )
 
 

@@ -26,7 +26,7 @@ class FormulaInputs(Inputs):
     element_bytes: Number
     memory_bandwidth: Number
     activation_traffic: Number
-    layers: Number
+    launches: Number
     overhead_per_layer: Number
     overhead_per_step: Number
     overhead_overlaps: bool
@@ -108,7 +108,7 @@ def formula_parts(x: FormulaInputs) -> tuple[Line, Line, Line]:
     return (
         Line(0, x.work / (x.peak * x.efficiency)),
         Line(weights, weights * x.activation_traffic),
-        Line(x.layers * x.overhead_per_layer * x.passes + x.overhead_per_step, 0),
+        Line(x.launches * x.overhead_per_layer + x.overhead_per_step, 0),
     )
 
 

@@ -155,6 +155,10 @@ def test_there_are_looks_for_four_lines(count):
 # --- what the sources allow ------------------------------------------------------------------------
 
 MEASURED = PIPE.replace(assumptions=PUBLISHED)
+BAND = (
+    "The band is what the sources of the values allow, with the model's own error: it claims to hold the "
+    "truth in 80 % of the cases."
+)
 
 
 def test_the_band_over_the_batch_size_is_what_the_sources_allow(drawn):
@@ -168,14 +172,14 @@ def test_the_band_over_the_batch_size_is_what_the_sources_allow(drawn):
     assert picture.headers[-2:] == ["utilization from", "to"]
     assert picture.rows[-1][-2:] == [f"{100 * low:.1f} %", f"{100 * high:.1f} %"]
     for text in (picture.caption, picture.alt):
-        assert text.endswith("The band is what the sources of the values allow.")
+        assert text.endswith(BAND)
 
 
 def test_each_line_over_the_workers_has_its_band(drawn):
     picture = over_workers({"measured": MEASURED, "given": AT_512}, workers=[8, 32])
     assert len(drawn[0].axes[0].collections) == 1
     assert picture.headers == ["workers", "measured", "measured from", "measured to", "given"]
-    assert picture.caption.endswith("The band is what the sources of the values allow.")
+    assert picture.caption.endswith(BAND)
 
 
 def test_a_band_is_drawn_when_it_is_asked_for_and_left_out_when_it_is_not(drawn):

@@ -246,9 +246,9 @@ def test_lanes_are_drawn_of_a_trace():
         svg.loader_lanes(7)
 
 
-def test_step_bars_say_what_the_sources_allow_where_the_assumptions_have_ranges():
-    said = "Its sources allow 767.3 to 1548 img/s."
+def test_step_bars_say_their_range_where_the_assumptions_have_ranges():
+    said = "80 % range 661.5 to 1796 img/s."
     measured = svg.step_bars(PIPE.solve(assumptions=PUBLISHED))
     assert said in words(measured)
     assert said in measured.split("</desc>")[0]
-    assert "sources" not in svg.step_bars(PIPE.solve())
+    assert "range" not in svg.step_bars(PIPE.solve())

@@ -223,6 +223,6 @@ def test_a_bill_reads_as_a_table():
 def test_a_bill_is_as_uncertain_as_its_utilization():
     measured = WALL.replace(assumptions=PUBLISHED)
     low, high = measured.solve().utilization_range
-    said = f"busy 44.1 % (its sources allow {100 * low:.1f} % to {100 * high:.1f} %) of each step"
+    said = f"busy 44.1 % (80 % range {100 * low:.1f} % to {100 * high:.1f} %) of each step"
     assert said in bill(measured, price="2 USD/h").summary
-    assert "sources" not in bill(WALL, price="2 USD/h").summary
+    assert "range" not in bill(WALL, price="2 USD/h").summary
