@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 FILE_NAME = "predictions.json"
+MAX_BYTES = 1_000_000
+MAX_FAULTS, MAX_KEY = 10, 80  # that a message names, and of characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class Prediction:
             raise ValueError(f"{', '.join(wrong)} is not what a prediction holds")
         if self.choices is not None:
             object.__setattr__(self, "choices", tuple(str(choice) for choice in self.choices))
+            if not all(map(_is_text, self.choices)):
+                raise ValueError("choices is not what a prediction holds")
 
     @property
     def revealed(self) -> bool:
@@ -101,7 +105,14 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 def _is_one_of(value: object, allowed: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in allowed  # Python counts True as an int; a prediction does not
+    if isinstance(value, str):
+        return str in allowed and _is_text(value)
     return isinstance(value, allowed) and (not isinstance(value, int | float) or _is_finite(value))
+
+
+def _is_text(value: str) -> bool:
+    """Whether a text can be written; JSON also holds halves of characters (surrogates)."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _is_finite(number: float) -> bool:
@@ -123,7 +134,8 @@ class Contents:
 def read_file(folder: Path) -> Contents:
     """The predictions in the file of a folder. This changes nothing, and never raises."""
     try:
-        content = (folder / FILE_NAME).read_bytes()
+        with (folder / FILE_NAME).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return Contents({})
     except OSError as error:
@@ -133,10 +145,13 @@ def read_file(folder: Path) -> Contents:
 
 def parse(content: bytes) -> Contents:
     """The predictions in a file with this content; those that are whole, if others are not."""
+    if len(content) > MAX_BYTES:
+        return Contents({}, f"{FILE_NAME} may have {MAX_BYTES / 1e6:g} MB, and it has more.")
     try:
-        text = content.decode("utf-8")
+        # Editors of Windows save UTF-16, or a mark (BOM) before UTF-8.
+        text = content.decode(json.detect_encoding(content)).removeprefix("\ufeff")
     except UnicodeDecodeError:
-        return Contents({}, f"{FILE_NAME} must be text in UTF-8, and it is not.")
+        return Contents({}, f"{FILE_NAME} must be text in UTF-8 or UTF-16, and it is not.")
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -150,8 +165,10 @@ def parse(content: bytes) -> Contents:
         try:
             predictions[key] = Prediction.from_json(key, entry)
         except ValueError as error:
-            faults.append(f"{key!r}: {error}")
-    problem = (
-        f"{FILE_NAME} must hold whole predictions, and not all are ({'; '.join(faults)})." if faults else None
-    )
-    return Contents(predictions, problem)
+            name = repr(key)
+            faults.append(f"{name if len(name) < MAX_KEY else name[: MAX_KEY - 1] + '…'}: {error}")
+    if not faults:
+        return Contents(predictions)
+    named = "; ".join(faults[:MAX_FAULTS])
+    more = f"; and {len(faults) - MAX_FAULTS} more" if faults[MAX_FAULTS:] else ""
+    return Contents(predictions, f"{FILE_NAME} must hold whole predictions, and not all are ({named}{more}).")

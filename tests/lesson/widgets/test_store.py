@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from starvelab.lesson.widgets import predictions, store
 from starvelab.lesson.widgets.store import PredictionStore, now
-from starvelab.prediction_file import Contents, Prediction
+from starvelab.prediction_file import MAX_BYTES, Contents, Prediction
 
 NAME = "predictions.json"
 IMPORTING = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
@@ -225,7 +225,13 @@ def test_a_prediction_that_could_not_be_written_is_written_with_the_next(folder,
 CORRUPT = {
     b"{": "must be JSON, and it is not",
     b"": "must be JSON, and it is not",
-    b"\xff\xfe": "must be text in UTF-8, and it is not",
+    b'{"a": "\xff"}': "must be text in UTF-8 or UTF-16, and it is not",
+    b'{"a": %s}' % (b"9" * 10_000): "must be JSON, and it is not (Exceeds the limit",
+    b'{"\\ud800": {"answer": "x", "locked_at": "t"}}': r"('\ud800': key is not what a prediction holds)",
+    b'{"a": {"answer": "x", "locked_at": "t", "choices": ["\\udfff"]}}': "('a': choices is not what",
+    b'{"%s": 3}' % (b"k" * 5000): f"('{'k' * 78}…: it is no table of fields)",
+    b"{%s}" % b",".join(b'"k%d": 3' % n for n in range(50)): "'k9': it is no table of fields; and 40 more)",
+    b'{"a": "%s"}' % (b"x" * MAX_BYTES): "may have 1 MB, and it has more",
     b"[1, 2]": "must hold one table of predictions, and it holds a list",
     b'{"a": 3}': "must hold whole predictions, and not all are ('a': it is no table of fields)",
     b'{"a": {"answer": "x"}}': "('a': locked_at is missing)",
@@ -275,6 +281,16 @@ def test_a_folder_in_place_of_the_file_is_explained(folder):
     (folder / NAME).mkdir()
     problem = PredictionStore().read().problem
     assert re.match(r"predictions\.json must be readable, and it is not \(.+\)", problem), problem
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_what_an_editor_of_windows_saves_is_read(folder, encoding):
+    PredictionStore().lock(a_record(question="Wie schnell überhaupt?"))
+    content = (folder / NAME).read_text(encoding="utf-8").replace("\n", "\r\n")
+    (folder / NAME).write_bytes(content.encode(encoding))
+    assert PredictionStore().read().problem is None
+    PredictionStore().lock(a_record(key="next"))
+    assert set(json.loads((folder / NAME).read_text(encoding="utf-8"))) == {"cpu-wall", "next"}
 
 
 def test_fields_of_a_later_version_do_not_break_reading(folder):
