@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
 MAX_SHOWN = 120  # characters of a name in a message
+MAX_LISTED = 10  # files that a message names
 
 
 def storable(text: str) -> str:
@@ -15,7 +17,7 @@ def storable(text: str) -> str:
 
 def printable(name: str) -> str:
     """The name of a file, with question marks for what cannot be printed, and without backticks."""
-    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("`", "'")
+    text = storable(name).replace("`", "'")
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
@@ -35,6 +37,12 @@ def printed(text: str) -> str:
 def one_line(text: str, most: int) -> str:
     """The first `most` characters that can be seen, in one line."""
     return "".join(filter(str.isprintable, " ".join(text.split()).strip()))[:most].strip()
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """The names of files as a message lists them: the first ten, and how many more there are."""
+    more = f" and {len(names) - MAX_LISTED} more" if names[MAX_LISTED:] else ""
+    return ", ".join(f"`{shown(name)}`" for name in names[:MAX_LISTED]) + more
 
 
 def escape_csv_formulas(value: T) -> T | str:

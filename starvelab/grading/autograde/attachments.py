@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ...prediction_file import FILE_NAME as PREDICTIONS
 from ..submissions.warnings import SubmissionWarning
-from ..text import shown
+from ..text import enumerated, shown
 
 MAX_PREDICTIONS = 1_000_000  # bytes
-MAX_NAMED = 10  # files that a warning names
 
 
 def read_attachments(
@@ -41,17 +40,16 @@ def read_attachments(
     # Predictions come first, so that no other file takes their place; then small files, so that most fit.
     for name, size in sorted(sizes.items(), key=lambda item: (item[0] != PREDICTIONS, item[1], item[0])):
         if size > (MAX_PREDICTIONS if name == PREDICTIONS else left):
-            left_out.append(f"`{shown(name)}`")
+            left_out.append(name)
             continue
         left -= size
         files[name] = base64.b64encode((folder / name).read_bytes()).decode()
     if left_out:
-        more = f" and {len(left_out) - MAX_NAMED} more" if left_out[MAX_NAMED:] else ""
         rule = (
             f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all, "
             f"and `{PREDICTIONS}` {MAX_PREDICTIONS / 1e6:g} MB."
         )
-        text = f"{rule} These were left out: {', '.join(left_out[:MAX_NAMED])}{more}."
+        text = f"{rule} These were left out: {enumerated(left_out)}."
         warnings.append(SubmissionWarning(text, person=True))
     return files, warnings
 

@@ -214,9 +214,12 @@ class GradedSubmissions:
 
     def __iter__(self) -> Iterator[GradedSubmission]:
         """All records, by student."""
-        for path in sorted(self.folder.glob("*.json")):
-            if record := self.load(path.stem):
-                yield record
+        yield from filter(None, map(self.load, self.students))
+
+    @property
+    def students(self) -> list[str]:
+        """Those of whom there is a record, also one that `load` does not take."""
+        return sorted(path.stem for path in self.folder.glob("*.json"))
 
     def _path(self, student: str) -> Path:
         return self.folder / f"{student}.json"

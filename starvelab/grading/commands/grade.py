@@ -54,11 +54,11 @@ class GradeApp(GradeOptions, AssignmentCommand):
                 self._grade(classroom, pending, outcome, unsafe)
             self._print_outcome(classroom, outcome)
             if self.report:
-                self._write_report(classroom)
+                self._write_report(classroom, outcome)
         if outcome.failed:
             raise SystemExit(1)
 
-    def _write_report(self, classroom: Classroom) -> None:
+    def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
         from ..report import class_report  # loaded here: it draws, and most commands do not
         from ..report.marks import names_of
 
@@ -66,7 +66,7 @@ class GradeApp(GradeOptions, AssignmentCommand):
         if self.names:
             with closing(classroom.gradebook()) as book:
                 names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
-        sections = class_report.sections(classroom.records, classroom.definition, names)
+        sections = class_report.sections(classroom.records, classroom.definition, names, outcome.failed)
         folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
         page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")

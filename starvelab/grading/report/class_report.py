@@ -20,6 +20,7 @@ from ..batch.records import GradedSubmission, GradedSubmissions
 from ..text import escape_csv_formulas
 from .charts import calibration_chart, difficulty_chart, frontier_chart, points_histogram
 from .findings import (
+    MAX_QUESTIONS,
     Design,
     Distribution,
     Item,
@@ -32,9 +33,13 @@ from .findings import (
     items,
     mistakes,
 )
-from .similar import Pair, same_files, similar, written_by_exercise, written_by_student
+from .similar import MAX_TEXT, Pair, same_files, similar, too_long, written_by_exercise, written_by_student
 
 MAX_EXCERPT = 120  # characters
+LOST = (
+    "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
+)
+LONG = f"only the first {MAX_TEXT} characters are compared with what others wrote."
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
@@ -76,7 +81,10 @@ class Section:
 
 
 def sections(
-    records: GradedSubmissions, definition: Definition, names: Mapping[str, str] | None = None
+    records: GradedSubmissions,
+    definition: Definition,
+    names: Mapping[str, str] | None = None,
+    not_graded: Mapping[str, str] | None = None,
 ) -> list[Section]:
     """The sections of the report of a class.
 
@@ -84,15 +92,20 @@ def sections(
     ----------
     names : mapping of str to str, optional
         By student, what to call them; by default as their folders are called.
+    not_graded : mapping of str to str, optional
+        Students whose submissions could not be graded, and why.
     """
-    submissions, cells = list(records), definition.cells
+    loaded = {student: records.load(student) for student in records.students}
+    submissions, cells = list(filter(None, loaded.values())), definition.cells
     released = _common_texts(definition)
     essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
     predictions: list[Prediction] = []
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
+    lost = {student: LOST for student, record in loaded.items() if record is None}
     failed: dict[str, str] = {}
     made: list[tuple[str, float, float]] = []
+    cut: list[tuple[str, str, str]] = []
     for record in submissions:
         with one_student(record.student, failed, "The report leaves this submission out", READ_TIMEOUT):
             written = {name: _written(records, record, name, definition, released) for name in cells}
@@ -100,9 +113,11 @@ def sections(
             files[record.student] = {name: record.submitted.get(name, "") for name in cells if written[name]}
             predictions += _predictions(records, record)
             made += _designs_of(records, record, cells)
+            cut += [(record.student, "", f"{what}: {LONG}") for what in too_long(texts[record.student])]
+    to_check = [(student, "", reason) for student, reason in (lost | failed | dict(not_graded or {})).items()]
     names = _Names(names or {})
     return [
-        _look_at(submissions, failed, names),
+        _look_at([*for_a_person(submissions), *cut, *to_check], names),
         _distribution(distribution(submissions, cells)),
         _items(items(submissions, cells), len(submissions)),
         _mistakes(submissions),
@@ -126,7 +141,9 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     parts = list(parts)
     for part in parts:
-        with (folder / f"{part.name}.csv").open("w", encoding="utf-8", newline="") as file:
+        path = folder / f"{part.name}.csv"
+        # A text of a student's that no file can hold costs no other student the report.
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(part.headers)
             writer.writerows(
@@ -138,7 +155,7 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
         f"<body><h1>{escape(title)}</h1>{''.join(part.html() for part in parts)}</body></html>"
     )
     path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8", errors="replace")
     return path
 
 
@@ -244,6 +261,8 @@ def _questions(groups: Sequence[Predicted]) -> Section:
     headers = ["prediction", "students", "sure on average", "came true"]
     rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
     about = "The same by question: teach again what the class was sure of and had wrong."
+    if len(groups) == MAX_QUESTIONS:
+        about += f" These are the {MAX_QUESTIONS} that most students answered; the files may hold more."
     return Section("questions", "Predictions by question", about, headers, rows)
 
 
@@ -260,12 +279,9 @@ def _designs(made: Sequence[Design], names: Mapping[str, str]) -> Section:
     return Section("designs", "Designs under a budget", about, headers, rows, frontier_chart(made))
 
 
-def _look_at(
-    submissions: Sequence[GradedSubmission], failed: Mapping[str, str], names: Mapping[str, str]
-) -> Section:
+def _look_at(to_check: Sequence[tuple[str, str, str]], names: Mapping[str, str]) -> Section:
     about = "Submissions about which the grader cannot decide alone: decide whether the grade is just."
     headers = ["student", "notebook", "what"]
-    to_check = [*for_a_person(submissions), *((student, "", reason) for student, reason in failed.items())]
     rows = [[names[student], notebook, what] for student, notebook, what in to_check]
     return Section("look_at", "For a person to look at", about, headers, rows)
 

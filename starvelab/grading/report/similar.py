@@ -21,6 +21,7 @@ from ..submissions.reference_cell import ReferenceCell
 
 MIN_PASSAGE = 25  # characters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short
+MAX_TEXT = 50_000  # characters that are compared; each takes half a kilobyte of memory
 MIN_SHARED = 100  # such passages, each a character further than the one before
 MIN_SHARE = 0.3  # of all passages of the shorter text
 WHOLE = "all together"
@@ -142,9 +143,20 @@ def similar(
         rare = PROSE if exercise in essays else CODE
         results += [replace(pair, where=exercise) for pair in pairs(written, known, rare)]
     met = {(pair.one, pair.other) for pair in results}
-    whole = pairs({student: "\n".join(each.values()) for student, each in texts.items()}, known)
+    whole = pairs({student: _together(each) for student, each in texts.items()}, known)
     results += [pair for pair in whole if (pair.one, pair.other) not in met]
     return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other, pair.where))
+
+
+def _together(texts: Mapping[str, str]) -> str:
+    """All that a student wrote. A text that is too long takes no place from the others."""
+    return "\n".join(text for text in texts.values() if len(text) <= MAX_TEXT)
+
+
+def too_long(texts: Mapping[str, str]) -> list[str]:
+    """Of what a student wrote, the exercises of which only the beginning is compared."""
+    long = [exercise for exercise, text in texts.items() if len(text) > MAX_TEXT]
+    return [*long, WHOLE] if len(_together(texts)) > MAX_TEXT else long
 
 
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
@@ -183,7 +195,7 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: Rarity = CO
     rare : Rarity
         How many students may share a passage that counts.
     """
-    texts = {student: text for student, text in texts.items() if len(text) > MIN_PASSAGE}
+    texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
     everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
     prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
     often = Counter(mark for each in prints.values() for mark in each.hashes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ...prediction_file import FILE_NAME as PREDICTIONS
-from ..text import printable, shown
+from ..text import enumerated, printable, shown
 from .archives import FoundFile
 from .warnings import SubmissionWarning
 
@@ -15,7 +15,7 @@ MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_NAME = 200  # bytes of one part of a path; file systems take 255
 MAX_PATH = 1000  # bytes of a path in the folder of a submission
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
-MAX_LISTED = 10  # files that a warning names, and warnings about several files in one place
+MAX_LISTED = 10  # warnings about several files in one place
 TIMESTAMP = "timestamp.txt"
 
 
@@ -116,9 +116,8 @@ def files_beside(
 
 def several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> SubmissionWarning:
     """A warning that several files belong in one place, of which one counts."""
-    left_out = ", ".join(f"`{shown(str(other.path))}`" for other in others[:MAX_LISTED])
-    more = f" and {len(others) - MAX_LISTED} more" if others[MAX_LISTED:] else ""
-    counts = f"`{shown(str(chosen.path))}` counts, and {left_out}{more} does not"
+    left_out = enumerated([str(other.path) for other in others])
+    counts = f"`{shown(str(chosen.path))}` counts, and {left_out} does not"
     return SubmissionWarning(f"There are several files of {what}: {counts}.", person=True)
 
 

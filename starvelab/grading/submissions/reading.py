@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from ...errors import StarvelabError
-from ..text import storable
+from ..text import enumerated, shown, storable
 from .warnings import SubmissionWarning
 
 MAX_CELLS = 2000
@@ -39,7 +39,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     major = data.get("nbformat", 4)
     if not isinstance(major, int) or major > 4:
         raise UnreadableNotebookError(
-            f"is in format {str(major)[:20]}, which is newer than this grader can read. "
+            f"is in format {shown(str(major))[:20]}, which is newer than this grader can read. "
             "Save it with JupyterLab and submit it again."
         )
     if major < 4:
@@ -59,10 +59,14 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
         raise UnreadableNotebookError(
             f"has {len(cells)} cells, and {MAX_CELLS} are allowed. Delete cells, and submit it again."
         )
-    clean = [cell for cell in map(_clean, cells) if cell is not None]
+    left_out: list[str] = []
+    clean = [new for cell in cells if (new := _clean(cell, left_out)) is not None]
     if lost := len(cells) - len(clean):
         text = f"{lost} of its cells were damaged and could not be read."
         warnings.append(SubmissionWarning(text, person=True))
+    if left_out:
+        text = f"What is attached to its texts and is no picture was left out: {enumerated(left_out)}."
+        warnings.append(SubmissionWarning(text))
     return new_notebook(cells=with_ids(clean)), warnings
 
 
@@ -100,8 +104,11 @@ def _why_no_json(text: str, error: ValueError) -> str:
     return f"is damaged{where}: perhaps a part of it is missing. Open it in JupyterLab, and submit it again."
 
 
-def _clean(cell: object) -> NotebookNode | None:
-    """A new cell with the type, the source, the name and the pictures of this one."""
+def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
+    """A new cell with the type, the source, the name and the pictures of this one.
+
+    The names of attachments that are no pictures are added to `left_out`.
+    """
     if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
         return None
     if cell["cell_type"] not in NEW_CELL:
@@ -116,7 +123,7 @@ def _clean(cell: object) -> NotebookNode | None:
     new.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
     if name is not None:
         new.metadata["nbgrader"] = {"grade_id": name}
-    if new.cell_type == "markdown" and (pictures := _attachments(cell)):
+    if new.cell_type == "markdown" and (pictures := _attachments(cell, left_out)):
         new.attachments = pictures
     return new
 
@@ -129,14 +136,20 @@ def name_in(cell: dict[str, object]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _attachments(cell: dict[str, object]) -> dict[str, dict[str, str]]:
+def _attachments(cell: dict[str, object], left_out: list[str]) -> dict[str, dict[str, str]]:
     """Pictures that were pasted into a text."""
     given = cell.get("attachments")
-    return {
-        storable(name): {kind: data for kind, data in each.items() if isinstance(data, str)}
-        for name, each in (given.items() if isinstance(given, dict) else ())
-        if isinstance(each, dict) and all(re.fullmatch(r"image/[\w.+-]+", kind) for kind in each)
-    }
+    pictures = {}
+    for name, each in given.items() if isinstance(given, dict) else ():
+        if isinstance(each, dict) and all(_is_picture(*one) for one in each.items()):
+            pictures[storable(name)] = each
+        else:
+            left_out.append(name)
+    return pictures
+
+
+def _is_picture(kind: str, data: object) -> bool:
+    return bool(re.fullmatch(r"image/[A-Za-z0-9.+-]+", kind)) and isinstance(data, str) and data.isascii()
 
 
 def with_ids(cells: list[NotebookNode]) -> list[NotebookNode]:

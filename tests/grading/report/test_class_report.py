@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
+from contextlib import suppress
 from types import SimpleNamespace
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from nbformat.v4 import new_notebook
 
-from starvelab.grading.autograde.execution import RESULT
+from starvelab.grading.autograde.execution import MODES, RESULT
+from starvelab.grading.autograde.task import GradingResult
 from starvelab.grading.commands.grade import GradeApp
-from starvelab.grading.report import class_report
+from starvelab.grading.lms.collecting import collect_download
+from starvelab.grading.report import class_report, similar
 from starvelab.grading.report.findings import designs
+from starvelab.grading.report.marks import Marks
+from starvelab.grading.report.pages import GradedNotebook, PageJob, make_pages
+from starvelab.grading.submissions.reading import UnreadableNotebookError, read_notebook
+from starvelab.grading.submissions.repairing import restore
 from starvelab.grading.text import escape_csv_formulas
-from tests.grading.a_course import TINY
+from tests.grading.a_course import TINY, Course
 from tests.grading.in_process import run_here
 
 pytestmark = pytest.mark.grading
@@ -147,3 +158,154 @@ def test_designs_are_read_from_the_graded_notebooks(tmp_path):
     section = class_report._designs(designs([("ada", 36.0, 0.95)]), {"ada": "Ada L"})
     assert section.rows == [["Ada L", 36.0, 0.95, "yes"]]
     assert "1 of 1 designs are on the frontier" in section.html()
+
+
+def saved(course: Course, student: str) -> None:
+    """Write the record of a submission as if it had been graded, without running a cell of it."""
+    classroom, submission = course.classroom(), course.handed_in(student)
+    result = GradingResult(student, warnings=submission.warnings, mode=MODES[0])
+    for name, cells in course.definition.cells.items():
+        nb = new_notebook()
+        with suppress(UnreadableNotebookError):
+            nb, more = read_notebook(submission.notebooks.get(name, b"{}"))
+            result.warnings.setdefault(name, []).extend(more)
+        result.warnings.setdefault(name, []).extend(restore(nb, cells))
+        result.files[f"{name}.ipynb"] = nbformat.writes(nb).encode()
+        result.grades[name] = {cell.name: (0.0, False) for cell in cells if cell.grade}
+    result.files |= submission.files
+    classroom.records.save(result, submission, {name: {} for name in course.definition.cells})
+
+
+def report_of(course: Course, not_graded: dict[str, str] | None = None) -> dict[str, class_report.Section]:
+    """The sections of a report that was also written."""
+    parts = class_report.sections(course.classroom().records, course.definition, None, not_graded)
+    class_report.write(course.folder / "report", "A report", parts)
+    return {part.name: part for part in parts}
+
+
+def test_who_is_left_out_of_the_report_is_named(course):
+    for student in ("ada", "bob", "cem"):
+        course.hand_in(student, course.solved())
+        saved(course, student)
+    record = course.classroom().records
+    edited = record.notebooks("bob") / "one.ipynb"
+    edited.chmod(0o644)
+    edited.write_text(edited.read_text() + "\n")
+    (record.folder / "cem.json").write_text("{")
+    found = report_of(course, {"dee": "The submission could not be read"})
+    left_out = "This report leaves the submission out: the graded notebooks are not those of its record."
+    assert found["look_at"].rows == [
+        ["bob", "", f"{left_out} Grade it again."],
+        ["cem", "", f"{left_out} Grade it again."],
+        ["dee", "", "The submission could not be read"],
+    ]
+    assert [row[0] for row in found["graded"].rows] == ["ada"]
+
+
+def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
+    monkeypatch.setattr(similar, "MAX_TEXT", 1000)
+    copied = (
+        "    # this is what my neighbour and me found out in the end, after hours of looking for it\n" * 2
+    )
+    for student in ("ada", "bob"):
+        course.hand_in(student, course.solved(double=f"def double(x):\n{copied}" + f"# {student}\n" * 300))
+        saved(course, student)
+    found = report_of(course)
+    only = "double-test: only the first 50000 characters are compared with what others wrote."
+    assert found["look_at"].rows == [["ada", "", only], ["bob", "", only]]
+    assert ["ada", "bob", "double-test"] in [row[:3] for row in found["similar"].rows]
+
+
+def odd_json(value: object) -> str:
+    """JSON in which texts between two signs stand as they are: Python writes no such numbers."""
+    text = re.sub(r'"§(.*?)§"', r"\1", json.dumps(value, ensure_ascii=False))
+    return text.replace(r"\\ud800", r"\ud800")
+
+
+SURROGATE = "\\ud800"  # as JSON has it
+TEXTS = [
+    SURROGATE,
+    "\0",
+    "a\r\nb\rc",
+    "=1+1",
+    "x" * 30_000,
+    "<script>alert(1)</script>",
+    "\N{PILE OF POO}" * 90,
+]
+NUMBERS = ["1e400", "NaN", "9" * 10_000, "9" * 4000, "-0.0", "true", "[" * 5000 + "]" * 5000]
+ODD_TEXT = st.sampled_from(TEXTS) | st.text(max_size=12)
+ODD = ODD_TEXT | st.sampled_from(NUMBERS).map("§{}§".format)
+WHOLE_PREDICTION = locked("", 0.5, hit=True)
+ODD_PREDICTIONS = st.dictionaries(
+    ODD_TEXT,
+    st.dictionaries(st.sampled_from([*WHOLE_PREDICTION, "choices"]), ODD).map(WHOLE_PREDICTION.__or__),
+    max_size=3,
+)
+ODD_CELL = st.builds(
+    lambda kind, source, name, more: {
+        "cell_type": kind,
+        "source": source,
+        "id": name,
+        "metadata": {"nbgrader": {"grade_id": name}, "x": more},
+        "attachments": {name: {"image/png": more}},
+    },
+    st.sampled_from(["code", "markdown", "raw", "x"]),
+    ODD,
+    ODD_TEXT,
+    ODD,
+)
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    cells=st.lists(ODD_CELL, min_size=1, max_size=4),
+    version=st.just(4) | st.integers(1, 5) | ODD,
+    predictions=ODD_PREDICTIONS,
+    name=st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=30),
+)
+@example(cells=[], version=4, predictions={SURROGATE: WHOLE_PREDICTION}, name="x")
+@example(cells=[], version=SURROGATE, predictions={}, name="one.ipynb.")
+def test_whatever_one_student_submits_all_others_are_in_the_tables_and_have_a_page(
+    class_of_one, cells, version, predictions, name
+):
+    course = class_of_one
+    notebook = odd_json({"nbformat": version, "metadata": {"x": version}, "cells": cells})
+    told = odd_json(predictions)
+    files = {"one.ipynb": notebook, "predictions.json": told, f"data/{name}": "x", f"{name}.ipynb": notebook}
+    download = course.folder / "download"
+    shutil.rmtree(download / "odd", ignore_errors=True)
+    for inner, content in files.items():
+        path = download / "odd" / inner
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # what no file system takes
+            path.write_text(content, encoding="utf-8")
+    collected = collect_download(download, course.submitted("ada").parents[1], TINY)
+    assert collected.unchanged == ["ada"]
+    saved(course, "odd")
+    found = report_of(course)
+    assert [row[0] for row in found["graded"].rows] == ["ada", "odd"]
+    assert "ada" not in [row[0] for row in found["look_at"].rows]
+    folder = course.classroom().records.notebooks("odd")
+    notebooks = [
+        GradedNotebook(one, one, folder / f"{one}.ipynb", cells, {cell.name: cell.name for cell in cells})
+        for one, cells in course.definition.cells.items()
+    ]
+    pages = make_pages(PageJob("odd", "odd", TINY, notebooks, Marks(), "0"))
+    assert all(page.encode() for page in pages.values())
+
+
+@pytest.fixture(scope="module")
+def class_of_one(released_course, tmp_path_factory):
+    """A course with the honest submission of one student, collected and graded without being run."""
+    course = released_course.copy(tmp_path_factory.mktemp("odd") / "course")
+    for name, nb in course.solved().items():
+        (course.folder / "download" / "ada").mkdir(parents=True, exist_ok=True)
+        nbformat.write(nb, course.folder / "download" / "ada" / f"{name}.ipynb")
+    collect_download(course.folder / "download", course.submitted("ada").parents[1], TINY)
+    once = course.classroom()
+    course.classroom = lambda: once  # which takes most of a second
+    saved(course, "ada")
+    with pytest.MonkeyPatch.context() as patch:
+        for chart in ("points_histogram", "difficulty_chart", "calibration_chart"):  # which take a second
+            patch.setattr(class_report, chart, lambda _: None)
+        yield course

@@ -246,6 +246,11 @@ def test_whatever_is_handed_in_each_graded_cell_is_there_once_and_true(cells):
             "Save it with JupyterLab and submit it again.",
         ),
         (
+            b'{"nbformat": "\\ud800", "cells": []}',
+            "is in format ?, which is newer than this grader can read. "
+            "Save it with JupyterLab and submit it again.",
+        ),
+        (
             b'{"nbformat": 3, "worksheets": 5}',
             "is in the old format 3 and could not be converted. "
             "Open and save it in JupyterLab, and submit it again.",
@@ -292,10 +297,16 @@ def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
 
 
 def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
-    attached = {"a.png": {"image/png": "AAAA"}, "b": {"text/html": "<script>"}, "c": 5}
+    attached = {
+        "a.png": {"image/png": "AAAA"},
+        "b": {"text/html": "<script>"},
+        "c": 5,
+        "d": {"image/png": "\ud800"},
+    }
     given = {"cell_type": "markdown", "source": "x", "metadata": {}, "attachments": attached}
-    nb, _ = read_notebook(json.dumps({"nbformat": 4, "cells": [given]}).encode())
+    nb, (warning,) = read_notebook(json.dumps({"nbformat": 4, "cells": [given]}).encode())
     assert nb.cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+    assert warning.text == "What is attached to its texts and is no picture was left out: `b`, `c`, `d`."
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
