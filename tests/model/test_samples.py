@@ -16,8 +16,12 @@ from starvelab import (
     Links,
     Models,
     Pipeline,
+    bill,
+    epochs,
     explain,
+    sensitivity,
     sweep,
+    throughput_range,
     workers_needed,
 )
 from starvelab.model.scaling import LOADERS, loader_kinds
@@ -162,7 +166,9 @@ def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
     assert f"{said}</p>" in step._repr_html_()
     if not pipe.shape:
         assert explain(pipe).endswith(said)
-        assert said in str(workers_needed(pipe))
+        tables = (bill(pipe, price="1 USD/h"), epochs(pipe, samples=1000), throughput_range(pipe))
+        for shown in (workers_needed(pipe), sensitivity(pipe), *tables):
+            assert said in str(shown)
     table = sweep(pipe, workers=[1, 2]) if not pipe.shape else sweep(pipe, sample_size=pipe.sample_size)
     assert repr(table).endswith(said)
     assert f"{said}</p>" in table._repr_html_()

@@ -171,7 +171,7 @@ def bill(
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
     whole, wasted = (dollars, drawn, intensity), (_product(stall, dollars), waiting, intensity)
-    notes = (step.infeasible_reason, price_note, _power_note(hardware, missing), _epoch_note(samples))
+    notes = (step.note, price_note, _power_note(hardware, missing), _epoch_note(samples))
     return Bill(
         step=step,
         price=_quantity(rate, "USD/h"),

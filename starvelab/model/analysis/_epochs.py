@@ -103,7 +103,7 @@ class Epochs(TableRepr):
             f"serve {percent(self.held or 0)}: pass evicts=False."
         )
         loses = self.held is not None and self.cached_fraction < self.held
-        notes = (evicted if loses else "", self.later.infeasible_reason)
+        notes = (evicted if loses else "", self.later.note)
         return " ".join(filter(None, notes))
 
 

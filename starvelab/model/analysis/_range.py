@@ -71,7 +71,7 @@ class ThroughputRange(TableRepr):
         """Below the table: why the step cannot run, if it cannot, and how far off the model itself may be."""
         error = self.step.pipeline.assumptions.model_error
         own = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
-        return " ".join(filter(None, (self.step.infeasible_reason, own if error else "")))
+        return " ".join(filter(None, (self.step.note, own if error else "")))
 
     @property
     def headers(self) -> tuple[str, ...]:

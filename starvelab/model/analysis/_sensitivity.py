@@ -48,7 +48,7 @@ class Sensitivities:
 
     changes: tuple[Sensitivity, ...]
     bottleneck: str
-    infeasible_reason: str = ""
+    note: str = ""
 
     headers = ("change", "throughput", "gain", "pays until")
 
@@ -61,11 +61,11 @@ class Sensitivities:
         ]
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.infeasible_reason)))
+        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.note)))
 
     def _repr_html_(self) -> str:
         caption = f"What would help while {LABELS[self.bottleneck]} binds"
-        return to_html(self.headers, self.rows, caption=caption) + paragraph(self.infeasible_reason)
+        return to_html(self.headers, self.rows, caption=caption) + paragraph(self.note)
 
 
 def sensitivity(pipeline: Pipeline) -> Sensitivities:
@@ -106,7 +106,7 @@ def sensitivity(pipeline: Pipeline) -> Sensitivities:
         elif not exceeds(time, times[step.next_bottleneck]):
             limit = f"not now: {LABELS[step.next_bottleneck]} takes as long"
         changes.append(Sensitivity(change, resource, step.throughput * (1 + gain), gain, limit))
-    return Sensitivities(tuple(changes), step.bottleneck, step.infeasible_reason)
+    return Sensitivities(tuple(changes), step.bottleneck, step.note)
 
 
 # Each of these gives the change in words, the time [ms] of its resource after it, and how far more of the
