@@ -109,7 +109,7 @@ class Scenario:
         # The GPU takes files, so these cross the link, and the workers only join them to batches.
         return pipeline.replace(
             cpu_time=self.dataset.collation_time,
-            device_input_time=Q_("1 img") / self.hardware.image_decode_rate,
+            decoder_time=Q_("1 img") / self.hardware.image_decode_rate,
             transfer_size=self.dataset.sample_size,
         )
 
@@ -176,19 +176,12 @@ class Answer:
     """What the package says of a setting, or of many: arrays of one length."""
 
     step: Step
-    trained: NDArray[np.float64]
     dollars: NDArray[np.float64]
 
 
 def solve(scenario: Scenario, choice: Choice, values: Values) -> Answer:
-    """Solve many settings that share a drive and a decoder.
-
-    `trained` is the share of each step in which the GPU trains. That is its utilization without the decoding,
-    which keeps a GPU busy and trains nothing.
-    """
+    """Solve many settings that share a drive and a place to decode."""
     step = scenario.pipeline(choice, values).solve()
-    decoding = step.stage_times.get("input on device")
-    share = 0.0 if decoding is None else (decoding / step.step_time).m_as("")
     parts = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
     dollars = (
         scenario.price
@@ -196,7 +189,7 @@ def solve(scenario: Scenario, choice: Choice, values: Values) -> Answer:
         + parts["memory"] * np.asarray(values["memory"])
         + parts[choice[0]]
     )
-    return Answer(step, step.utilization - share, dollars)
+    return Answer(step, dollars)
 
 
 @cache
@@ -220,7 +213,7 @@ def cheapest(scenario: Scenario) -> tuple[Setting, float]:
     """
     found: list[tuple[float, int, Choice]] = []
     for choice, answer in each_answer(scenario):
-        enough = (answer.trained >= GOAL) & answer.step.feasible
+        enough = (answer.step.utilization >= GOAL) & answer.step.feasible
         if enough.any():
             first = int(np.argmin(np.where(enough, answer.dollars, np.inf)))
             found.append((float(answer.dollars[first]), first, choice))
@@ -234,11 +227,11 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
     decoders = {}
     for _, decode in dict.fromkeys((DRIVES[0], decode) for _, decode in scenario.choices):
         inputs = scenario.pipeline((DRIVES[0], decode), FIRST).inputs
-        device = inputs.get("input on device")
+        decoder = inputs.get("decode")
         decoders[decode] = {
             "cpu": inputs["transform"].amount / inputs["transform"].rate,
             "sent": inputs["copy"].size,
-            "gpu": 0 if device is None else device.seconds,
+            "decoder": 0 if decoder is None else decoder.seconds,
         }
     node, law = inputs["model"], inputs["model"].law
     setting, dollars = cheapest(scenario)

@@ -71,6 +71,7 @@ def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
         "link": st.none() | links,
         "transfer_size": st.none() | sample_sizes,
         "device_input_time": st.none() | quantities(0, 1, "ms"),
+        "decoder_time": st.none() | quantities(0.001, 1, "ms"),
         "accelerator_rate": st.none() | quantities(1, 50_000, "img/s"),
         "step_overhead": st.none() | quantities(0, 50, "ms"),
         "cpu_time": st.none() | quantities(0.01, 200, "ms"),

@@ -39,7 +39,7 @@ def test_all_but_the_last_scenario_starve_at_the_start_and_there_nothing_needs_d
         start = scenario.start
         values = {name: getattr(start, name) for name in feed.GRID}
         answer = feed.solve(scenario, (start.drive, start.decode), values)
-        shares.append(float(answer.trained))
+        shares.append(float(answer.step.utilization))
         dollars.append(float(answer.dollars))
     assert all(share < feed.GOAL for share in shares[:-1])
     assert shares[-1] >= feed.GOAL

@@ -207,11 +207,11 @@ def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
     )
 
 
-def test_436_workers_of_5_mb_need_109_gb_per_second_through_a_32_gb_per_second_link():
+def test_436_workers_of_5_mb_need_109_gb_per_second_from_a_drive_of_7():
     needed = workers_needed(pipeline(sample_size="5 MB"))
     assert needed.workers == 436
     assert not needed.feasible
-    assert "Copying would take 109 GB/s, and the link gives 32 GB/s." in needed.obstacles
+    assert "Reading would take 109 GB/s, and the drive gives 7 GB/s." in needed.obstacles
 
 
 def test_a_golden_row_that_is_off_by_one_digit_is_noticed():

@@ -24,55 +24,21 @@ given
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from typing import Any
 
-import jupytext
 import pytest
 
-import starvelab
-from tests.assignments import ASSIGNMENTS, NOTEBOOKS, REPOSITORY, Notebook, notebooks_of
+from tests.assignments import ASSIGNMENTS, NOTEBOOKS, Notebook
+from tests.prose import NO_PROSE, ledger, names, path_of, prose, texts
 
-
-def ledger_of(assignment: str) -> dict[str, Any]:
-    """The accounts of an assignment; none if nobody has written any, so that each open number is named."""
-    path = REPOSITORY / f"tests/golden/prose/{assignment}.toml"
-    written = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {"imports": "", "names": {}, "accounts": {}} | written
-
-
-LEDGERS = {assignment: ledger_of(assignment) for assignment in ASSIGNMENTS}
+LEDGERS = {assignment: ledger("golden/prose", assignment) for assignment in ASSIGNMENTS}
 WAYS = {"expr", "holds", "cited", "given"}
 
-# What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
-NO_PROSE = re.compile(
-    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|(?<=\])\([^)]*\)|<[^>]*>"
-    r"|\(\d+(?:\.\d+)? points?\b[^)]*\)|- \d+ points?\b"
-    r"|\b(?:[Hh]int|[Nn]otebook|[Ee]xercise|Case) \d+(?:\.\d+)?"
-    r"|^#* ?\d+\. ",
-    re.DOTALL | re.MULTILINE,
-)
-QUESTION = re.compile(r'predict\((?:[^()]|\([^()]*\))*question=((?:"[^"]*"\s*)+)')
 COUNTED = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen")
 WORDS = {word: str(n) for n, word in enumerate(COUNTED, start=6)}
 # Digits in a name (A100, ResNet-50) belong to the name.
 NUMBER = re.compile(rf"(?<![\w.-])\d+(?:,\d{{3}})*(?:\.\d+)?(?!\w)|\b(?i:{'|'.join(WORDS)})\b")
-
-
-@cache
-def prose(notebook: Notebook) -> str:
-    """The markdown of a notebook and what its predictions ask, without what is no prose, on one line."""
-    cells = jupytext.read(notebook.script, fmt="py:percent").cells
-    read = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    asked = [
-        "".join(re.findall(r'"([^"]*)"', text))
-        for cell in cells
-        if cell.cell_type == "code"
-        for text in QUESTION.findall(cell.source)
-    ]
-    text = "\n\n".join([*read, *asked])
-    return " ".join(NO_PROSE.sub(" ", text).replace("*", "").split())
 
 
 def numbers(text: str) -> list[str]:
@@ -96,19 +62,9 @@ ACCOUNTS = [
 
 
 @cache
-def names(assignment: str) -> dict[str, Any]:
-    """What an expression may use: the package, and what the ledger imports and names."""
-    ledger = LEDGERS[assignment]
-    known = {name: getattr(starvelab, name) for name in starvelab.__all__}
-    exec(ledger["imports"], known)
-    for name, expression in ledger["names"].items():
-        known[name] = eval(expression, known)
-    return known
-
-
-def texts(where: Notebook) -> list[str]:
-    """The prose an account is about: that of its notebook, or that of all of the assignment."""
-    return [prose(one) for one in (notebooks_of(where.assignment) if where.name == "any" else [where])]
+def known_names(assignment: str) -> dict[str, Any]:
+    """What an expression may use."""
+    return names("golden/prose", assignment)
 
 
 def each_place(way: str = "phrase") -> pytest.MarkDecorator:
@@ -135,7 +91,7 @@ def test_every_number_is_accounted_for(notebook):
         for m in NUMBER.finditer(text)
         if m.start() not in settled
     ]
-    where = f"tests/golden/prose/{notebook.assignment}.toml"
+    where = path_of("golden/prose", notebook.assignment)
     assert not open_ones, f"say in {where} where these come from:\n" + "\n".join(open_ones)
 
 
@@ -154,7 +110,7 @@ def test_each_account_is_of_a_phrase_that_is_written_and_says_in_one_way_where_i
 @each_place("expr")
 def test_a_number_that_is_computed_is_what_the_package_gives(where, accounts):
     def computed(account):
-        value = eval(account["expr"], names(where.assignment))
+        value = eval(account["expr"], known_names(where.assignment))
         values = value if isinstance(value, list | tuple) else [value]
         return [format(one, account.get("format", "g")) for one in values]
 
@@ -165,7 +121,7 @@ def test_a_number_that_is_computed_is_what_the_package_gives(where, accounts):
 @each_place("holds")
 def test_what_is_said_in_words_holds(where, accounts):
     for account in accounts:
-        assert eval(account["holds"], names(where.assignment)) is True, account["phrase"]
+        assert eval(account["holds"], known_names(where.assignment)) is True, account["phrase"]
 
 
 @each_place("cited")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 7. The reality check
 #
-# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # that this lab grew from says that an A100 takes 21,800 images a second. You have measured, diagnosed and mended pipelines
 # since. Now audit it. **How far is it from the world, which of its assumptions carries how much of that,
 # and do its conclusions survive?**
@@ -226,9 +226,9 @@ def answers(assumptions):
 
 # %%
 def share_that_trains(p):
-    """Where the GPU decodes, and its time for that is charged."""
+    """Where the GPU's decoder decodes, and the drive is fast enough."""
     dali = p.solve(batch_size=512, cpu_throughput="1e9 img/s",
-                   device_input_time=Q_("1 img") / a100.image_decode_rate)
+                   decoder_time=Q_("1 img") / a100.image_decode_rate)
     return percent((dali.stage_times["model"] / dali.step_time).m_as(""), 0)
 
 # %%

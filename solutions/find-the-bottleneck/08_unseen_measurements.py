@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 8. Measurements that the model has not seen
 #
-# You have taken [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# You have taken [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # apart, and put published figures in its place. **How far off is the model that you would use
 # instead, and what may it decide?**
 #

@@ -12,7 +12,7 @@
 # - write the formula yourself,
 # - find out why this particular baseline is far too good to be true.
 #
-# This lab grew out of a web tutorial, [Starving the GPU](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd).
+# This lab grew out of a web tutorial, [Starving the GPU](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd).
 # We call it *the walkthrough*: you follow its steps, and find out where it is right and where it is not.
 #
 # Gray cells marked `[ ]` run with Shift+Enter. Run them from top to bottom. When you come back on another day, choose

@@ -26,7 +26,7 @@ baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Clou
 # %% [markdown]
 # ## Predict
 #
-# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # takes a JPEG of 500 KB, and the baseline of notebook 1 at a batch of 256. A typical host of an A100 has
 # one NVMe drive on PCIe 4.0, good for 7 GB/s.
 
@@ -181,7 +181,7 @@ reveal("storage-check",
 behind_a_fast_cpu = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                              cpu_throughput=Q_("50 GB/s"), storage=Storage.NVMe_Gen4)
 explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in drives},
-        batch_size=[8, 16, 32, 64, 111, 112, 256, 512, 1024])
+        batch_size=[8, 16, 32, 64, 128, 256, 512, 1024])
 
 # %% [markdown]
 # ## Two demands, and two kinds of bytes
@@ -219,8 +219,8 @@ table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
 ])
 
 # %% [markdown]
-# Here the copy is short and overlaps the computing, so it does not bind. Send more bytes for each image and it may: the
-# medical images of notebook 6 would not fit through this link.
+# Here the copy is short and overlaps the computing, so it does not bind. What decides is the pixels of the tensor, and not
+# the bytes of the file: an image of 5 MB that is cropped to the same 224 x 224 pixels takes as long to copy.
 #
 # ## Exercise 2.3: what is really read (2 points)
 #
@@ -271,7 +271,8 @@ info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size,
 # a factor of four decided the answer. Always ask for the mean size of *your* samples.
 #
 # And ask what they are. A language model that trains on tokens reads about 8 MB/s (the walkthrough's figure), a thousandth of
-# the 10.9 GB/s above: it computes far more for each byte, and there is nothing to decode. Images are where GPUs starve.
+# the 10.9 GB/s above: it computes far more for each byte, and there is nothing to decode. Whether other data starve a GPU is a question of the
+# third assignment.
 
 # %% [markdown]
 # ## In your own words

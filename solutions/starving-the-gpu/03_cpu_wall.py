@@ -16,7 +16,8 @@ from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel
 from starvelab import TransformationModel
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
-from starvelab.show import info, table, timeline
+from starvelab.show import info, loader_timeline, table, timeline
+from starvelab.simulate import Loader, simulate
 from starvelab.widgets import explore, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
@@ -61,8 +62,8 @@ def show_wall():
 reveal("cpu-wall", Q_(100 * wall.accelerator_utilization, "%"), then=show_wall)
 
 # %% [markdown]
-# Look at why. Each lane below is one resource, each box one batch. The
-# CPU is never idle; the GPU is never busy for long. The hatched gaps *are* the starvation.
+# Look at why. Each lane below is one resource, each box one batch. On average
+# a batch is ready every 64 ms. The hatched gaps *are* the starvation.
 
 # %%
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
@@ -70,9 +71,18 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 
 # %% [markdown]
+# That is the average. In PyTorch each worker prepares a **whole** batch, so here is the same pipeline batch by batch: eight
+# batches come at once, the GPU trains on them one after the other, and then it waits for the next eight. The mean is the
+# same, and the wait is longer than any gap of the first picture.
+
+# %%
+loader = Loader(step_time=baseline.latency, prepare_time="512 ms", workers=8)
+reveal("cpu-wall", then=lambda: loader_timeline(simulate(loader), batches=24))
+
+# %% [markdown]
 # ## The rule
 #
-# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # calls these stages "sequential" and then divides by the slowest of them. Those two do not go together,
 # and the difference matters:
 #
@@ -83,6 +93,9 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 #
 # Decoding and cropping both run on the CPU workers, so their times add. Preparing and training run on different hardware,
 # so the longer one counts.
+#
+# One worker alone reads an image and only then decodes it. Reading and decoding overlap because there are several workers:
+# one of them reads while another decodes.
 
 # %%
 apart = pipe.replace(overlap=False).solve()
@@ -104,7 +117,8 @@ explore(pipe, after="cpu-wall", advice=False, workers=(1, 64),
 # %% [markdown]
 # ## Exercise 3.1: time to prepare a batch (2 points)
 #
-# All workers share a batch. How long does it take them?
+# Each worker prepares batches of its own, and all work at the same time. How long is it, on average, from one prepared batch
+# to the next?
 #
 # <details><summary>Hint</summary>
 #
@@ -114,8 +128,8 @@ explore(pipe, after="cpu-wall", advice=False, workers=(1, 64),
 
 # %% role="answer" id="cpu-time"
 def cpu_time(batch_size, sample_size, workers, worker_rate):
-    """Time [time] for all workers together to prepare a batch; `worker_rate`
-    [data/time] is that of one worker."""
+    """Time [time] from one prepared batch to the next, on average, with all workers
+    busy; `worker_rate` [data/time] is that of one worker."""
     ### BEGIN SOLUTION
     return (batch_size * sample_size / (workers * worker_rate)).to("ms")
     ### END SOLUTION
@@ -123,7 +137,7 @@ def cpu_time(batch_size, sample_size, workers, worker_rate):
 # %% role="test" id="cpu-time-test" points=2
 check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"),
       what="cpu_time of 100 images", mistakes={
-    "That is one worker alone: all of them share the batch.": Q_("400 ms"),
+    "That is one worker alone: the others prepare batches meanwhile.": Q_("400 ms"),
     "More workers make it shorter, not longer.": Q_("1600 ms"),
     "That is one image: a batch has 100.": Q_("1 ms"),
     "Bits and bytes are mixed up: a byte has eight bits.": Q_("800 ms"),
@@ -241,8 +255,9 @@ table(["one worker", "rate", "images per second"], [
 
 # %% [markdown]
 # Fifteen times fewer bytes, but only three and a half times fewer images. That is the catch in a rate of bytes: **decoding
-# follows pixels more than bytes.** A JPEG of the same size in pixels, saved at higher quality, has many more bytes and
-# not nearly as much more work. When you can, measure workers in images per second.
+# takes time for each pixel, and for each byte.** Which of the two is more depends on how strongly the images are
+# compressed, so a rate in bytes holds for images like those that were measured. Measure your workers in images per second,
+# on your own images.
 #
 # ## Exercise 3.4: explain it (6 points, read by a person)
 #

@@ -8,8 +8,7 @@
 # In about MINUTES minutes you will
 #
 # - predict where they cross, then sweep the batch size,
-# - see why [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)'s
-# own sweep never shows the crossing it talks about,
+# - see what a sweep must show so that you can trust it,
 # - compute the crossing exactly, and find what the utilization tends to.
 
 # %% role="setup" id="setup-04"
@@ -47,7 +46,8 @@ predict("crossover", between=(1, None), whole=True,
 #
 # ## Sweep
 #
-# This is the walkthrough's sweep. It promises a crossover, and starts at a batch of 32:
+# This is the sweep of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd).
+# It promises a crossover, and starts at a batch of 32:
 
 # %%
 found = crossover(pipe)
@@ -67,9 +67,9 @@ reveal("crossover", found.starves_from, then=show_walkthrough)
 reveal("crossover", then=lambda: over_batch(pipe))
 
 # %% [markdown]
-# Left of the crossing the GPU binds and is never idle. But look at *what* it does there: at a batch of 22 about 90 % of its
-# step is overhead, and it delivers about 5 % of its peak. "100 % utilized" and "well used" are not
-# the same thing.
+# Left of the crossing no data are missing. But look at *what* fills the step: at a batch of 22 about 90 % of it is overhead,
+# in which the CPU launches one kernel after the other, and the GPU delivers about 5 % of its peak. The walkthrough counts
+# this time as busy. In truth the GPU waits for launches then, instead of data, and no loader can help.
 
 # %%
 for_batch = {b: SingleNodeModel().solve(model=Models.ResNet50,

@@ -42,7 +42,7 @@ predict("worker-fix", between=(1, None), whole=True,
 #
 # ## Double them
 #
-# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # doubles the workers twice, at a batch of 512, and stops there: 14.4, 28.9, 57.7 %. It never says how many
 # would be *enough*, although "predict how many workers remove the stall" is among its goals.
 
@@ -206,8 +206,8 @@ check(busy_share(Q_("0.01 s"), Q_("40 ms"), Q_("10 ms")), 0.25, what="the busy s
 # ## Workers do not scale in a straight line
 #
 # The third wall is the host itself. A DGX A100 has 128 cores for eight GPUs, so 16 for each. Past the physical cores, more
-# workers share the same hands, and each of them adds less. Even before that they get in each other's way: they share memory bandwidth and caches, and
-# hand every batch through one main process.
+# workers share the same hands, and each of them adds less. Even before that each adds a little less. They share memory, caches, and the one process
+# that receives every batch; which of these costs how much, nobody has published.
 #
 # Lotus measured 145.6 img/s with one worker, 1,090 with 8 and 2,487 with 28 (a straight line would be 1,165 and 4,077).
 # The measured host has 16 cores. Our law for worker processes has two constants, fitted through these three points: work takes

@@ -4,7 +4,7 @@
 # You have the ceiling, the drive, the CPU, the crossing and the workers. Now use them together on two cases: a batch of
 # 64, and medical images. In both of them the obvious answer is only the beginning.
 #
-# **The phase.** Notebooks 1 to 5 timed the forward pass, as [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/dev/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# **The phase.** Notebooks 1 to 5 timed the forward pass, as [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # does. In this notebook the GPU trains: each
 # question and each exercise is about a training step, unless it says otherwise.
 #
@@ -31,9 +31,7 @@ pipe = forward.replace(phase="training")
 # %% [markdown]
 # ## Case 1: a batch of 64
 #
-# Eight workers, images of 500 KB, a batch of 64. In the walkthrough this exercise asks what binds, and the answer
-# stands in a table just above it: the CPU. That table times the forward pass. Here the same GPU trains, behind the same
-# workers.
+# Eight workers, images of 500 KB, a batch of 64, and a GPU that trains.
 
 # %%
 predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -56,7 +54,8 @@ def show_flip():
 reveal("batch-64", CALLED[pipe.solve(batch_size=64).bottleneck], then=show_flip)
 
 # %% [markdown]
-# The same pipeline, the same GPU, the opposite verdict. In a training step the arithmetic and the overhead of the layers
+# The same pipeline, the same GPU, the opposite verdict of the walkthrough's, in whose table the CPU binds at this batch: it
+# times the forward pass. In a training step the arithmetic and the overhead of the layers
 # are three times as much, and the workers' time stays what it was. A model that times the wrong phase does not merely get a number
 # wrong; it sends you to fix the wrong thing.
 #

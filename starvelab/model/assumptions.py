@@ -76,8 +76,8 @@ class Assumptions:
         Reads that wait for each drive at a time, which hides its latency as far as it serves them at once.
     link_rate : {"each_way", "pinned_sustained"}
         Which bandwidth of a link is believed.
-    transfer_dtype : {"stored", "uint8", "float16", "float32"}
-        As what the numbers of a decoded sample cross the link; "stored" sends as many bytes as the file has.
+    transfer_dtype : {"uint8", "float16", "float32"}
+        As what the numbers of a decoded sample cross the link.
     dataset_of_model : bool
         Whether a model that takes other samples than ImageNet's comes with the data set that fits it.
     state_bytes : int
@@ -111,7 +111,7 @@ class Assumptions:
     host_cores: bool = switch()
     requests_in_flight: float = number(minimum=1, maximum=inf)
     link_rate: str = choice("each_way", "pinned_sustained")
-    transfer_dtype: str = choice("stored", "uint8", "float16", "float32")
+    transfer_dtype: str = choice("uint8", "float16", "float32")
     dataset_of_model: bool = switch()
     state_bytes: int = number()
     forward_activation: float = number(zero=True, maximum=1)

@@ -87,7 +87,10 @@ class Pipeline:
     pinned : bool
         Whether the copy starts from pinned memory.
     device_input_time : quantity [time], optional
-        Accelerator time that input work takes for each sample, for example decoding with DALI:
+        Accelerator time that input work takes for each sample in kernels, such as augmenting, or decoding
+        where the accelerator has no decoder for such files.
+    decoder_time : quantity [time], optional
+        What the accelerator's decoder takes for each sample, while its kernels compute:
         ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
     accelerator_rate : quantity [sample/time], optional
         What one accelerator was measured to do with its input at hand; goes before any rate of the catalogue
@@ -146,6 +149,7 @@ class Pipeline:
     dtype: str | None = choice(*DTYPE_BYTES, default=None)
     pinned: bool = switch(True)
     device_input_time: Quantity | None = quantity("s", None, zero=True, sweepable=True)
+    decoder_time: Quantity | None = quantity("s", None, sweepable=True)
     accelerator_rate: Quantity | None = quantity("sample/s", None, sweepable=True)
     framework: str | None = None
     compiled: bool = switch(False)
@@ -232,7 +236,7 @@ class Pipeline:
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None:
             elements, dtype = self._elements, self.dtype or self.assumptions.transfer_dtype
-            sent = stored if elements is None or dtype == "stored" else elements * DTYPE_BYTES[dtype]
+            sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
         images = takes_images(samples, self.model)
         return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
 

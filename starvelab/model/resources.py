@@ -1,4 +1,4 @@
-"""The four resources of a training step: whatever names or draws one of them reads this table."""
+"""The resources of a training step: whatever names or draws one of them reads this table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Resource:
     color: str
     ink: str
     hatch: str
-    dash: str
+    dash: str | tuple[int, tuple[int, ...]]
     shared: bool
 
     @property
@@ -50,17 +50,21 @@ class Resource:
 STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
 CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
 LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":", shared=False)
+# The accelerator's own hardware for JPEGs or video, which works beside its kernels.
+DECODER = Resource(
+    "decoder", "the decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)), shared=False
+)
 ACCELERATOR = Resource(
     "accelerator", "the accelerator", "computing on", "computed on", "#009E73", "black", "", "-", shared=False
 )
 
 # In the order in which a sample meets them, which is the order that people expect in a table or a picture.
 RESOURCES: Mapping[str, Resource] = MappingProxyType(
-    {resource.name: resource for resource in (STORAGE, CPU, LINK, ACCELERATOR)}
+    {resource.name: resource for resource in (STORAGE, CPU, LINK, DECODER, ACCELERATOR)}
 )
 DISPLAY_ORDER = tuple(RESOURCES)
 # In a tie the resource that is named first binds: the accelerator, since a tie starves nobody.
-TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name)
+TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name, DECODER.name)
 # How a sentence calls a resource, and no resource at all.
 LABELS: Mapping[str, str] = MappingProxyType(
     {"": "nothing", **{resource.name: resource.label for resource in RESOURCES.values()}}

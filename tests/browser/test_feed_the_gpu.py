@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from starvelab import Q_
 from starvelab.model.prices import price_age
 from tests.documents import DOCS, load
 
 PAGE = DOCS / "_extra/feed-the-gpu/index.html"
 SETTINGS = 10_000
 # What the page calls what the package calls otherwise.
-TIMES = ("storage", "CPU", "link", "accelerator")
+TIMES = ("storage", "CPU", "link", "decoder", "accelerator")
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,8 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         }
         answer = feed.solve(scenario, choice, values)
         step = answer.step
-        columns = [step.resource_times[name].m_as("s") for name in TIMES]
-        columns += [step.step_time.m_as("s"), step.utilization, answer.trained, step.throughput.m_as("img/s")]
+        columns = [step.resource_times.get(name, Q_("0 s")).m_as("s") for name in TIMES]
+        columns += [step.step_time.m_as("s"), step.utilization, step.throughput.m_as("img/s")]
         columns += [answer.dollars, step.feasible]
         expected.append(np.column_stack(np.broadcast_arrays(*columns)))
         bottlenecks.extend(step.bottleneck)
@@ -75,7 +76,7 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
             ({scenario, drive, decode, ...columns}) => columns.batch.map((_, i) => {
                 const values = Object.entries(columns).map(([name, all]) => [name, all[i]]);
                 const found = solve(scenarioOf(scenario), {drive, decode, ...Object.fromEntries(values)});
-                return [...times.map(name => found.times[name]), found.step, found.busy, found.training,
+                return [...times.map(name => found.times[name]), found.step, found.busy,
                     found.throughput, found.dollars, found.feasible, found.bottleneck];
             })))""",
         [json.dumps(asked), TIMES],
@@ -90,7 +91,7 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         """() => TABLES.scenarios.map(scenario => {
             const {workers, cores, memory, batch} = TABLES.values;
             const {dollars, ...setting} = scenario.cheapest;
-            const fed = found => found.feasible && found.training >= TABLES.goal;
+            const fed = found => found.feasible && found.busy >= TABLES.goal;
             const cheapest = solve(scenario, setting);
             if (!fed(cheapest) || Math.abs(cheapest.dollars - dollars) > 1e-9) return 'the cheapest itself';
             for (const drive in TABLES.drives) for (const decode in scenario.decoders)
@@ -118,19 +119,21 @@ def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(g
     for name, column in feed.GRID.items():
         slider = game.get_by_role("slider", name={"memory": "Cache in memory"}.get(name, name))
         slider.focus()
-        for _ in range(column.index(getattr(cheapest, name)) - column.index(getattr(first.start, name))):
-            game.keyboard.press("ArrowRight")
+        steps = column.index(getattr(cheapest, name)) - column.index(getattr(first.start, name))
+        for _ in range(abs(steps)):
+            game.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
     cores = game.get_by_role("slider", name="cores")
-    expect(cores).to_have_attribute("aria-valuetext", "15 cores, $0.36 an hour")
-    expect(score).to_contain_text("the cheapest there is.")
-    expect(summary).to_contain_text("The GPU is fed")
+    expect(cores).to_have_attribute("aria-valuetext", "1 core, $0.02 an hour")
+    expect(summary).to_contain_text("The CPU starves the GPU: it prepares a batch in")
     expect(game.locator("#table tr")).to_have_count(4)
-    shared = game.get_by_label("Your score as text").input_value()
-
-    # Decoding on the GPU keeps it busy and does not train.
+    # The GPU's decoder works beside its kernels, and is one more resource.
     game.get_by_role("radio", name="on the CPU").focus()
     game.keyboard.press("ArrowDown")
-    expect(summary).to_contain_text("busy for 100.0 % of each hour, and it trains for only 76.0 %.")
+    expect(score).to_contain_text("the cheapest there is.")
+    expect(summary).to_contain_text("The GPU is fed")
+    expect(game.locator("#table tr")).to_have_count(5)
+    shared = game.get_by_label("Your score as text").input_value()
+
     game.get_by_role("radio", name=first.title).focus()
     for _ in feed.SCENARIOS[1:]:
         game.keyboard.press("ArrowRight")
@@ -144,7 +147,7 @@ def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(g
     assert game.get_by_label("Your score as text").input_value() == shared
     expect(game.get_by_role("alert")).to_be_hidden()
 
-    game.goto(f"{PAGE.as_uri()}#{shared.split('#')[1].replace('cores=15', 'cores=-1')}")
+    game.goto(f"{PAGE.as_uri()}#{shared.split('#')[1].replace('cores=1&', 'cores=-1&')}")
     expect(game.get_by_role("alert")).to_have_text(
         "This link cannot be opened. It says cores -1, which this scenario does not offer. "
         "These are the starting settings of “The first bite”."

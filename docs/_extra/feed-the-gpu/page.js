@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const scenarioOf = (key) => TABLES.scenarios.find((one) => one.key === key);
-const NAMES = { storage: "Drive", CPU: "CPU", link: "Link", accelerator: "GPU" };
+const NAMES = { storage: "Drive", CPU: "CPU", link: "Link", decoder: "Decoder", accelerator: "GPU" };
 const ORDER = TABLES.resources.map((one) => one.name);
 
 // --- words ------------------------------------------------------------------------------------------------
@@ -140,10 +140,7 @@ function explain(scenario, found) {
     return `This cannot run: a step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(scenario.held.capacity / 1e9)} GB. Choose a smaller batch.`;
   }
   if (bottleneck === "accelerator") {
-    if (found.training >= TABLES.goal) return "The GPU is fed. Nothing else takes longer than its own work.";
-    if (found.decoding > found.launching) {
-      return `The GPU is busy for ${percent(found.busy)} of each hour, and it trains for only ${percent(found.training)}. The rest of its work is decoding, which a core does for less money.`;
-    }
+    if (found.busy >= TABLES.goal) return "The GPU is fed. Nothing else takes longer than its own work.";
     return `The GPU waits for its host to launch the work. That takes ${time(scenario.launch)} in each step, and ${gpu}. A larger batch needs no more launches.`;
   }
   if (bottleneck === "CPU") {
@@ -152,12 +149,12 @@ function explain(scenario, found) {
       : state.workers < 2 * state.cores ? "Each core can take a second worker, which adds a little. After that it takes more cores."
       : state.workers > 2 * state.cores ? "There are more workers than the cores can take: more cores help, more workers do not."
       : "More cores help, and workers to use them.";
-    return found.training >= TABLES.goal
+    return found.busy >= TABLES.goal
       ? `The GPU is fed, though the CPU takes a little longer than the GPU.`
       : `The CPU starves the GPU: it prepares a batch in ${time(times.CPU)}, and ${gpu}. ${help}`;
   }
-  const what = bottleneck === "storage" ? "drive" : "link";
-  if (found.training >= TABLES.goal) return `The GPU is fed, though the ${what} takes a little longer than the GPU.`;
+  const what = bottleneck === "storage" ? "drive" : bottleneck;
+  if (found.busy >= TABLES.goal) return `The GPU is fed, though the ${what} takes a little longer than the GPU.`;
   const help = what === "drive" ? " A faster drive helps, or more of the data in memory." : "";
   return `The ${what} starves the GPU: it takes ${time(times[bottleneck])} for a batch, and ${gpu}.${help}`;
 }
@@ -169,8 +166,8 @@ const MOUTHS = { starving: "M55 86q20 -16 40 0", hungry: "M58 80h34", fed: "M53 
 function draw() {
   const scenario = scenarioOf(state.scenario);
   const found = solve(scenario, state);
-  const fed = found.feasible && found.training >= TABLES.goal;
-  const training = found.feasible ? found.training : 0;
+  const fed = found.feasible && found.busy >= TABLES.goal;
+  const training = found.feasible ? found.busy : 0;
   const burnt = found.dollars * (1 - training);
 
   $("story").textContent = scenario.story;
@@ -202,13 +199,13 @@ function setText(node, text) {
 
 function drawBars(scenario, found) {
   const { times, step } = found;
-  const rows = ORDER.map((name) => {
+  const rows = ORDER.filter((name) => times[name] > 0).map((name) => {
     const binds = name === found.bottleneck;
     const width = (seconds) => `${(100 * seconds / step).toFixed(2)}%`;
     const parts = name !== "accelerator" ? [["work", times[name]]]
-      : [["work", state.batch * scenario.sample], ["decoding", found.decoding], ["launching", found.launching]];
+      : [["work", state.batch * scenario.sample], ["launching", found.launching]];
     const waits = name === "accelerator" && 1 - times.accelerator / step > 0.005;
-    const labels = { decoding: "decodes", launching: "launches" };
+    const labels = { launching: "launches" };
     const share = percent(times[name] / step);
     const cells = parts.filter(([, seconds]) => seconds > 0)
       .map(([kind, seconds]) => `<i class="${kind}" style="width:${width(seconds)}">${seconds / step > 0.14 && labels[kind] ? labels[kind] : ""}</i>`).join("");
@@ -227,7 +224,7 @@ function drawScore(scenario, found, fed) {
   const share = above(found.dollars, scenario);
   // Shares are rounded up to a tenth of a percent: only the cheapest is called so.
   const distance = share < 1e-9 ? "the cheapest there is" : `${(Math.ceil(share * 1000) / 10).toFixed(1)} % above the cheapest`;
-  const score = `${percent(found.feasible ? found.training : 0)} busy for ${dollars(found.dollars)} an hour`;
+  const score = `${percent(found.feasible ? found.busy : 0)} busy for ${dollars(found.dollars)} an hour`;
   if (fed) keep(state.scenario, found.dollars);
   document.body.classList.toggle("won", fed);
   const idle = Object.keys(scenario.start).every((name) => state[name] === scenario.start[name])
@@ -285,7 +282,7 @@ function drawControls(scenario) {
     + (scenario.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${scenario.model}, so its speed is extrapolated.`);
   $("speed").textContent = `Speed of the GPU in this scenario: ${scenario.basis}.`;
   const both = Object.keys(scenario.decoders).length > 1;
-  $("decode-help").textContent = both ? "The GPU takes time for it, in which it does not train." : "Nobody has published a rate for such samples on this GPU.";
+  $("decode-help").textContent = both ? "A decoder of its own does it, while the GPU trains." : "Nobody has published a rate for such samples on this GPU.";
   $("drive-help").textContent = `The data set is ${scenario.dataset}: ${number(scenario.size * scenario.samples / 1e9)} GB on the drive.`;
 }
 

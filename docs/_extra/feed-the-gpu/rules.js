@@ -15,21 +15,21 @@ function readTime(size, { bandwidth, latency, inFlight, rate }) {
   return Math.max(transfer, (latency + transfer) / inFlight, rate ? 1 / rate : 0);
 }
 
-// The times of a step, which resource binds, the share that trains, and the dollars of an hour.
+// The times of a step, which resource binds, the share in which the GPU is busy, and the dollars of an hour.
 function solve(scenario, setting) {
   const { workers, cores, memory, drive, decode, batch } = setting;
   const decoder = scenario.decoders[decode];
   const cached = scenario.cached[TABLES.values.memory.indexOf(memory)];
   const work = batch * scenario.sample;
   const model = Math.max(work, scenario.launch);
-  const decoding = batch * decoder.gpu;
   const times = {
-    accelerator: model + decoding,
+    accelerator: model,
     CPU: (batch * decoder.cpu) / speedup(workers, cores, TABLES.scaling),
     storage: batch * (1 - cached) * readTime(scenario.size, TABLES.drives[drive]),
     link: (batch * decoder.sent) / scenario.link,
+    decoder: batch * decoder.decoder,
   };
-  const step = Math.max(times.accelerator, times.CPU, times.storage, times.link);
+  const step = Math.max(times.accelerator, times.CPU, times.storage, times.link, times.decoder);
   // Of equals the one that is named first binds: a tie starves nobody.
   let bottleneck;
   for (const name in times) if (!bottleneck && times[name] >= step * (1 - 1e-12)) bottleneck = name;
@@ -38,9 +38,8 @@ function solve(scenario, setting) {
   const held = scenario.held;
   const needed = held ? held.fixed + held.per_sample * batch : 0;
   return {
-    times, step, bottleneck, decoding, launching, needed,
-    training: work / step,
-    busy: (work + decoding) / step,
+    times, step, bottleneck, launching, needed,
+    busy: work / step,
     feasible: !held || needed <= held.capacity,
     throughput: batch / step,
     dollars: scenario.price + cores * TABLES.prices.core + memory * TABLES.prices.memory + TABLES.drives[drive].price,

@@ -20,8 +20,8 @@ def whole_pipeline() -> StaticFigure:
     """The four resources in the order in which a batch meets them."""
     figure = Figure(figsize=(9.6, 1.7), layout="constrained")
     axes = figure.add_subplot()
-    for place, (name, resource) in enumerate(RESOURCES.items()):
-        left, (work, passed) = _APART * place, _WORK[name]
+    for place, (name, (work, passed)) in enumerate(_WORK.items()):
+        left, resource = _APART * place, RESOURCES[name]
         axes.add_patch(
             FancyBboxPatch((left, 0), _WIDE, _HIGH, boxstyle="round,pad=0.05", color=resource.color)
         )

@@ -29,7 +29,7 @@ from .svg_parts import BAR, LEFT, NUMBERS, ROW, bars, fill, frame, hatching, lin
 
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
 _HEIGHT = 200  # of the plane of lines
-_SVG_DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "accelerator": "none"}
+_SVG_DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "decoder": "5 1", "accelerator": "none"}
 
 
 def step_bars(step: Step) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from ..resources import ACCELERATOR, CPU, LINK, STORAGE
+from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from ..step import Step
 
 
@@ -32,6 +32,8 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
         n r + start_up + T
         n c + max(0, start_up + r + T + s - c)
 
+    A decoder behind the link adds to what the first batch passes, and a row like that of the link.
+
     The batches of a round are there together, and the loop receives them one step after another: of ``k`` in
     the last round that is ``c + s + (k - 2) max(s, c)``, and nothing of a single one.
 
@@ -42,7 +44,8 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
         return start_up
     seconds = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
     own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
-    read, copy = seconds.get(STORAGE.name, 0.0), seconds.get(LINK.name, 0.0)
+    read = seconds.get(STORAGE.name, 0.0)
+    copy, decode = seconds.get(LINK.name, 0.0), seconds.get(DECODER.name, 0.0)
     workers = _workers(step)
     if steps < workers:  # the others have nothing to do, and take nobody's core
         workers = float(ceil(steps - 1e-9))
@@ -52,12 +55,14 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
     # A share of a round that is left by rounding is none.
     rounds = ceil(steps / workers - 1e-9)
     last = steps - (rounds - 1) * workers
-    receiving = copy + own + (last - 2) * max(own, copy) if last >= 2 else 0.0
+    receiving = copy + decode + own + (last - 2) * max(own, copy, decode) if last >= 2 else 0.0
+    through = start_up + read + batch + copy + decode + own
     takes = (
-        steps * own + max(0.0, start_up + read + batch + copy - own),
+        steps * own + max(0.0, through - 2 * own),
         start_up + read + rounds * batch + receiving,
         steps * read + start_up + batch,
-        steps * copy + max(0.0, start_up + read + batch + own - copy),
+        steps * copy + max(0.0, through - 2 * copy),
+        steps * decode + max(0.0, through - 2 * decode),
     )
     return max(takes) - steps * float(step.step_time.m_as("s"))
 

@@ -7,7 +7,7 @@ from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, ha
 from ..catalogue import Storage
 from ..cost import exceeds
 from ..pipeline import Pipeline
-from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
+from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, RESOURCES, STORAGE
 from ..step import Step
 from ._spoken import spoken_bandwidths, spoken_time
 from ._workers import MAX_WORKERS, counted_workers, cpu_cost, workers_needed
@@ -18,9 +18,12 @@ _FEWER_WAITS = "Read several samples with each request or keep them in memory, s
 
 def remedy(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     """What would help where a resource starves the accelerator."""
-    return {STORAGE.name: _for_storage, CPU.name: _for_cpu, LINK.name: _for_link}[step.bottleneck](
-        pipeline, step
-    )
+    return {
+        STORAGE.name: _for_storage,
+        CPU.name: _for_cpu,
+        LINK.name: _for_link,
+        DECODER.name: _for_decoder,
+    }[step.bottleneck](pipeline, step)
 
 
 def time_without_waits(pipeline: Pipeline, step: Step) -> Quantity | None:
@@ -106,6 +109,10 @@ def _for_link(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         f"{_either(remedies)}.",
         _then(step),
     )
+
+
+def _for_decoder(_: Pipeline, step: Step) -> tuple[str, ...]:
+    return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
 
 
 def _for_cpu(pipeline: Pipeline, step: Step) -> tuple[str, ...]:

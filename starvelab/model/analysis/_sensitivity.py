@@ -11,7 +11,7 @@ from ...units import Q_, Quantity, format_number, format_quantity
 from ..catalogue import Entry
 from ..cost import exceeds
 from ..pipeline import Pipeline
-from ..resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
+from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, STORAGE
 from ..stages import SingleNodeModel
 from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..step import Step
@@ -186,5 +186,6 @@ _CHANGES: Mapping[str, Callable[[Pipeline, Step], tuple[str, float, str]]] = {
     STORAGE.name: _more_storage,
     CPU.name: _more_workers,
     LINK.name: _more_link,
+    DECODER.name: lambda _, step: _a_tenth_faster(DECODER.name, step),
     ACCELERATOR.name: _faster_accelerator,
 }

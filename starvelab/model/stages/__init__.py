@@ -1,4 +1,4 @@
-"""The stage models: what a batch costs the storage, the CPU workers, the link and the accelerator.
+"""The stage models: what a batch costs each resource.
 
 Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in which a batch meets them; a new
 stage is a file here, an entry in this list, and its fields in `starvelab.model.pipeline.Pipeline`.
@@ -6,7 +6,7 @@ stage is a file here, an entry in this list, and its fields in `starvelab.model.
 
 from ..cost import Cost, Line
 from .data import DataModel, DataResult
-from .device_input import DeviceInputModel
+from .device_input import DecoderModel, DeviceInputModel
 from .host_loop import HostLoopModel
 from .single_node import SingleNodeModel, SingleNodeResult
 from .stage import StageModel
@@ -19,6 +19,7 @@ STAGES = (
     TransformationModel,
     TransferModel,
     SerializedCopyModel,
+    DecoderModel,
     DeviceInputModel,
     SingleNodeModel,
     StepOverheadModel,
@@ -30,6 +31,7 @@ __all__ = [
     "Cost",
     "DataModel",
     "DataResult",
+    "DecoderModel",
     "DeviceInputModel",
     "HostLoopModel",
     "Line",

@@ -102,7 +102,7 @@ def test_everything_stands_inside_the_picture(draw):
 def test_the_bars_are_as_long_as_their_times():
     storage, cpu, link, accelerator, gauge, busy = map(width, rects(svg.step_bars(FULL.solve())))
     assert storage / cpu == pytest.approx((256 * 0.5 / 7) / 64, abs=0.01)
-    assert link / cpu == pytest.approx(4 / 64, abs=0.01)
+    assert link / cpu == pytest.approx((256 * 602112 / 32e6) / 64, abs=0.01)
     assert accelerator / cpu == pytest.approx(0.183488, abs=0.01)
     assert busy / gauge == pytest.approx(0.183488, abs=0.01)
 
@@ -111,7 +111,7 @@ def test_the_title_names_what_binds_and_the_description_has_every_time():
     title, description = list(ElementTree.fromstring(svg.step_bars(FULL.solve())))[:2]
     assert title.text == "The CPU binds; the accelerator is busy 18.3 %"
     assert description.text == (
-        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4 ms, accelerator 11.74 ms. "
+        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4.817 ms, accelerator 11.74 ms. "
         "A step takes 64 ms."
     )
     by_storage = svg.step_bars(PIPE.solve(cpu_throughput="50 GB/s", storage=Storage.SATA_SSD))
@@ -163,7 +163,7 @@ def test_without_overlap_nothing_binds_and_the_step_is_the_sum():
     step = FULL.solve(overlap=False)
     drawing = svg.step_bars(step)
     assert "binds" not in drawing
-    assert "A step takes 98.03 ms (dashed line): nothing overlaps, so it is their sum." in words(drawing)
+    assert "A step takes 98.85 ms (dashed line): nothing overlaps, so it is their sum." in words(drawing)
     whole = width(rects(drawing)[-2])
     assert sum(map(width, rects(drawing)[:4])) == pytest.approx(whole, abs=0.5)
 

@@ -58,7 +58,7 @@ def test_more_workers_pay_until_the_next_resource_binds():
 
 def test_a_faster_drive_or_link_pays_until_the_next_resource_binds():
     assert limits(FULL.replace(workers=56))["storage"] == "10.9 GB/s, then the accelerator"
-    assert limits(WALL.replace(workers=56, link="5 GB/s"))["link"] == "10.9 GB/s, then the accelerator"
+    assert limits(WALL.replace(workers=56, link="5 GB/s"))["link"] == "13.13 GB/s, then the accelerator"
 
 
 def test_a_faster_accelerator_pays_until_the_cpu_binds():

@@ -1,0 +1,60 @@
+"""What of the notebooks' causes can only be measured: how decoding follows pixels and bytes.
+
+Writes `tests/causes/measured.json`, which tests/causes/test_causes.py reads. A photo is saved in several sizes
+and qualities, and the time of each file is fitted as ``pixels_time * pixels + bytes_time * bytes``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import numpy as np
+from PIL import Image
+
+from starvelab.measure import photos
+from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
+
+from .report import REPOSITORY, machine
+
+FILE = REPOSITORY / "tests" / "causes" / "measured.json"
+
+
+def main() -> None:
+    """Measure, print and write."""
+    photo = Image.open(photos("500 KB").path(0)).convert("RGB")
+    files = {
+        f"{share:g} of the width, quality {quality}": as_jpeg(
+            photo.resize((int(photo.width * share), int(photo.height * share))), quality
+        )
+        for share in (1, 0.7, 0.5, 0.35)
+        for quality in (20, 50, 80, 95)
+    }
+    times = np.array([one.m_as("ms") for one in decode_times(files, rounds=15).values()])
+    pixels = np.array([width * height / 1e6 for width, height in map(jpeg_size, files.values())])
+    sizes = np.array([len(raw) / 1e5 for raw in files.values()])
+    both = np.column_stack([pixels, sizes])
+    fit, *_ = np.linalg.lstsq(both, times, rcond=None)
+    left = np.sum((times - both @ fit) ** 2) / np.sum((times - times.mean()) ** 2)
+    kinds = {size: photos(size).read(0) for size in ("100 KB", "500 KB", "5 MB")}
+    shares = {}
+    for name, raw in kinds.items():
+        width, height = jpeg_size(raw)
+        of_bytes = fit[1] * len(raw) / 1e5
+        shares[name] = round(float(of_bytes / (of_bytes + fit[0] * width * height / 1e6)), 3)
+    found = {
+        "decoding": {
+            "ms for a million pixels": round(float(fit[0]), 3),
+            "ms for 100 KB": round(float(fit[1]), 3),
+            "share explained": round(float(1 - left), 4),
+            "share of the bytes": shares,
+        },
+        "machine": machine(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+    print(json.dumps(found, indent=2))
+    FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Every sentence of the notebooks that explains has an experiment that varies its cause.
+
+An author accounts for each of them in tests/causes/ASSIGNMENT.toml, under the name of the notebook, or under
+"any" where all notebooks of the assignment may say it:
+
+says
+    A few words of the sentence as they are written, without emphasis and code.
+
+and one of
+
+varies, stays
+    Two expressions that are True: with another cause the effect is another one, and with a change of
+    something else it is not. They know the package, the ``imports`` and ``names`` of the file, and trials.py.
+    What is said without its conditions is tried over a range, and over seeds where chance has a part.
+shown
+    What could only be measured: an expression on ``measured``, which `python -m benchmarks.causes` wrote.
+cited
+    What cannot be tried here: a heading of docs/sources.md, where the source stands with what it says.
+no_cause
+    Why the sentence explains nothing: one word of KINDS, and what is meant.
+
+A sentence may be listed that none of the words below marks; it is tried like the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import cache
+from typing import Any
+
+import jupytext
+import pytest
+
+from tests.assignments import ASSIGNMENTS, NOTEBOOKS, REPOSITORY, Notebook, notebooks_of
+from tests.causes import trials
+from tests.prose import NO_PROSE, ledger, names, path_of, prose
+
+FOLDER = "causes"
+EXPLAINS = re.compile(
+    r"\b(because|since|so that|lets|needs|follows|therefore|hence|due to|thanks to|the reason)\b"
+    r"|, so (?!that)|^So\b(?!-)",
+    re.IGNORECASE,
+)
+WAYS = ({"varies", "stays"}, {"shown"}, {"cited"}, {"no_cause"})
+KINDS = {
+    "figure": "how much of something a case has or needs",
+    "task": "what a learner is to do or to answer",
+    "aim": "why the lab does something so",
+    "definition": "what a word, a sign or a unit means",
+    "arithmetic": "what two numbers beside it give, which the numbers' own test computes",
+    "story": "what somebody did or wrote",
+    "rule": "what the model assumes, and says that it assumes",
+}
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text; what stands behind a colon is one of its own."""
+    return re.split(r"(?<=[.!?:])\s+", text)
+
+
+@cache
+def said_in_code(notebook: Notebook) -> list[str]:
+    """Sentences that a notebook's code prints, draws or answers with."""
+    strings = [
+        node.value
+        for cell in jupytext.read(notebook.script, fmt="py:percent").cells
+        if cell.cell_type == "code"
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 3
+    ]
+    return [sentence for text in strings for sentence in sentences(" ".join(NO_PROSE.sub(" ", text).split()))]
+
+
+@cache
+def all_sentences(notebook: Notebook) -> list[str]:
+    """Every sentence of a notebook."""
+    return [*sentences(prose(notebook)), *said_in_code(notebook)]
+
+
+LEDGERS = {assignment: ledger(FOLDER, assignment) for assignment in ASSIGNMENTS}
+ACCOUNTS = [
+    (Notebook(assignment, where), account)
+    for assignment, written in LEDGERS.items()
+    for where, accounts in written["accounts"].items()
+    for account in accounts
+]
+
+
+def accounts_with(way: str) -> pytest.MarkDecorator:
+    """Run a test on each account that is settled in this way."""
+    chosen = [(where, account) for where, account in ACCOUNTS if way in account]
+    return pytest.mark.parametrize(
+        ("where", "account"), chosen, ids=[f"{where}: {account['says']}" for where, account in chosen]
+    )
+
+
+MEASURED = json.loads((REPOSITORY / "tests/causes/measured.json").read_text(encoding="utf-8"))
+
+
+@cache
+def known_names(assignment: str) -> dict[str, Any]:
+    """What an expression may use."""
+    shared = {name: getattr(trials, name) for name in trials.__all__}
+    return names(FOLDER, assignment, measured=MEASURED, **shared)
+
+
+def holds(expression: str, assignment: str) -> bool:
+    """Evaluate an expression of a ledger."""
+    known = known_names(assignment)
+    value = eval(expression, known)
+    assert isinstance(value, bool), f"{expression} is {value!r}, and neither True nor False"
+    return value
+
+
+LISTED = [one for one in NOTEBOOKS if (REPOSITORY / path_of(FOLDER, one.assignment)).exists()]
+
+
+@pytest.mark.parametrize("notebook", LISTED, ids=str)
+def test_every_sentence_that_explains_is_listed(notebook):
+    listed = [
+        account["says"]
+        for where, account in ACCOUNTS
+        if where in (notebook, Notebook(notebook.assignment, "any"))
+    ]
+    missing = [
+        sentence
+        for sentence in all_sentences(notebook)
+        if EXPLAINS.search(sentence) and not any(phrase in sentence for phrase in listed)
+    ]
+    where = path_of(FOLDER, notebook.assignment)
+    assert not missing, f"say in {where} how these were tried:\n" + "\n".join(missing)
+
+
+def test_each_account_is_of_a_sentence_that_is_written_and_is_settled_in_one_way():
+    for where, account in ACCOUNTS:
+        inside = notebooks_of(where.assignment) if where.name == "any" else [where]
+        found = any(account["says"] in sentence for one in inside for sentence in all_sentences(one))
+        assert found, f"{where}: nobody says {account['says']!r}"
+        assert set(account) - {"says"} in WAYS, f"{where}: {account['says']!r} is settled by {set(account)}"
+
+
+@accounts_with("varies")
+def test_the_effect_goes_with_its_cause_and_with_nothing_else(where, account):
+    assert holds(account["varies"], where.assignment), "the effect does not follow its cause"
+    assert holds(account["stays"], where.assignment), "the effect follows something else"
+
+
+@accounts_with("shown")
+def test_what_was_measured_shows_the_effect(where, account):
+    assert holds(account["shown"], where.assignment)
+
+
+SOURCES = REPOSITORY / "docs/sources.md"
+
+
+@accounts_with("cited")
+def test_what_cannot_be_tried_here_has_a_source(where, account):
+    assert f"\n## {account['cited']}\n" in SOURCES.read_text(encoding="utf-8")
+
+
+def test_a_source_says_who_says_what_and_is_needed():
+    needed = {account["cited"] for _, account in ACCOUNTS if "cited" in account}
+    for part in SOURCES.read_text(encoding="utf-8").split("\n## ")[1:]:
+        heading, _, text = part.partition("\n")
+        assert heading in needed, f"no sentence rests on {heading!r}"
+        assert re.search(r"\]\(https://| et al\., ", text), f"{heading!r} names no source"
+
+
+@accounts_with("no_cause")
+def test_what_is_called_no_cause_is_of_a_known_kind(where, account: dict[str, Any]):
+    kind, _, what = account["no_cause"].partition(": ")
+    assert kind in KINDS, f"one of {', '.join(KINDS)}"
+    assert what, "say what is meant"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "They add, because both run on the CPU.",
+        "The rest follows from that.",
+        "The drive binds, so a worker brings nothing.",
+        "So it does not bind.",
+    ],
+)
+def test_a_sentence_that_explains_is_found(sentence):
+    assert EXPLAINS.search(sentence)
+
+
+@pytest.mark.parametrize("sentence", ["It takes so many steps.", "Move the workers.", "So-called overhead."])
+def test_a_sentence_that_does_not_is_left_alone(sentence):
+    assert not EXPLAINS.search(sentence)
