@@ -1,6 +1,6 @@
 """What of the notebooks' causes can only be measured: how decoding follows pixels and bytes.
 
-Writes `tests/causes/measured.json`, which tests/causes/test_causes.py reads. A photo is saved in several sizes
+Writes `tests/causes/measured.json`, which test_causes.py beside it reads. A photo is saved in several sizes
 and qualities, and the time of each file is fitted as ``pixels_time * pixels + bytes_time * bytes``.
 """
 
