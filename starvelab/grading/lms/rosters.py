@@ -20,6 +20,7 @@ FULL_NAMES = {
     "student", "full name", "name", "vollständiger name", "nom complet", "nombre completo", "nome completo",
     "volledige naam", "fullständigt namn", "全名", "姓名",
 }  # fmt: skip
+MAX_COLUMNS = 1000  # characters of their names in a message
 TEST_STUDENT = "Student, Test"  # Canvas' own
 FIRST_NAMES = {"first name", "firstname", "vorname", "prénom", "nombre", "nome", "voornaam", "förnamn"}
 LAST_NAMES = {
@@ -60,6 +61,11 @@ def open_sheet(roster: str | Path) -> Sheet:
     if not sheet.headers:
         raise InputError(f"The roster '{roster}' is empty. Pass the table that the platform exported.")
     return sheet
+
+
+def named(sheet: Sheet) -> str:
+    """The columns of a table, in a message: one that is none may hold anything."""
+    return one_line(", ".join(sheet.headers), MAX_COLUMNS)
 
 
 def key(text: str) -> str:
@@ -108,7 +114,7 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
         raise InputError(
             f"No column of the roster '{roster}' names a student who submitted. It needs the numbers that "
             "stand in the download: for Canvas the gradebook (Grades, Export), for Moodle the grading "
-            f"worksheet of this assignment. It has: {', '.join(sheet.headers)}."
+            f"worksheet of this assignment. It has: {named(sheet)}."
         )
     rows = [row for row in sheet.rows if row[column].strip() and TEST_STUDENT not in row]
     as_written = not submitted.isdisjoint(row[column].strip() for row in rows)

@@ -65,6 +65,12 @@ class Sheet:
         line += [""] * (column + 1 - len(line))
         line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
 
+    def put_number(self, row: int, column: int, value: float) -> None:
+        """Write a number, with a comma where the numbers in this column or beside it have one."""
+        near = (cell for line in self.rows for cell in line[column : column + 2])
+        text = f"{round(value, 5):.10g}"
+        self.put(row, column, text.replace(".", ",") if any(map(_DECIMAL_COMMA.fullmatch, near)) else text)
+
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others; its number."""
         column = len(self.headers)
@@ -87,6 +93,14 @@ class Sheet:
         """The table as a file holds it."""
         text = self.mark + "".join(self.delimiter.join(line) + end for line, end in self._lines)
         return text.encode(self.encoding, "replace")
+
+
+_DECIMAL_COMMA = re.compile(r"\s*\d+,\d{1,2}\s*")  # and no comma between thousands
+
+
+def number_in(text: str) -> float | None:
+    """The number in a cell, with a point or a comma; None if there is none."""
+    return float(text.replace(",", ".")) if re.fullmatch(r"\s*\d+([.,]\d+)?\s*", text) else None
 
 
 def _delimiter(text: str) -> str:

@@ -11,6 +11,7 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab.errors import InputError
 from starvelab.grading.lms.exports import Canvas, Grades, Moodle
+from starvelab.grading.lms.spreadsheet import Sheet
 from tests.grading.in_process import run_here
 
 # nbgrader's own queries warn.
@@ -40,12 +41,20 @@ def gradebook(tmp_path_factory):
 
 
 @pytest.fixture
-def export(gradebook, tmp_path, logged):
-    def run(kind, roster: str | None = None, **more) -> list[list[str]]:
+def sheet(gradebook, tmp_path, logged):
+    def run(kind, roster: str | None = None, **more) -> Sheet:
         if roster is not None:
             (tmp_path / "roster.csv").write_text(roster, encoding="utf-8-sig")
             more["roster"] = str(tmp_path / "roster.csv")
-        kind(to=str(tmp_path / "out.csv"), log=logging.getLogger("starvelab.test"), **more).export(gradebook)
+        return kind(log=logging.getLogger("starvelab.test"), **more).table(gradebook)
+
+    return run
+
+
+@pytest.fixture
+def export(sheet, tmp_path):
+    def run(*what, **more) -> list[list[str]]:
+        (tmp_path / "out.csv").write_bytes(sheet(*what, **more).content)
         return list(csv.reader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines()))
 
     return run
@@ -121,18 +130,75 @@ def test_a_column_that_is_added_has_its_points_where_the_roster_has_no_line_for_
 def test_a_column_that_cannot_be_told_is_asked_for(export, starving):
     with pytest.raises(InputError, match=r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="):
         export(Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", assignment=["tiny"])
-    with pytest.raises(InputError, match=r"no column 'Lab 9'. It has: Student, ID, Lab 3 \(12\)\."):
-        export(Canvas, "Student,ID,Lab 3 (12)\nAda,101,\n", column="Lab 9", assignment=["tiny"])
+    canvas = (
+        "Student,ID,Section,Lab 3 (12),Lab 4 (13),Final Score\n,,,8,8,(read only)\n"
+        '"Lovelace, Ada",101,A,,EX,88\n'
+    )
+    moodle = (
+        "First name,ID number,Last name,Lab 3 (Real),Lab 4 (Percentage),Email address\n"
+        "Ada,101,L,-,8 %,a@x.org\n"
+    )
+    for column in ("Lab 9", "Student", "ID", "Final Score"):
+        with pytest.raises(InputError, match=r"'.*' is none.* can be written: Lab 3 \(12\), Lab 4 \(13\)\."):
+            export(Canvas, canvas, column=column, assignment=["tiny"])
+    for column in ("Lab 9", "First name", "ID number", "Email address"):
+        with pytest.raises(InputError, match=r"is none.* written: Lab 3 \(Real\), Lab 4 \(Percentage\)\."):
+            export(Moodle, moodle, column=column, assignment=["tiny"])
     with pytest.raises(InputError, match=r"grades of 2 assignments: .*Name one of them: --assignment="):
         export(Canvas, "Student,ID,Lab 3\nAda,101,\n", column="Lab 3")
-    with pytest.raises(InputError, match=r"has no assignment 'none'; it has: "):
-        export(Canvas, "Student,ID\nAda,101\n", assignment=["none"])
+    for kind in (Canvas, Moodle, Grades):
+        with pytest.raises(InputError, match=r"has no assignment 'none'; it has: .*tiny"):
+            export(kind, assignment=["none"])
+        with pytest.raises(InputError, match=r"has no student 'none'; it has: 101, 102, 103\."):
+            export(kind, student=["none"])
+    assert len(export(Canvas, assignment=["tiny"], student=["101"])) == 5
 
 
 def test_cells_that_are_not_ours_keep_every_byte(export, gradebook, tmp_path):
     roster = '\ufeffStudent;"ID";Note;tiny\r\n"Lovelace; ""Ada""";"101";=1+1; \r\nCem;103;"007";"2,0"'
     export(Canvas, roster.removeprefix("\ufeff"))
-    assert (tmp_path / "out.csv").read_bytes() == roster.replace(";=1+1; ", ";=1+1;7.5").encode()
+    assert (tmp_path / "out.csv").read_bytes() == roster.replace(";=1+1; ", ";=1+1;7,5").encode()
+
+
+SCALED = {
+    # By platform and decimal mark: a table, the column of points, what is written as it is, and scaled.
+    "canvas": (Canvas, "Student,ID,Tiny (4)\nPoints Possible,,100\nAda,101,\nBob,102,4.5\n", 2,
+               ["100", "7.5", "3"], ["100", "93.75", "37.5"]),
+    "moodle": (Moodle, "Identifier,Grade,Maximum Grade\nParticipant 101,,30.00\nParticipant 102,,30.00\n", 1,
+               ["7.5", "3"], ["28.13", "11.25"]),
+    "comma": (Moodle, 'ID;Note;Maximum\nPerson 101;;"30,00"\nPerson 102;"1,5";30,00\n', 1,
+              ["7,5", "3"], ["28,13", "11,25"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", SCALED)
+def test_other_points_possible_are_announced_and_points_scaled_to_them_if_asked(sheet, logged, platform):
+    kind, roster, column, as_they_are, scaled = SCALED[platform]
+
+    def points(**more):
+        return [row[column] for row in sheet(kind, roster, assignment=["tiny"], **more).rows]
+
+    assert points() == as_they_are
+    most = "100" if kind is Canvas else "30"
+    assert logged.text.splitlines()[0].partition(" ")[2].endswith(
+        f"has {most} points possible, and tiny has 8: points are written as they are, so that who earned all "
+        f"has 8 of {most}. Give it 8 points there, or scale them: --{kind.__name__}.scale=True"
+    )
+    logged.text = ""
+    assert points(scale=True) == scaled
+    assert "points possible" not in logged.text
+
+
+def test_points_are_scaled_only_to_what_a_table_says(export):
+    with pytest.raises(InputError, match=r"possible of 'tiny' .* are not known\. .* --Moodle\.scale"):
+        export(Moodle, "Email address,tiny\nada@x.org,\n", scale=True)
+    added = export(Canvas, "Student,ID\nPoints Possible,\nAda,101\n", assignment=["tiny"], scale=True)
+    assert added[2] == ["Ada", "101", "7.5"]
+    roster = "Identifier,Grade,Maximum Grade,Feedback comments\nParticipant 101,,16,\nParticipant 102,,16,\n"
+    comment = export(Moodle, roster, scale=True)[1][3]
+    assert comment == "7.5 of 8 points; one: 7.5 of 8. As a share of 16 that is 15."
+    before = roster.replace("101,,16,", f"101,15,16,{comment}")
+    assert export(Moodle, before)[1][1:] == ["7.5", "16", "7.5 of 8 points; one: 7.5 of 8."]
 
 
 def test_canvas_gets_a_new_table_where_there_is_none(export):
@@ -174,7 +240,7 @@ def test_a_worksheet_is_filled_in_in_any_language(export, language):
     headers, *rows = export(Moodle, roster)
     assert headers == roster.splitlines()[0].split(","), "no column is added"
     grade = 2 if language == "blind" else 3
-    assert [row[grade] for row in rows] == ["7.5", "3"]
+    assert [row[grade] for row in rows] == ["7,5" if language == "german" else "7.5", "3"]
     assert [row[-1] for row in rows] == [
         "7.5 of 8 points; one: 7.5 of 8.",
         "3 of 8 points (4, less 1 for being late); one: 4 of 8; an explanation is not marked yet, and counts "
@@ -223,7 +289,7 @@ def test_a_roster_that_names_nobody_is_refused_with_what_it_needs(export):
 
 def test_a_roster_that_is_not_there_or_empty_is_refused(gradebook, export):
     with pytest.raises(InputError, match=r"is not there. Pass the table that the platform exported"):
-        Moodle(roster="/nowhere.csv").export(gradebook)
+        Moodle(roster="/nowhere.csv").table(gradebook)
     with pytest.raises(InputError, match=r"is empty. Pass the table that the platform exported"):
         export(Moodle, "")
 
