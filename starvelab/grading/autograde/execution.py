@@ -45,8 +45,10 @@ class IsolatedExecute(NbGraderPreprocessor):
         help="Run student code with your own rights where bubblewrap does not work. "
         "It can then read, change and send all that you can.",
     ).tag(config=True)
-    timeout = Float(60.0, help="Seconds that a cell may take.").tag(config=True)
-    deadline = Float(300.0, help="Seconds that all student code of a submission may take.").tag(config=True)
+    timeout = Float(60.0, min=0, help="Seconds that a cell may take.").tag(config=True)
+    deadline = Float(300.0, min=0, help="Seconds that all student code of a submission may take.").tag(
+        config=True
+    )
     imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.").tag(
         config=True
     )

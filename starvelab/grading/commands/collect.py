@@ -9,7 +9,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook, MissingEntry
 
 from ..lms.collecting import Collected, collect_download
-from ..lms.rosters import Person, named_by_download, read_roster, register
+from ..lms.rosters import Person, named_by_download, open_sheet, read_roster, register
 from ..text import shown
 from .command import Command, end, errors_in_a_paragraph, print_list
 from .options import CollectOptions
@@ -29,6 +29,8 @@ class CollectApp(CollectOptions, Command):
 
     def run(self, assignment: str, download: str) -> None:
         """Sort a download, and write the names into the gradebook."""
+        if self.roster:
+            open_sheet(self.roster)  # a wrong one is said before anything is written
         submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
         with closing(Gradebook(self.coursedir.db_url, self.coursedir.course_id)) as book:
             notebooks, due = _of_assignment(book, assignment)

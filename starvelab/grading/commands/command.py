@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
-from traitlets import default
+from traitlets import TraitError, default
 
-from ...errors import StarvelabError
+from ...errors import StarvelabError, install_hint
 from ..batch.private import restrict_new_files, warning_if_open
 from ..text import printed
 
@@ -52,7 +52,7 @@ class Command(NbGrader):
         if warning := warning_if_open(self.coursedir):
             self.log.warning(warning)
 
-    def check_course(self, assignment: str = "") -> None:
+    def check_course(self, assignment: str) -> None:
         """Require that this is a course, and that it has the assignment.
 
         Raises
@@ -65,7 +65,7 @@ class Command(NbGrader):
             )
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", "."))
         known = sorted(path.name for path in source.glob("*") if path.is_dir() and any(path.glob("*.ipynb")))
-        if assignment and assignment not in known:
+        if assignment not in known:
             some = ", ".join(known) or "none"
             raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
 
@@ -135,6 +135,10 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
             f"The gradebook cannot be used: {reason}. "
             "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
         )
+    except TraitError as error:
+        end(f"{error} Correct it in {CONFIG} or on the command line.")
+    except ModuleNotFoundError as error:
+        end(f"The gradebook needs a driver: {error}. For PostgreSQL, {install_hint('postgres')}")
     except OSError as error:
         where = error.filename or "A file or a folder"
         end(f"{where} cannot be used: {error.strerror or error}. Check that you may read and write there.")

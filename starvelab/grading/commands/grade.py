@@ -37,7 +37,7 @@ class GradeApp(GradeOptions, AssignmentCommand):
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
-        unsafe = bool(self.config.IsolatedExecute.get("unsafe"))
+        unsafe = IsolatedExecute(parent=self).unsafe
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
         elif weakness := seccomp.why_not():

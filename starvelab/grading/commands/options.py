@@ -101,7 +101,9 @@ class GradeOptions(Options):
             "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
         ),
     }
-    workers = Integer(0, help="How many submissions to grade at once; 0: one for each core.").tag(config=True)
+    workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.").tag(
+        config=True
+    )
     scheduler = Unicode("", help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
     without_tls = Bool(False, help="Whether to accept a scheduler without TLS.").tag(config=True)
     only = Unicode("", help=ONLY).tag(config=True)
@@ -151,7 +153,7 @@ class FeedbackOptions(Options):
     flags = {
         "again": ({"FeedbackOptions": {"again": True}}, "Write also the pages that are up to date."),
     }
-    workers = Integer(0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
+    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
     only = Unicode("", help=ONLY).tag(config=True)
     again = Bool(False, help="Whether to write also the pages that are up to date.").tag(config=True)
 

@@ -24,6 +24,7 @@ class ReleaseApp(ReleaseOptions, AssignmentCommand):
 
     def run(self, assignment: str) -> None:
         """Release, and print what has changed."""
+        IsolatedExecute(parent=self)  # a setting that cannot be is better said before than by a worker
         self._print_changes(assignment, release(self.coursedir, self.config, assignment))
 
     def _print_changes(self, assignment: str, replaced: Replaced) -> None:

@@ -146,6 +146,7 @@ class _Download:
                     self._entries[PurePosixPath(path.relative_to(place).as_posix())] = path
             return
         if not zipfile.is_zipfile(place):
+            place.open("rb").close()  # what is not there, or cannot be read, is said as that
             raise InputError(
                 f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
                 "with one folder for each student."

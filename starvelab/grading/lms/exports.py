@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from html import escape
 from math import floor
 from pathlib import Path
+from typing import Any
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
-from traitlets import Bool, Unicode
+from traitlets import Bool, TraitError, Unicode
 
 from ...errors import InputError
 from ..text import printed
@@ -90,6 +91,12 @@ Students = Sequence[tuple[int, str]]  # the number of a line, and who stands in 
 
 class _Table(ExportPlugin):
     """A table of grades."""
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except TraitError as error:
+            raise SystemExit(str(error)) from None
 
     def export(self, gradebook: Gradebook) -> None:
         """Write the table. What is wrong ends the command with a sentence."""
