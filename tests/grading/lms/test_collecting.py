@@ -208,7 +208,7 @@ def test_the_command_says_what_it_did(course, download):
     with course.gradebook() as book:
         names = {one.id: (one.first_name, one.last_name) for one in book.students}
     assert names == {"1": ("Ada", "Lovelace"), "3": (None, "barkerbob"), "7": ("Cem", "Can")}
-    for arguments, said in (((), "Which assignment, and which file?"), (("tiny", "none.zip"), "is no .zip")):
+    for arguments, said in (((), "Which assignment, and which file?"), (("tiny", str(roster)), "is no .zip")):
         printed = run_here(course, CollectApp(), *arguments, fine=False)
         assert printed.returncode == 1
         assert said in printed.stderr
