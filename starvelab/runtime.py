@@ -7,6 +7,7 @@ otherwise.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -102,3 +103,30 @@ def use(runtime: Runtime) -> Iterator[None]:
         yield
     finally:
         _used.reset(token)
+
+
+def run_apart(text: str, names: Mapping[str, object]) -> None:
+    """Run a program that was submitted as a text; while grading, where it can reach nothing of this process.
+
+    At home it runs here. Whatever has to be counted or measured belongs into functions among the names: a
+    grader runs those beside the check, where the text can call them and change nothing of them.
+
+    Parameters
+    ----------
+    text : str
+    names : mapping of str to object
+        What the text finds: plain data, and functions of plain data.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> run_apart("for n in range(limit): count(n)", {"count": seen.append, "limit": 3})
+    >>> seen
+    [0, 1, 2]
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    elsewhere = getattr(shell, "run_apart", None)
+    if elsewhere is not None:
+        elsewhere(text, dict(names))
+    else:
+        exec(compile(text, "<text>", "exec"), {"__name__": "__main__", **names})

@@ -19,7 +19,7 @@ from starvelab import Q_
 from starvelab.checks import Credit, check
 from starvelab.lesson.design import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
 from starvelab.measure.training_script import changed_training, script_text
-from starvelab.measure.training_script import simulated_throughput, starved_script
+from starvelab.measure.training_script import simulated_throughput, starved_counts
 from starvelab.measure.training_script import what_it_does
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
@@ -147,8 +147,9 @@ info("On the machine with 4 cores", throughput=simulated_throughput(before))
 # ## Exercise 2.2: repair a script (20 points, in parts)
 #
 # Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
-# learns must stay the same: the same number of images in a batch, of 224 x 224 pixels, decoded and blurred. Then return from the
-# function below what your file does: `what_it_does(script_text("train.txt"), width, height)`. Submit `train.txt` with your notebooks.
+# learns must stay the same: the same number of images in a batch, of 224 x 224 pixels, decoded and blurred. Decode, blur and read
+# labels with the functions that the script imports: these are what is counted. Then let the function below return the text of your
+# file, `script_text("train.txt")`: the check runs it, and counts. Submit `train.txt` with your notebooks.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -163,22 +164,25 @@ info("On the machine with 4 cores", throughput=simulated_throughput(before))
 # </details>
 
 # %% role="answer" id="my-script"
-def my_script(width, height):
-    """What your script does to one image of this size, as `what_it_does` gives it."""
+def my_script():
+    """The text of your script."""
     ### BEGIN SOLUTION
     text = script_text("train.txt")
     for old, new in [("workers=3", "workers=4"), ('Transform("normalize", normalize),', ""),
                      ('Transform("blur", blur),', ""), ("crop),", 'crop), Transform("blur", blur),'),
                      ("    labels = read_labels()", ""), ("def look_up", "labels = read_labels()\n\ndef look_up")]:
         text = text.replace(old, new)
-    return what_it_does(text, width, height)
+    return text
     ### END SOLUTION
 
 # %% role="test" id="my-script-test" points=20
 def measured(width, height):
-    mine = my_script(width, height)
-    if not isinstance(mine, dict):
-        raise AssertionError(f"Return what `what_it_does` gives, got {mine!r:.60}.")
+    mine = what_it_does(my_script(), width, height)
+    if not (mine["decoded pixels"] and mine["images sent"]):
+        raise AssertionError("The model is trained on the photographs: decode them, "
+                             "and send what was decoded.")
+    if mine == starved_counts(width, height):
+        raise AssertionError("It does what it did before: nothing is repaired yet.")
     return mine
 
 
@@ -188,8 +192,7 @@ credit.part(2, "the same training", lambda: check(changed_training(done()), "not
     what="what your script changes of the training", mistakes={
     "How many images a step sees is part of the training.": "batch size",
     "The model is trained on 3 x 224 x 224 values.": "pixels",
-    "The model is trained on images that are blurred.": "blur",
-    "The model is trained on images, and yours are not decoded.": "images"}))
+    "The model is trained on images that are blurred.": "blur"}))
 credit.part(3, "workers", lambda: check(done()["workers"], 4,
                                         what="the number of workers", mistakes={
     "That is as it was, and a core is idle.": 3,
@@ -213,7 +216,7 @@ credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 
               * 224 * 224}))
 def twice(mine, width, height):
     return bool(simulated_throughput(mine) >= 2
-                * simulated_throughput(what_it_does(starved_script(), width, height)))
+                * simulated_throughput(starved_counts(width, height)))
 credit.part(3, "twice the throughput", lambda: (check(changed_training(done()),
     "nothing"), check(twice(done(), 500, 375), True,
                       what="whether the throughput is twice what it was", mistakes={

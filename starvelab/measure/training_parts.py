@@ -1,13 +1,16 @@
-"""What the training script of an exercise calls: parts that do real work, which can be counted."""
+"""What the training script of an exercise calls: parts that do real work.
+
+While a script is read, another object does the work that counts, and counts it. A grader keeps that object in
+a process that the script cannot reach, so that no count can be changed by the script.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,55 +20,48 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 BLUR_RADIUS = 2  # pixels
-_LABELS = json.dumps({f"{number:05}.jpg": number % 1000 for number in range(20_000)})
-_counter: ContextVar[Counter[str] | None] = ContextVar("starvelab_parts", default=None)
+LABELS = json.dumps({f"{number:05}.jpg": number % 1000 for number in range(20_000)})
+# Any: takes the name of a part and plain data, and returns plain data.
+Work: TypeAlias = Callable[..., Any]
+_work: ContextVar[Work | None] = ContextVar("starvelab_parts", default=None)
 
 
 @contextmanager
-def counting() -> Iterator[Counter[str]]:
-    """Count pixels that are decoded, blurred and cropped meanwhile, and how often labels are read."""
-    counter: Counter[str] = Counter()
-    token = _counter.set(counter)
+def done_by(work: Work) -> Iterator[None]:
+    """Let another do what counts: it is called with "labels", "decode" or "blur", and what these take."""
+    token = _work.set(work)
     try:
-        yield counter
+        yield
     finally:
-        _counter.reset(token)
-
-
-def _count(what: str, number: int) -> None:
-    if (counter := _counter.get()) is not None:
-        counter[what] += number
-
-
-def _pixels(image: Image) -> int:
-    return int(image.size[0] * image.size[1])
+        _work.reset(token)
 
 
 def read_labels() -> dict[str, int]:
     """The label of each image, from a file of twenty thousand lines: some milliseconds each time."""
-    _count("label reads", 1)
-    labels: dict[str, int] = json.loads(_LABELS)
+    work = _work.get()
+    labels: dict[str, int] = json.loads(LABELS if work is None else work("labels"))
     return labels
 
 
 def decode(raw: bytes) -> Image:
     """The pixels of a stored image."""
-    image = transforms.decode(raw)
-    _count("decoded pixels", _pixels(image))
-    return image
+    from PIL import Image
+
+    work = _work.get()
+    return transforms.decode(raw) if work is None else Image.fromarray(work("decode", raw))
 
 
 def crop(image: Image) -> Image:
     """A random part of the image, as 224 x 224 pixels."""
-    _count("cropped pixels", _pixels(image))
     return transforms.RandomResizedCrop(224)(image)
 
 
 def blur(image: Image) -> Image:
     """The image, a little softer."""
-    from PIL import ImageFilter
+    from PIL import Image, ImageFilter
 
-    _count("blurred pixels", _pixels(image))
+    if (work := _work.get()) is not None:
+        return Image.fromarray(work("blur", np.asarray(image)))
     return image.filter(ImageFilter.GaussianBlur(BLUR_RADIUS))
 
 
@@ -76,5 +72,4 @@ def to_array(image: Image) -> np.ndarray:
 
 def normalize(array: np.ndarray) -> np.ndarray:
     """Float32 with mean 0 and deviation 1: four bytes a value."""
-    _count("normalized values", array.size)
     return transforms.normalize(array)

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import TypeAlias
 from unittest.mock import patch
 
+import numpy as np
+
 from ..errors import InputError
+from ..runtime import run_apart
 from ..simulate import Loader, simulate
 from ..units import Q_, Quantity, Unchecked
 from .input_pipeline import InputPipeline
-from .training_parts import counting
+from .training_parts import BLUR_RADIUS, LABELS, Work, done_by
+from .transforms import decode
 
+PHOTOS = 3  # that a script is given
+MAX_SETTING = 10_000
+COUNTED = ("bytes sent", "decoded pixels", "blurred pixels", "label reads", "images sent")
+FOLLOW = f"from {__name__} import follow\nfollow(script, work)"
+Pixels: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
 STARVED = Path(__file__).with_name("starved_script.txt")
 # What one worker takes, and what the script's devices take: figures of the exercise, not of any machine.
 DECODE, BLUR = Q_("25 ns"), Q_("40 ns")  # for each pixel
@@ -37,15 +49,140 @@ def script_text(path: str | os.PathLike[str] = "train.txt") -> str:
     return file.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class _OneImage:
-    """Stands for the photographs while a script is read."""
+class _Work:
+    """Serves photographs to a script, does the work that counts, and counts it.
 
-    content: bytes
-    name: str = "one image"
+    The script may run where it cannot reach this, and may send anything: nothing that it says of itself
+    counts, but only what is done here and what arrives here.
 
-    def read(self, _: int) -> bytes:
-        return self.content
+    Parameters
+    ----------
+    width, height : int
+        Pixels of the photographs.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        random = np.random.default_rng()
+        self.photos = [_photo(random, width, height) for _ in range(PHOTOS)]
+        self.settings: list[tuple[int, int]] = []
+        self.counts: list[Counter[str]] = []  # of each photograph that was read
+        self.shapes: list[list[int]] = []
+        self._blurred: list[Pixels] = []
+
+    def __call__(self, part: str, *values: Unchecked) -> object:
+        """Do what a part does."""
+        parts = (self.settle, self.photo, self.labels, self.decode, self.blur, self.send)
+        return {one.__name__: one for one in parts}[part](*values)
+
+    def settle(self, workers: Unchecked, batch_size: Unchecked) -> None:
+        """Note what the script asks for."""
+        for value in (workers, batch_size):
+            if not isinstance(value, int) or not 0 <= value <= MAX_SETTING:
+                raise InputError(
+                    f"A script asks for 0 to {MAX_SETTING} workers, and as many images, got {value!r:.60}."
+                )
+        self.settings.append((int(workers), int(batch_size)))
+
+    def photo(self) -> bytes:
+        """The next photograph, as it is stored."""
+        if len(self.counts) == PHOTOS:
+            raise InputError("Each photograph is read once, and there are no more. Let the pipeline read.")
+        self.counts.append(Counter())
+        self._blurred = []
+        return self.photos[len(self.counts) - 1][0]
+
+    def labels(self) -> str:
+        """All labels, as they are stored."""
+        self._count("label reads", 1)
+        return LABELS
+
+    def decode(self, raw: Unchecked) -> Pixels:
+        """The pixels of the photograph that was read last."""
+        stored, pixels = self.photos[len(self.counts) - 1]
+        if raw != stored:
+            raise InputError(
+                "decode takes the bytes of the photograph that was read last. Pass them as they are."
+            )
+        self._count("decoded pixels", pixels.shape[0] * pixels.shape[1])
+        return pixels
+
+    def blur(self, pixels: Unchecked) -> Pixels:
+        """An image, a little softer; what is no part of the photograph counts for nothing."""
+        from PIL import Image, ImageFilter
+
+        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[2:] != (3,):
+            raise InputError(
+                f"blur takes an image in colors, got {pixels!r:.60}. Pass what decode or crop returned."
+            )
+        image = np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(BLUR_RADIUS)))
+        if self.counts and _is_like(pixels, self.photos[len(self.counts) - 1][1]):
+            self._count("blurred pixels", pixels.shape[0] * pixels.shape[1])
+            self._blurred.append(image)
+        return image
+
+    def send(self, values: Unchecked) -> None:
+        """Take what goes to the accelerator."""
+        if not isinstance(values, np.ndarray):
+            raise InputError(f"A pipeline sends arrays, got {values!r:.60}. End it with to_array.")
+        self.shapes.append(list(values.shape))
+        self._count("bytes sent", values.nbytes)
+        alike = [one for one in self._blurred if one.transpose(2, 0, 1).shape == values.shape]
+        shows = (
+            any(_correlates(values, one.transpose(2, 0, 1)) for one in alike) if alike else _varies(values)
+        )
+        self._count("images sent", int(shows))
+
+    def _count(self, what: str, number: int) -> None:
+        if self.counts:
+            self.counts[-1][what] += number
+
+    def done(self) -> dict[str, Unchecked]:
+        """What was done to one image; what was done once for all, with the first one, is left out."""
+        if len(self.settings) != 1:
+            raise InputError(
+                f"A training script runs one pipeline, got {len(self.settings)}. Call run(pipeline) once."
+            )
+        if len(self.shapes) != PHOTOS or len(self.counts) != PHOTOS:
+            raise InputError(
+                f"A pipeline makes one array of each photograph, got {len(self.shapes)} of "
+                f"{len(self.counts)}. Take samples=photos(...)."
+            )
+        (workers, batch_size), later = self.settings[0], self.counts[1:]
+        counted = {what: sum(one[what] for one in later) / len(later) for what in COUNTED}
+        return {
+            "workers": workers,
+            "batch size": batch_size,
+            "shape": self.shapes[-1],
+            **{what: int(each) if each.is_integer() else each for what, each in counted.items()},
+        }
+
+
+def _photo(random: np.random.Generator, width: int, height: int) -> tuple[bytes, Pixels]:
+    """A photograph that nobody has seen, as it is stored and as its pixels: soft clouds in a color."""
+    from PIL import Image
+
+    clouds = random.integers(-40, 40, (height // 16, width // 16, 3)) + random.integers(60, 190, 3)
+    stored = io.BytesIO()
+    image = Image.fromarray(clouds.astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
+    image.save(stored, "JPEG")
+    return stored.getvalue(), np.asarray(decode(stored.getvalue()))
+
+
+def _is_like(pixels: Pixels, photo: Pixels) -> bool:
+    """Whether an image may be a part of a photograph: its colors, and not one color."""
+    near = np.abs(pixels.mean((0, 1)) - photo.mean((0, 1))).max() < 25
+    return bool(pixels.size and near and pixels.std((0, 1)).min() > 3)
+
+
+def _varies(values: np.ndarray) -> bool:
+    return bool(np.ptp(np.atleast_2d(values).reshape(len(values), -1).astype(float), axis=1).all())
+
+
+def _correlates(values: np.ndarray, image: Pixels) -> bool:
+    """Whether channels show what those of an image show, however they are scaled."""
+    pairs = zip(values.reshape(len(values), -1).astype(float), image.reshape(len(image), -1), strict=True)
+    with np.errstate(all="ignore"):
+        return all(np.corrcoef(one, other)[0, 1] > 0.95 for one, other in pairs)
 
 
 def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Unchecked]:
@@ -54,7 +191,8 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
     Parameters
     ----------
     text : str
-        The script. It is run, with `photos` and `run` of `starvelab.measure` replaced.
+        The script. It is run, with `photos` and `run` of `starvelab.measure` replaced; while grading, in the
+        student's sandbox, where it can reach none of the counts.
     width, height : int
         Pixels of the image.
 
@@ -62,17 +200,22 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
     -------
     dict
         Workers (0 where the loop prepares by itself), batch size, the shape and the bytes of a sample as it
-        is sent, decoded and blurred pixels, and how often labels are read.
+        is sent, decoded and blurred pixels, how often labels are read, and images that are sent.
 
     Raises
     ------
     InputError
-        If the script runs no pipeline, or several.
+        If it is no text, or the script runs no pipeline, or several.
     """
-    from PIL import Image
+    if not isinstance(text, str):
+        raise InputError(f"A script is a text, got {text!r:.60}. Pass script_text(...), for example.")
+    work = _Work(width, height)
+    run_apart(FOLLOW, {"script": text, "work": work})
+    return work.done()
 
-    stored = io.BytesIO()
-    Image.new("RGB", (width, height), "gray").save(stored, "JPEG")
+
+def follow(script: str, work: Work) -> None:
+    """Run a script, and then its pipeline for a few photographs; `work` does what counts."""
     given: list[InputPipeline] = []
 
     def keep(pipe: InputPipeline, **_: object) -> str:
@@ -81,27 +224,38 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
 
     measure = __package__
     with (
-        patch(f"{measure}.photos", lambda *_, **__: _OneImage(stored.getvalue())),
+        done_by(work),
+        patch(f"{measure}.photos", lambda *_, **__: _Photos(work)),
         patch(f"{measure}.run", keep),
         redirect_stdout(io.StringIO()),
     ):
-        exec(compile(text, "train.txt", "exec"), {"__name__": "__main__"})
-    if len(given) != 1:
-        raise InputError(f"A training script runs one pipeline, got {len(given)}. Call run(pipeline) once.")
-    pipe = given[0]
-    with counting() as counter:
-        value: Unchecked = stored.getvalue()
-        for transform in pipe.transforms:
-            value = transform.function(value)
-    return {
-        "workers": pipe.worker_count,
-        "batch size": pipe.batch_size,
-        "shape": list(value.shape),
-        "bytes sent": int(value.nbytes),
-        "decoded pixels": counter["decoded pixels"],
-        "blurred pixels": counter["blurred pixels"],
-        "label reads": counter["label reads"],
-    }
+        exec(compile(script, "train.txt", "exec"), {"__name__": "__main__"})
+        for pipe in given:
+            work("settle", pipe.worker_count, pipe.batch_size)
+        for number in range(PHOTOS if len(given) == 1 else 0):
+            value: Unchecked = given[0].samples.read(number)
+            for transform in given[0].transforms:
+                value = transform.function(value)
+            work("send", np.asarray(value))
+
+
+@dataclass(frozen=True)
+class _Photos:
+    """Stands for the photographs while a script is read."""
+
+    work: Work
+    name: str = "photographs"
+
+    def read(self, _: int) -> bytes:
+        stored: bytes = self.work("photo")
+        return stored
+
+
+def starved_counts(width: int = 500, height: int = 375) -> dict[str, Unchecked]:
+    """What the script that learners are given does to one image, as `what_it_does` counts it."""
+    pixels, sent = width * height, [3, 224, 224]
+    counts = dict(zip(COUNTED, (4 * prod(sent), pixels, pixels, 1, 1), strict=True))
+    return {"workers": 3, "batch size": 32, "shape": sent, **counts}
 
 
 def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quantity:
@@ -139,6 +293,4 @@ def changed_training(done: Mapping[str, Unchecked]) -> str:
         return "batch size"
     if list(done["shape"]) != [3, 224, 224]:
         return "pixels"
-    if not done["blurred pixels"]:
-        return "blur"
-    return "nothing" if done["decoded pixels"] else "images"
+    return "nothing" if done["blurred pixels"] else "blur"

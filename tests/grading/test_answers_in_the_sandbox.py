@@ -6,6 +6,7 @@ tests/test_wrong_answers.py runs answer and check in one namespace; here they ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from nbformat import NotebookNode
@@ -62,21 +63,102 @@ def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     assert all(busy >= 0.9 for _, busy in list(designs.values())[-1:])
 
 
-def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
-    """The file beside the notebook reaches the sandbox, and the starved one does not take its place."""
-    exercise = next(one for one in exercises("master-the-loader") if one.answer_id == "my-script")
+SCRIPT = next(one for one in exercises("master-the-loader") if one.answer_id == "my-script")
+OF_THE_FILE = 'def my_script():\n    return script_text("train.txt")'
+
+
+def repaired_script() -> str:
     names = {"script_text": lambda _: starved_script()}
-    exec(exercise.solution.replace("what_it_does(text, width, height)", "text"), names)
-    (tmp_path / "train.txt").write_text(names["my_script"](0, 0), encoding="utf-8")
-    answer = 'def my_script(width, height):\n    return what_it_does(script_text("train.txt"), width, height)'
+    exec(SCRIPT.solution, names)
+    return str(names["my_script"]())
+
+
+def earned_by(script: str, folder: Path, answer: str = OF_THE_FILE) -> float:
+    """The points of `my-script` for this file."""
+    (folder / "train.txt").write_text(script, encoding="utf-8")
     nb = new_notebook(
         cells=[
-            cell("set-up", exercise.setup, locked=True),
+            cell("set-up", SCRIPT.setup, locked=True),
             cell("my-script", answer, solution=True),
-            cell("my-script-test", exercise.full, grade=True, locked=True, points=exercise.points),
+            cell("my-script-test", SCRIPT.full, grade=True, locked=True, points=SCRIPT.points),
         ]
     )
-    told = {"assignment": exercise.assignment, "notebook": exercise.notebook, "student": "ada"}
-    settings = Config({"IsolatedExecute": {"runners": RUNNERS}})
-    IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
-    assert determine_grade(nb.cells[-1])[0] == exercise.points
+    told = {"assignment": SCRIPT.assignment, "notebook": SCRIPT.notebook, "student": "everybody"}
+    settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
+    IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(folder)}, "nbgrader": told})
+    return float(determine_grade(nb.cells[-1])[0])
+
+
+def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
+    """The file beside the notebook reaches the sandbox, and the starved one does not take its place."""
+    assert earned_by(repaired_script(), tmp_path) == SCRIPT.points
+
+
+def test_what_a_notebook_has_done_to_its_python_costs_its_script_nothing(tmp_path):
+    patched = "import starvelab.measure as m\nm.run = m.photos = m.training_parts = None\nimport numpy\n"
+    assert (
+        earned_by(repaired_script(), tmp_path, f"{patched}numpy.asarray = None\n{OF_THE_FILE}")
+        == SCRIPT.points
+    )
+
+
+IDEAL = """{"workers": 4, "batch size": 32, "shape": [3, 224, 224], "bytes sent": 150528,
+    "decoded pixels": 187500, "blurred pixels": 50176, "label reads": 0, "images sent": 1}"""
+# Each stands before the starved script, which by itself earns nothing.
+PATCHES = {
+    "the object that counts": f"""
+import starvelab.measure.training_script as script
+script._Work.done = lambda self: {IDEAL}
+script.what_it_does = lambda *args: {IDEAL}
+script.starved_counts = lambda *args: dict(workers=0)
+script._Work._count = lambda *args: None
+""",
+    "the parts": """
+import numpy as np
+from PIL import Image
+from starvelab.measure import training_parts as parts, transforms
+parts.decode, parts.read_labels, parts.blur = transforms.decode, lambda: {"00000.jpg": 0}, lambda image: image
+parts.normalize = lambda array: array.astype("uint8")
+""",
+    "arrays that lie": """
+import numpy as np
+from starvelab.measure import training_parts as parts
+class Lie(np.ndarray):
+    nbytes = property(lambda self: 150528)
+    shape = property(lambda self: (3, 224, 224))
+    def tobytes(self): return bytes(150528)
+normalize = parts.normalize
+parts.normalize = lambda array: normalize(array).view(Lie)
+""",
+    "the messages": """
+from starvelab.measure import training_parts as parts
+work = parts._work.get()
+for number in range(3):
+    raw = work("photo")
+    work("decode", raw)
+    import numpy as np
+    work("blur", np.zeros((224, 224, 3), "uint8"))
+    work("send", np.zeros((3, 224, 224), "uint8"))
+work("settle", 4, 32)
+raise SystemExit
+""",
+    "the channel": """
+import gc
+book = next(one for one in gc.get_objects() if type(one).__name__ == "NotebookProcess")
+book.channel.send({"value": None, "printed": "all right"})
+book.channel.send({"value": None, "outputs": [], "failed": False})
+raise SystemExit
+""",
+    "Python, which ends": "import os\nos._exit(0)",
+}
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_a_script_that_patches_what_counts_earns_nothing(tmp_path, patch):
+    assert earned_by(f"{patch}\n{starved_script()}", tmp_path) == 0
+
+
+def test_counts_that_are_typed_earn_nothing(tmp_path):
+    assert earned_by("", tmp_path, f"def my_script():\n    return {IDEAL}") == 0
+    patched = "import starvelab.measure.training_script as s\ns._Work.done = lambda self: my_script()\n"
+    assert earned_by("", tmp_path, f"{patched}def my_script():\n    return {IDEAL}") == 0

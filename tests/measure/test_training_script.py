@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from PIL import Image
 
 from starvelab.errors import InputError
-from starvelab.measure.training_parts import blur, counting, crop, decode, read_labels
+from starvelab.measure.training_parts import blur, crop, decode, read_labels
 from starvelab.measure.training_script import (
     changed_training,
     script_text,
     simulated_throughput,
+    starved_counts,
     starved_script,
     what_it_does,
 )
@@ -43,15 +47,21 @@ def starved():
 
 
 def test_the_starved_script_is_counted(starved):
-    assert starved == {
-        "workers": 3,
-        "batch size": 32,
-        "shape": [3, 224, 224],
-        "bytes sent": 4 * 3 * 224 * 224,
-        "decoded pixels": 500 * 375,
-        "blurred pixels": 500 * 375,
-        "label reads": 1,
-    }
+    assert (
+        starved
+        == starved_counts()
+        == {
+            "workers": 3,
+            "batch size": 32,
+            "shape": [3, 224, 224],
+            "bytes sent": 4 * 3 * 224 * 224,
+            "decoded pixels": 500 * 375,
+            "blurred pixels": 500 * 375,
+            "label reads": 1,
+            "images sent": 1,
+        }
+    )
+    assert what_it_does(starved_script(), 640, 480) == starved_counts(640, 480)
 
 
 @pytest.mark.parametrize("name", REPAIRS)
@@ -69,7 +79,6 @@ def test_what_belongs_to_the_training_is_told_from_its_speed(starved):
     assert changed_training(starved | {"batch size": 16}) == "batch size"
     assert changed_training(starved | {"shape": [3, 112, 112]}) == "pixels"
     assert changed_training(starved | {"blurred pixels": 0}) == "blur"
-    assert changed_training(starved | {"decoded pixels": 0}) == "images"
 
 
 def test_a_script_that_runs_nothing_or_twice_is_rejected():
@@ -86,15 +95,79 @@ def test_the_starved_script_is_given_once_and_what_was_edited_stays(tmp_path):
     assert script_text(path) == "edited"
 
 
-def test_parts_are_counted_while_somebody_counts():
-    import io
+FAR = "def far(image): return image.filter(__import__('PIL.ImageFilter').ImageFilter.GaussianBlur(2))"
 
-    from PIL import Image
 
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        (
+            [("import blur, crop, decode", "import blur, crop"), ("decode, part", "transforms.decode, part")],
+            {"decoded pixels": 0},
+        ),
+        (
+            [("labels = read_labels()", "labels = {'00000.jpg': 0}"), ('"blur", blur', '"blur", far')],
+            {"blurred pixels": 0, "label reads": 0},
+        ),
+        ([('"to array", to_array', '"none", lambda image: 0 * to_array(image)')], {"images sent": 0}),
+        (
+            [('"blur", blur', '"blur", lambda image: (blur(Image.new("RGB", (224, 224))), image)[1]')],
+            {"blurred pixels": 0},
+        ),
+    ],
+)
+def test_only_what_the_parts_do_to_the_photographs_counts(starved, changes, counts):
+    text = f"from PIL import Image\nfrom starvelab.measure import transforms\n{FAR}\n{starved_script()}"
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    assert what_it_does(text) == starved | counts
+
+
+def test_what_is_done_once_for_all_images_is_not_done_to_each(starved):
+    text = starved_script().replace(
+        "def look_up", "import functools\n\nkept = functools.cache(read_labels)\n\ndef look_up"
+    )
+    assert what_it_does(text.replace("labels = read_labels()", "labels = kept()")) == starved | {
+        "label reads": 0
+    }
+
+
+def test_something_else_than_a_text_of_a_script_is_rejected():
+    with pytest.raises(InputError, match=r"A script is a text, got \{'workers': 4\}\. Pass script_text"):
+        what_it_does({"workers": 4})
+
+
+@pytest.mark.parametrize(
+    ("asks", "message"),
+    [
+        ('work("settle", -1, 32)', "A script asks for 0 to 10000 workers, and as many images, got -1"),
+        ('work("settle", 4, "32")', "and as many images, got '32'"),
+        (
+            'work("photo"); work("decode", b"x")',
+            "decode takes the bytes of the photograph that was read last",
+        ),
+        ('work("blur", np.zeros((2, 2), "u1"))', "blur takes an image in colors, got array"),
+        ('work("send", [1])', r"A pipeline sends arrays, got \[1\]"),
+        ('work("photo")', r"Each photograph is read once, and there are no more\."),
+    ],
+)
+def test_what_a_script_asks_for_itself_is_checked(asks, message):
+    own = "import numpy as np\nimport starvelab.measure.training_parts as parts\nwork = parts._work.get()\n"
+    text = f"{own}{asks}\n{starved_script()}"
+    if asks == 'work("photo")':
+        text = (
+            starved_script()
+            .replace("return image", f"{asks}; return image")
+            .replace("def look_up", f"{own}\ndef look_up")
+        )
+    with pytest.raises(InputError, match=message):
+        what_it_does(text)
+
+
+def test_parts_do_their_work_where_nobody_counts():
     stored = io.BytesIO()
     Image.new("RGB", (300, 200)).save(stored, "JPEG")
-    image = decode(stored.getvalue())
-    with counting() as counter:
-        blur(crop(image))
-        assert read_labels()["00000.jpg"] == 0
-    assert counter == {"cropped pixels": 60_000, "blurred pixels": 224 * 224, "label reads": 1}
+    image = blur(crop(decode(stored.getvalue())))
+    assert image.size == (224, 224)
+    assert read_labels()["00000.jpg"] == 0

@@ -114,6 +114,7 @@ class NotebookRun:
         self._place: tuple[str, dict[str, str]] = ("", {})
         self._ran: list[str] = []  # sources that the process of the notebook has run
         self._ends = 0
+        self._is_apart = False  # whether another process answers in the place of the notebook's
         self._lost: dict[str, str] = {}  # names that a cell would have defined, and why it did not
         self._fatal: set[str] = set()  # names that end Python where they are looked at
         self._missing: set[str] = set()  # names that the last locked cell asked for in vain
@@ -284,9 +285,12 @@ class NotebookRun:
         no_limit = self.limits.deadline + 2 * self.limits.timeout
         reply = self.checks.ask(message, no_limit)
         while "ask" in reply:
+            if reply.get("apart"):
+                self._begin_apart()
             answer = self._ask_student({**reply, "do": reply["ask"]})
             try:
                 if "callback" not in answer:
+                    self._end_apart()
                     reply = self.checks.ask(answer, no_limit)
                     continue
                 # A function of the checks that code of the student calls takes of the student's time.
@@ -295,6 +299,7 @@ class NotebookRun:
                     answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
                     reply = self.checks.ask(answer, no_limit)
             except MessageTooLongError:
+                self._end_apart(by_force=True)
                 reply = self.checks.ask({"strange": TOO_LARGE}, no_limit)
         if "ended" in reply:
             raise ChecksEndedError(
@@ -303,6 +308,28 @@ class NotebookRun:
             )
         return reply
 
+    def _begin_apart(self) -> None:
+        """Let what is asked next be answered by a process in which no cell has run; the notebook waits."""
+        if self._is_over():
+            return
+        try:
+            self._exchange({"do": "pause"})
+            with self.runners.counted(self.student):
+                self.student.open(self._place[0], {}, min(START_TIMEOUT, self.time_left()))
+            self._is_apart = True
+        except (_EndedError, ChannelError):
+            self._begin_again()
+
+    def _end_apart(self, *, by_force: bool = False) -> None:
+        if not self._is_apart:
+            return
+        self._is_apart = False
+        if by_force:
+            self.student.end()
+        self.close()
+        if not self.student.alive:
+            self._begin_again()
+
     def _ask_student(self, message: Message) -> Message:
         """Ask the student's side, while the student's time runs."""
         if self._is_over():
@@ -310,6 +337,10 @@ class NotebookRun:
         try:
             reply = self._exchange(message)
         except _EndedError as error:
+            if self._is_apart and self.student.alive:  # the notebook goes on
+                self._is_apart = False
+                return _reply_after_end(str(error))
+            self._is_apart = False
             if message["do"] == "run":
                 self._leave_out(message["source"], str(error))
             elif message["do"] == "look":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import builtins
 import contextlib
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import tee
@@ -27,11 +29,15 @@ class NotebookProcess:
     Parameters
     ----------
     channel : Channel
+    runs_apart : bool
+        Whether a cell can have a text run in a process of the other side, as `get_ipython().run_apart`.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, runs_apart: bool = False) -> None:
         self.channel = channel
         self.shell = Shell.instance()
+        if runs_apart:
+            self.shell.run_apart = Remote(self, "a text", apart=True)
         self._callbacks: list[Callable[..., object]] = []
         self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
         self._mistakes: list[str] = []
@@ -55,11 +61,12 @@ class NotebookProcess:
             # Every question gets an answer, also one that fails: the other side waits for it.
             except Exception as error:
                 reply = {"error": self._describe_error(error), "failed": True, "outputs": [], "value": None}
-            self.channel.send(reply)
+            if message["do"] != "pause":
+                self.channel.send(reply)
 
     def answer(self, message: Message) -> Message:
         """Do what is asked."""
-        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write)
+        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write, self.pause)
         return {task.__name__: task for task in tasks}[message["do"]](message)
 
     # --- cells ----------------------------------------------------------------------------------------
@@ -136,14 +143,20 @@ class NotebookProcess:
         text = "".join(output["text"] for output in captured.entries if output.get("name") == "stdout")
         return {**reply, "printed": text}
 
+    def pause(self, message: Message) -> Message:  # noqa: ARG002
+        """Stop until another process, which the runner forks, has run a text. The runner answers."""
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return {}
+
     def _called(self, message: Message) -> Message:
+        function = _run_text if message.get("apart") else self.shell.user_ns.get(message["name"])
         try:
             decoder = Decoder(call=lambda number: lambda *args, **more: self._call_back(number, args, more))
             args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
             assert isinstance(args, tuple)
             assert isinstance(more, dict)
             with time_limit(message.get("seconds")):
-                result = self.shell.user_ns[message["name"]](*args, **more)
+                result = function(*args, **more)
                 # A generator runs, and may fail, only now.
                 return {"value": Encoder().encode(result)}
         except SerializationError as error:
@@ -203,6 +216,10 @@ class NotebookProcess:
         except Exception as error:
             return {"error": {"type": type(error).__name__, "message": message_of(error)}}
         return called(function, message)
+
+
+def _run_text(text: str, names: Mapping[str, object]) -> None:
+    exec(compile(text, "<text>", "exec"), {"__name__": "__main__", **names})
 
 
 def _is_own(frame: str) -> bool:

@@ -22,10 +22,19 @@ class StudentError(Exception):
 
 
 class Remote:
-    """A function of the student, which runs in the sandbox when a check calls it."""
+    """A function of the student, which runs in the sandbox when a check calls it.
 
-    def __init__(self, process: NotebookProcess, name: str) -> None:
-        self._process, self.__name__ = process, name
+    Parameters
+    ----------
+    process : NotebookProcess
+    name : str
+    apart : bool
+        In place of a function of that name: run a text, in a process in which no cell has run. The text finds
+        the names that it is given with it, such as functions of the check, which run beside the check.
+    """
+
+    def __init__(self, process: NotebookProcess, name: str, *, apart: bool = False) -> None:
+        self._process, self.__name__, self._apart = process, name, apart
 
     def __call__(self, *args: object, **more: object) -> object:
         """What the student's function returns.
@@ -38,7 +47,7 @@ class Remote:
         process = self._process
         encoder = Encoder(refer=process.refer)
         call = {"name": self.__name__, "args": encoder.encode(args), "more": encoder.encode(more)}
-        process.channel.send({"ask": "call", **call})
+        process.channel.send({"ask": "call", "apart": self._apart, **call})
         while "callback" in (reply := process.channel.receive()):
             process.channel.send({"ask": "called", **process.called_back(reply)})
         print(str(reply.get("printed", "")), end="")

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import os
 import resource
+import signal
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -56,7 +57,14 @@ def _run_notebook(channel: Channel, opened: Message) -> int:
     child = os.fork()
     if child == 0:
         _serve_notebook(channel, opened)
-    return os.waitpid(child, 0)[1]
+    _, status = os.waitpid(child, os.WUNTRACED)
+    while os.WIFSTOPPED(status):
+        # It makes room for another one, in which no cell of it has run.
+        channel.send({"paused": True})
+        channel.send({"ended": _run_notebook(channel, channel.receive())})
+        os.kill(child, signal.SIGCONT)
+        _, status = os.waitpid(child, os.WUNTRACED)
+    return status
 
 
 def _serve_notebook(channel: Channel, opened: Message) -> None:
@@ -66,7 +74,7 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
             path = Path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(base64.b64decode(content))
-        process = NotebookProcess(channel)
+        process = NotebookProcess(channel, runs_apart=opened.get("checks", False))
         channel.send({"open": True})
         process.serve()
     finally:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from IPython.core.displayhook import DisplayHook
@@ -104,6 +104,7 @@ class _Hook(DisplayHook):
 class Shell(InteractiveShell):
     """Runs the cells of one notebook in one namespace."""
 
+    run_apart: Callable[..., object] | None = None  # where a check can have a text run elsewhere
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
 
