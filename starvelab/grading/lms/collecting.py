@@ -5,6 +5,7 @@ The name of a file says who submitted it; `platforms` reads it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -19,9 +20,11 @@ from ...errors import InputError
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.matching import TIMESTAMP
+from ..text import storable
 from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
 
-NO_STUDENT = {"__MACOSX"}
+MACOS = "__MACOSX"
+OCCUPIED = "another file has its place"
 TOO_LARGE = f"a submission may have {MAX_TOTAL / 1e6:g} MB"
 
 
@@ -83,11 +86,14 @@ def collect_download(
     collected = Collected()
     files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
     with closing(_Download(download)) as source:
+        collected.left_out |= source.left_out
         for path, file in whose(source.paths).items():
             if file.student is None:
                 collected.left_out[str(path)] = "its name does not tell the student"
             elif source.size(path) > MAX_TOTAL:
                 collected.left_out[str(path)] = TOO_LARGE
+            elif file in files.get(file.student, {}):
+                collected.left_out[str(path)] = OCCUPIED
             else:
                 files.setdefault(file.student, {})[file] = path
         if not files:
@@ -95,13 +101,20 @@ def collect_download(
                 f"In {download} there is nothing that belongs to a student. It should hold one folder for "
                 "each student, or files as Canvas names them (name_123_456_file.ipynb)."
             )
+        in_one_case: dict[str, str] = {}
         for student, each in sorted(files.items()):
+            first = in_one_case.setdefault(student.casefold(), student)
+            if first != student:  # on many disks their folders would be one
+                collected.failed[student] = (
+                    f"Its name differs from {first} in case alone: give one of them another name."
+                )
+                continue
             with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
                 places, chosen = latest_uploads(each, notebooks)
-                content = _content(source, {place: each[file] for file, place in places.items()}, collected)
+                content = _content(source, {each[file]: place for file, place in places.items()}, collected)
                 if chosen:
                     collected.chosen[student] = chosen
-                collected.names[student] = next((file.name for file in each if file.name), "")
+                collected.names[student] = storable(next((file.name for file in each if file.name), ""))
                 if any(file.late for file in each):
                     collected.late.append(student)
                     if due is not None:
@@ -112,7 +125,7 @@ def collect_download(
 
 
 def _content(
-    source: _Download, files: dict[PurePosixPath, PurePosixPath], collected: Collected
+    source: _Download, places: dict[PurePosixPath, PurePosixPath], collected: Collected
 ) -> dict[PurePosixPath, bytes]:
     """A student's files: as many as can stand beside each other, and within the size of a submission.
 
@@ -121,12 +134,14 @@ def _content(
     content: dict[PurePosixPath, bytes] = {}
     left = MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
-    for inner, path in sorted(files.items(), key=lambda one: (one[0].parts[0] == EARLIER, one)):
+    for path, inner in sorted(places.items(), key=lambda one: (one[1].parts[0] == EARLIER, one[1], one[0])):
         left -= source.size(path)
         if inner == PurePosixPath(TIMESTAMP):
             collected.left_out[str(path)] = "only the platform says when something was submitted"
         elif left < 0:
             collected.left_out[str(path)] = TOO_LARGE
+        elif inner in content:
+            collected.left_out[str(path)] = OCCUPIED
         elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
             collected.left_out[str(path)] = "a file has the name of its folder"
         else:
@@ -140,10 +155,9 @@ class _Download:
     def __init__(self, place: Path) -> None:
         self._archive: zipfile.ZipFile | None = None
         self._entries: dict[PurePosixPath, Path | zipfile.ZipInfo] = {}
+        self.left_out: dict[str, str] = {}
         if place.is_dir():
-            for path in sorted(place.rglob("*")):
-                if path.is_file() and not path.is_symlink():
-                    self._entries[PurePosixPath(path.relative_to(place).as_posix())] = path
+            self._add_folder(place)
             return
         if not zipfile.is_zipfile(place):
             place.open("rb").close()  # what is not there, or cannot be read, is said as that
@@ -154,8 +168,31 @@ class _Download:
         self._archive = zipfile.ZipFile(place)
         for entry in self._archive.infolist():
             inner = within(entry.filename)
-            if not entry.is_dir() and inner.parts and not NO_STUDENT & set(inner.parts):
+            if entry.is_dir():
+                continue
+            if not inner.parts:
+                self.left_out[entry.filename] = "it has no name"
+            elif inner.parts[0] == MACOS:
+                self.left_out[MACOS] = "macOS adds it to archives"
+            elif inner in self._entries:
+                self.left_out[entry.filename] = OCCUPIED
+            else:
                 self._entries[inner] = entry
+
+    def _add_folder(self, place: Path) -> None:
+        def unreadable(error: OSError) -> None:
+            self.left_out[os.path.relpath(error.filename, place)] = error.strerror or str(error)
+
+        for folder, folders, names in os.walk(place, onerror=unreadable):
+            folders.sort()
+            for path in (Path(folder) / name for name in sorted([*folders, *names])):
+                inner = PurePosixPath(path.relative_to(place).as_posix())
+                if path.is_symlink():
+                    self.left_out[str(inner)] = "it is a link"
+                elif path.is_file():
+                    self._entries[inner] = path
+                elif not path.is_dir():
+                    self.left_out[str(inner)] = "it is no ordinary file"
 
     def close(self) -> None:
         if self._archive is not None:

@@ -8,18 +8,19 @@ file's name. Whatever else is packed as one folder for each student is taken as 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 
-CANVAS = re.compile(
-    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?:(?P<student>\d+)|(?P<anonymous>anon_[A-Za-z0-9]+))_"
-    r"(?:(?P<upload>\d+)_(?P<file>.+)|(?P<page>text\.html|link\.html))",
-    re.DOTALL,
-)
-_MOODLE = r"(?P<name>.+?)_(?P<student>\d+)_assignsubmission_(?:file|onlinetext)"
-MOODLE_FOLDER = re.compile(rf"{_MOODLE}_?", re.DOTALL)
-MOODLE_FILE = re.compile(rf"{_MOODLE}_(?P<file>.+)", re.DOTALL)
+_NAME = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?"
+_UPLOAD = r"_(?:(?P<upload>[0-9]+)_(?P<file>.+)|(?P<page>text\.html|link\.html))"
+CANVAS = re.compile(rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}", re.DOTALL)
+CANVAS_ANONYMOUS = re.compile(rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}", re.DOTALL)
+_OF_MOODLE = r"_(?P<student>[0-9]+)_assignsubmission_(?:file|onlinetext)"
+MOODLE_FOLDER = re.compile(rf"(?P<name>.+?){_OF_MOODLE}_?", re.DOTALL)
+MOODLE_FILE = re.compile(rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)", re.DOTALL)
 EARLIER = "earlier-uploads"
 
 
@@ -51,70 +52,86 @@ class SubmittedFile:
 def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, SubmittedFile]:
     """What the path of each file of a download says.
 
-    Which platform it comes from is told by the download as a whole: a student's own file may be called like
-    one of Canvas.
+    Which platform it comes from is told by the outermost level of the download as a whole: what a student
+    called a file or a folder may look like a name of any platform.
     """
     paths = list(paths)
     read = _reader(paths)
     files = {path: read(path) for path in paths}
-    names = {file.student: file.name for file in files.values() if file.student}
-    if len(names) > 1 and len(set(names.values())) == 1:
+    called: dict[str, set[str]] = {}
+    for file in files.values():
+        if file.student and file.name:
+            called.setdefault(file.student, set()).add(file.name)
+    # Canvas keeps a number at the end of a student's name: `eve_1` becomes `eve_1_3_22_one`.
+    unclear = {student for student, names in called.items() if len(names) > 1}
+    files = {
+        path: SubmittedFile(None, path) if file.student in unclear else file for path, file in files.items()
+    }
+    if len(called) > 1 and len(set().union(*called.values())) == 1:
         # Moodle calls everybody "Participant" where graders are not to know the names.
         files = {path: replace(file, name="") for path, file in files.items()}
     return files
 
 
 def _reader(paths: Sequence[PurePosixPath]) -> Callable[[PurePosixPath], SubmittedFile]:
-    if any(MOODLE_FOLDER.fullmatch(part) for path in paths for part in path.parts[:-1]):
-        return _in_moodles_folder
-    for pattern, reader in ((MOODLE_FILE, _named_by_moodle), (CANVAS, _named_by_canvas)):
-        if _side_by_side(paths, pattern):
-            return reader
+    outermost = {path.parts[0] for path in paths}
+    if read := _layout(paths):
+        return read
+    # The whole download may stand in one folder. Or that is the only student's, who chose all names in it.
+    inner = [PurePosixPath(*path.parts[1:]) for path in paths if len(path.parts) > 1]
+    if len(outermost) == 1 and len(inner) == len(paths) and (read := _layout(inner)):
+        files = [read(path) for path in inner]
+        if len({file.student for file in files} - {None}) > 1 and all(file.student for file in files):
+            return lambda path: read(PurePosixPath(*path.parts[1:]))
     return _in_a_folder
 
 
-def _side_by_side(paths: Sequence[PurePosixPath], pattern: re.Pattern[str]) -> bool:
-    """Whether the files of several students lie in one folder, each under a name that says whose it is."""
-    if any(len(path.parts) == 1 and pattern.fullmatch(path.name) for path in paths):
-        return True
-    matches = [match for path in paths if (match := pattern.fullmatch(path.name))]
-    together = len({path.parent for path in paths}) == 1
-    return together and len(matches) == len(paths) and len({_student(match) for match in matches}) > 1
+def _layout(paths: Sequence[PurePosixPath]) -> Callable[[PurePosixPath], SubmittedFile] | None:
+    """How to read names of a platform, if most names of the outermost level are its; None if not."""
+    folders = {path.parts[0] for path in paths if len(path.parts) > 1}
+    side_by_side = {path.name for path in paths if len(path.parts) == 1}
+    best, most, of_folders = None, 0, False
+    for pattern, names in (
+        (MOODLE_FOLDER, folders),
+        (MOODLE_FILE, side_by_side),
+        (CANVAS_ANONYMOUS, side_by_side),
+        (CANVAS, side_by_side),
+    ):
+        count = sum(pattern.fullmatch(name) is not None for name in names)
+        if count > most:
+            best, most, of_folders = pattern, count, names is folders
+    others = len(folders) - (most if of_folders else 0)
+    if best is None or others >= most:
+        return None
+    return partial(_in_moodles_folder if of_folders else _named, best)
 
 
-def _student(match: re.Match[str]) -> str:
-    return match["student"] or match["anonymous"]
-
-
-def _in_moodles_folder(path: PurePosixPath) -> SubmittedFile:
-    for at, part in enumerate(path.parts[:-1]):
-        if match := MOODLE_FOLDER.fullmatch(part):
-            inner = PurePosixPath(*path.parts[at + 1 :])
-            return SubmittedFile(match["student"], inner, match["name"])
-    return SubmittedFile(None, path)
-
-
-def _named_by_moodle(path: PurePosixPath) -> SubmittedFile:
-    match = MOODLE_FILE.fullmatch(path.name)
-    if not match:
+def _in_moodles_folder(pattern: re.Pattern[str], path: PurePosixPath) -> SubmittedFile:
+    match = pattern.fullmatch(path.parts[0])
+    if not match or len(path.parts) == 1:
         return SubmittedFile(None, path)
-    return SubmittedFile(match["student"], PurePosixPath(match["file"]), match["name"])
+    return SubmittedFile(match["student"], PurePosixPath(*path.parts[1:]), match["name"])
 
 
-def _named_by_canvas(path: PurePosixPath) -> SubmittedFile:
-    match = CANVAS.fullmatch(path.name)
-    if not match:
+def _named(pattern: re.Pattern[str], path: PurePosixPath) -> SubmittedFile:
+    """A file that stands beside those of all others, and whose name says whose it is."""
+    match = pattern.fullmatch(path.name)
+    if not match or len(path.parts) > 1:
         return SubmittedFile(None, path)
-    inner = PurePosixPath(match["file"] or match["page"])
-    return SubmittedFile(
-        _student(match), inner, match["name"] or "", bool(match["late"]), int((match["upload"] or "0")[:30])
-    )
+    if pattern is MOODLE_FILE:
+        # Both the student's name and that of the file may hold the number of somebody else.
+        if len(set(re.findall(f"{_OF_MOODLE}_", path.name))) > 1:
+            return SubmittedFile(None, path)
+        return SubmittedFile(match["student"], PurePosixPath(match["file"]), match["name"])
+    inner, upload = PurePosixPath(match["file"] or match["page"]), int((match["upload"] or "0")[:30])
+    return SubmittedFile(match["student"], inner, match["name"] or "", bool(match["late"]), upload)
 
 
 def _in_a_folder(path: PurePosixPath) -> SubmittedFile:
-    if len(path.parts) == 1:
+    student = unicodedata.normalize("NFC", path.parts[0])  # as no Mac writes it
+    if len(path.parts) == 1 or student.startswith("."):
         return SubmittedFile(None, path)
-    return SubmittedFile(path.parts[0], PurePosixPath(*path.parts[1:]))
+    return SubmittedFile(student, PurePosixPath(*path.parts[1:]))
 
 
 # --- several uploads of one file --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -216,5 +217,7 @@ def _is_ignored(name: str) -> bool:
 
 def within(name: str) -> PurePosixPath:
     """A path in an archive, without what would lead out of it."""
-    parts = PurePosixPath(name.replace("\\", "/").replace("\0", "")).parts
-    return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".") and ":" not in part))
+    name = re.sub(r"^[A-Za-z]:/", "", name.replace("\\", "/").replace("\0", ""))
+    if os.name == "nt":  # where a colon in a name leads elsewhere
+        name = name.replace(":", "_")
+    return PurePosixPath(*(part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from datetime import datetime
 
@@ -10,6 +11,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.grading.commands.collect import CollectApp
+from starvelab.grading.lms import collecting
 from starvelab.grading.lms.collecting import TOO_LARGE, collect_download
 from starvelab.grading.submissions.archives import SubmissionReader
 from starvelab.lesson.widgets import pack
@@ -44,7 +46,10 @@ def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_pat
     }
     found = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (found.new, found.changed, found.unchanged) == (["1", "3"], [], [])
-    assert found.left_out == {"notes.txt": "its name does not tell the student"}
+    assert found.left_out == {
+        "notes.txt": "its name does not tell the student",
+        "__MACOSX": "macOS adds it to archives",
+    }
     assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"a", "3/tiny/one.ipynb": b"b"}
     again = collect_download(download(files), tmp_path / "submitted", "tiny")
     assert (again.new, again.changed, again.unchanged) == ([], [], ["1", "3"])
@@ -154,6 +159,93 @@ def test_one_students_files_stop_nobody(download, tmp_path):
         "cem/tiny/deep/timestamp.txt": b"mine",
         "dee/tiny/one.ipynb": b"d",
     }
+
+
+def test_an_inner_folder_of_one_student_is_no_layout_of_the_class(download, tmp_path):
+    collect_download(download({"101/one.ipynb": "mine"}), tmp_path / "submitted", "tiny")
+    files = {"101/one.ipynb": "mine", "eve/x_101_assignsubmission_file_/one.ipynb": "not mine"}
+    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert (found.new, found.unchanged, found.left_out) == (["eve"], ["101"], {})
+    assert (tmp_path / "submitted/101/tiny/one.ipynb").read_bytes() == b"mine"
+
+
+def test_a_colon_in_a_name_which_a_mac_shows_as_a_slash_is_no_reason_to_leave_a_file_out(download, tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("Lab 1:2/one.ipynb", "a")
+        archive.writestr("data 3:4.csv", "b")
+    files = {"C:/ada/one: final.ipynb": "a", "ada/both.zip": inner.getvalue()}
+    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert (found.new, found.left_out) == (["ada"], {})
+    reader = SubmissionReader()
+    files = {str(file.path): file.content for file in reader.files(tmp_path / "submitted/ada/tiny")}
+    assert files == {
+        "one: final.ipynb": b"a",
+        "both/Lab 1:2/one.ipynb": b"a",
+        "both/data 3:4.csv": b"b",
+    }
+    assert reader.warnings == []
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_is_not_collected_is_named(download, tmp_path):
+    files = {"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"}
+    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert found.left_out == {
+        "ada//one.ipynb": "another file has its place",
+        "__MACOSX": "macOS adds it to archives",
+        "..": "it has no name",
+    }
+    folder = tmp_path / "unpacked"
+    (folder / "ada").mkdir(parents=True)
+    (folder / "ada" / "one.ipynb").write_text("a")
+    (folder / "ada" / "two.ipynb").symlink_to(folder / "ada" / "one.ipynb")
+    (folder / "bob").symlink_to(folder / "ada")
+    os.mkfifo(folder / "ada" / "pipe")
+    found = collect_download(folder, tmp_path / "submitted", "tiny")
+    assert found.left_out == {
+        "bob": "it is a link",
+        "ada/two.ipynb": "it is a link",
+        "ada/pipe": "it is no ordinary file",
+    }
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "unpacked" / "ada").mkdir(parents=True)
+    (tmp_path / "unpacked" / "ada" / "one.ipynb").write_text("a")
+    walk = os.walk
+
+    def closed(folder, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{folder}/bob"))
+        return walk(folder)
+
+    monkeypatch.setattr(collecting.os, "walk", closed)
+    found = collect_download(tmp_path / "unpacked", tmp_path / "submitted", "tiny")
+    assert found.left_out == {"bob": "Permission denied"}
+
+
+def test_two_files_of_one_place_and_two_students_of_one_name_are_named(download, tmp_path):
+    files = {
+        "Ada_1_assignsubmission_file_/text.html": "a",
+        "Ada_1_assignsubmission_onlinetext_/text.html": "b",
+    }
+    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert found.left_out == {"Ada_1_assignsubmission_onlinetext_/text.html": "another file has its place"}
+    files = {"Ada/one.ipynb": "a", "ada/one.ipynb": "b", "bob/one.ipynb": "c"}
+    found = collect_download(download(files), tmp_path / "in" / "submitted", "tiny")
+    assert found.new == ["Ada", "bob"]
+    assert found.failed == {"ada": "Its name differs from Ada in case alone: give one of them another name."}
+
+
+def test_names_that_are_not_in_utf_8_stop_nobody(course, tmp_path):
+    folder = tmp_path / "unpacked"
+    for name in ("lovelac\udce9ada_1_2_one.ipynb", "bob_3_4_one.ipynb"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("a")
+    printed = run_here(course, CollectApp(), "tiny", str(folder)).stdout
+    assert printed.startswith("tiny: 2 new, ")
+    with course.gradebook() as book:
+        assert {one.id: one.last_name for one in book.students} == {"1": "lovelac?ada", "3": "bob"}
 
 
 def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):

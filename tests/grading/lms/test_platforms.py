@@ -51,6 +51,65 @@ from starvelab.grading.lms.platforms import whose
             "Bob_790_assignsubmission_onlinetext_onlinetext.html": ("790", "onlinetext.html"),
             "grades.csv": (None, "grades.csv"),
         },
+        # From here on one student chooses a name that looks like a platform's.
+        {
+            "ada/x_101_assignsubmission_file_/one.ipynb": ("ada", "x_101_assignsubmission_file_/one.ipynb"),
+            "ada/x_101_assignsubmission_file_one.ipynb": ("ada", "x_101_assignsubmission_file_one.ipynb"),
+            "bob/one.ipynb": ("bob", "one.ipynb"),
+        },
+        {"ada/x_101_assignsubmission_file_/one.ipynb": ("ada", "x_101_assignsubmission_file_/one.ipynb")},
+        {
+            "Ada_789_assignsubmission_file_/x_101_assignsubmission_file_/one.ipynb": (
+                "789",
+                "x_101_assignsubmission_file_/one.ipynb",
+            ),
+            "Eve_5_assignsubmission_file_ x_790_assignsubmission_file_/one.ipynb": ("790", "one.ipynb"),
+        },
+        {
+            "class/Ada_789_assignsubmission_file_/x_101_assignsubmission_file_/a.ipynb": (
+                "789",
+                "x_101_assignsubmission_file_/a.ipynb",
+            ),
+            "class/Bob_790_assignsubmission_file_/one.ipynb": ("790", "one.ipynb"),
+        },
+        {
+            "ada/one.ipynb": ("ada", "one.ipynb"),
+            "bob/1_2_one.ipynb": ("bob", "1_2_one.ipynb"),
+            "eve_1_20_one.ipynb": (None, "eve_1_20_one.ipynb"),
+        },
+        {
+            "ada_1_20_one.ipynb": ("1", "one.ipynb"),
+            "bob_2_21_x/eve_1_99_one.ipynb": (None, "bob_2_21_x/eve_1_99_one.ipynb"),
+            "eve_3_22_mal_1_99_LATE_one.ipynb": ("3", "mal_1_99_LATE_one.ipynb"),
+        },
+        {
+            "Ada_789_assignsubmission_file_one.ipynb": ("789", "one.ipynb"),
+            "Eve_789_assignsubmission_file_ x_790_assignsubmission_file_one.ipynb": (
+                None,
+                "Eve_789_assignsubmission_file_ x_790_assignsubmission_file_one.ipynb",
+            ),
+        },
+        {
+            "ada_1_20_one.ipynb": (None, "ada_1_20_one.ipynb"),
+            "eve_1_3_22_one.ipynb": (None, "eve_1_3_22_one.ipynb"),
+            "bob_2_21_one.ipynb": ("2", "one.ipynb"),
+        },
+        {
+            "anon_1_20_one.ipynb": ("1", "one.ipynb"),
+            "bob_2_21_one.ipynb": ("2", "one.ipynb"),
+        },
+        {
+            "anon_aB3dE_456_01_one.ipynb": ("anon_aB3dE", "01_one.ipynb"),
+            "anon_x9Zk2_457_01_one.ipynb": ("anon_x9Zk2", "01_one.ipynb"),
+        },
+        {
+            "ada_1_20_one.ipynb": ("1", "one.ipynb"),
+            "eve_\u0661_\u0662_3_22_one.ipynb": ("3", "one.ipynb"),
+        },
+        {
+            "Jose\u0301/one.ipynb": ("Jos\u00e9", "one.ipynb"),
+            ".git/config": (None, ".git/config"),
+        },
     ],
 )
 def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
