@@ -25,7 +25,7 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links site lite clean
+.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links site lite dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make docs        build the site into docs/_build/html"
 	@echo "make docs-links  check the site's links to other sites"
 	@echo "make site        build the site with the lab in it, for a browser that has installed nothing"
+	@echo "make dist        build what is published into dist/, and test it"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
 # Rooted in labs/: the solutions are not for browsing.
@@ -104,6 +105,13 @@ site: docs lite
 
 lite: $(VENV)/site.installed
 	$(RUN) lite/build.py docs/_build/html/lite
+
+# Each distribution that is published, and the tests of what people will install.
+dist: $(VENV)/test.installed
+	rm -rf dist
+	for folder in $$($(RUN) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['tool']['starvelab']['published'])"); do \
+		$(RUN) -m build --outdir dist "$$folder" || exit 1; done
+	STARVELAB_DIST="$(CURDIR)/dist" $(RUN) -m pytest -q tests/test_packaging.py
 
 clean:
 	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import doctest
 import re
-from pathlib import Path
 
 import pytest
 
 from starvelab.lesson import show
 from tests.assignments import EXPECTED, REPOSITORY
-from tests.documents import DOCS, load
+from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, text_of, without_code
 
-# docs/learners/ holds what a build has copied from labs/.
-PAGES = sorted(DOCS.glob("*.md"))
-FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
-DOCUMENTS = [*FRONT, *PAGES]
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-
-
-def text_of(path: Path) -> str:
-    """The text of a document, with the text of what it includes."""
-
-    def included(match: re.Match[str]) -> str:
-        return (path.parent / match[1]).read_text(encoding="utf-8")
-
-    return re.sub(r"```{include} (\S+)\n.*?```", included, path.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-def without_code(text: str) -> str:
-    return re.sub(r"^( *)```.*?^\1```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -151,12 +133,6 @@ def test_each_figure_is_in_the_api_reference():
 
 
 # --- links -----------------------------------------------------------------------------------------------
-
-
-def anchors(path: Path) -> set[str]:
-    """The anchors of a document's headings, as GitHub and MyST make them."""
-    headings = re.findall(r"^#{1,6} (.+)$", without_code(text_of(path)), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @each_document

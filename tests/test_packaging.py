@@ -6,13 +6,13 @@ import ast
 import json
 import os
 import re
-import site
 import subprocess
 import sys
 import tomllib
 import venv
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from email import message_from_bytes
 from itertools import product
 from pathlib import Path
 
@@ -20,11 +20,15 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-UV = [Path("binder/uv.sh").resolve(), sys.prefix] if os.name != "nt" else [sys.executable, "-m", "uv"]
-PINS = "binder/constraints.txt"
+from tests.documents import anchors, install_lines
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+UV = [REPOSITORY / "binder" / "uv.sh", sys.prefix] if os.name != "nt" else [sys.executable, "-m", "uv"]
+PINS = REPOSITORY / "binder" / "constraints.txt"
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 INTEL_MAC = "x86_64-apple-darwin"
 PLATFORMS = ("x86_64-unknown-linux-gnu", "windows", "aarch64-apple-darwin", INTEL_MAC)
+
 
 @pytest.fixture(scope="module")
 def project(repository: Path) -> dict:
@@ -33,30 +37,31 @@ def project(repository: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout with the build backend that is installed."""
-    out = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(repository)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (built,) = out.glob("*.whl")
+    """The wheel that `make dist` has built, or one built with the build backend that is installed."""
+    out = Path(os.environ.get("STARVELAB_DIST") or tmp_path_factory.mktemp("wheel"))
+    if "STARVELAB_DIST" not in os.environ:
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, repository],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    (built,) = out.glob("starvelab-*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that holds the wheel, and beyond it only what the wheel depends on."""
+    """The Python of an environment into which uv has installed the wheel and what it needs, from an index."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)],
-        check=True,
-    )
-    # The environment that runs the tests lends the dependencies. A folder named in a .pth file comes after
-    # the environment's own, and the .pth files in it, the editable install's among them, are not read.
-    packages = next(folder.rglob("site-packages"))
-    (packages / "lent.pth").write_text("\n".join(site.getsitepackages()), encoding="utf-8")
+    done = subprocess.run(
+        [
+            *UV, "pip", "install", "--python", python, "--constraint", PINS, "--find-links", wheel.parent,
+            f"starvelab=={wheel.name.split('-')[1]}",
+        ],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     return python
 
 
@@ -186,12 +191,12 @@ def resolved(repository: Path) -> dict[tuple[str, str], subprocess.CompletedProc
     def resolve(case: tuple[str, str]) -> subprocess.CompletedProcess:
         return subprocess.run(
             [
-                *UV, "pip", "compile", "pyproject.toml", "--all-extras", "--constraint", PINS, "--no-header",
-                "--no-annotate", "--only-binary", ":all:", "--python-platform", case[0],
+                *UV, "pip", "compile", repository / "pyproject.toml", "--all-extras", "--constraint", PINS,
+                "--no-header", "--no-annotate", "--only-binary", ":all:", "--python-platform", case[0],
                 "--no-python-downloads", "--python", sys.executable, "--python-version", case[1],
             ],
             env={**os.environ, "UV_INDEX": "", "UV_FIND_LINKS": "", "MACOSX_DEPLOYMENT_TARGET": "14.0"},
-            cwd=repository, capture_output=True, text=True,
+            capture_output=True, text=True,
         )  # fmt: skip
 
     with ThreadPoolExecutor(4) as pool:
@@ -218,3 +223,47 @@ def test_all_that_make_installs_has_an_exact_version(resolved, repository):
 def test_pytorch_is_left_out_where_it_does_not_exist(resolved):
     without = {platform for (platform, _), done in resolved.items() if "\ntorch==" not in done.stdout}
     assert without == {INTEL_MAC}
+
+
+# --- the lines that install, and the page of the index -----------------------------------------------
+
+
+@pytest.mark.parametrize("line", sorted({named for _, named in install_lines()}))
+def test_each_line_that_installs_it_is_resolved_with_the_exact_versions(line, wheel, project, repository):
+    """A line of the index by a folder with the wheel, one of a checkout by this one; nothing is installed."""
+    extras = re.sub(r"^[^[]*", "", line)
+    named = line.startswith("starvelab")
+    where = f"=={project['version']}" if named else f" @ {repository.as_uri()}"
+    done = subprocess.run(
+        [
+            *UV, "pip", "compile", "-", "--constraint", PINS, "--find-links", wheel.parent, "--no-annotate",
+            "--no-python-downloads", "--python", sys.executable,
+        ],
+        input=f"starvelab{extras}{where}", capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {one.partition("==")[0].partition(" @")[0] for one in done.stdout.splitlines()}
+    needed = project["optional-dependencies"][extras[1:-1]] if extras else []
+    assert {"starvelab", *(Requirement(one).name for one in needed)} <= found
+
+
+def test_the_page_of_the_index_has_links_and_a_picture_that_lead_somewhere(wheel, project, repository):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        page = message_from_bytes(archive.read(name))
+    assert page["Description-Content-Type"] == "text/markdown"
+    urls = dict(one.split(", ") for one in page.get_all("Project-URL"))
+    assert urls == project["urls"]
+    text = page.get_payload(decode=True).decode()
+    links = re.findall(r"(!?)\[[^][]*\]\(([^)\s]+)\)", text)
+    hosts = {"!": "https://raw.githubusercontent.com", "": "https://github.com"}
+    here = 0
+    for picture, link in links:
+        assert link.startswith("https://"), f"{link} leads nowhere on the page of the index"
+        root = rf"{hosts[picture]}/[^/]+/[^/]+(?:/blob)?/v{project['version']}"
+        if inside := re.fullmatch(rf"{root}/([^#]+)#?(.*)", link):
+            assert (repository / inside[1]).is_file(), link
+            assert not inside[2] or inside[2] in anchors(repository / inside[1]), link
+            here += 1
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    assert here == len(re.findall(r"\]\((?!https:)", readme)) > 10
