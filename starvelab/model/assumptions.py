@@ -73,7 +73,9 @@ class Assumptions:
         Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
         them; otherwise each worker has a core to itself.
     requests_in_flight : float
-        Reads that wait for each drive at a time, which hides its latency as far as it serves them at once.
+        Reads that wait for each drive at a time, which hides its latency as far as it serves them at once:
+        1 where a single worker reads one file after the other, 32 where eight workers have four reads under
+        way.
     link_rate : {"each_way", "pinned_sustained"}
         Which bandwidth of a link is believed.
     transfer_dtype : {"uint8", "float16", "float32"}

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from .._aliases import deprecated
-from ..errors import InputError, check_names
+from ..errors import InputError, UnknownNameError, check_names
 from ..fields import choice, count, meanings, number, quantity, shape_of, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
@@ -53,8 +53,10 @@ class Pipeline:
     cpu_time : quantity [time], optional
         In place of `worker_rate`: the CPU time that one worker takes for a sample, alone.
     cores : int or array, optional
-        Physical cores that the workers may use. Unless given, under `PUBLISHED` those of the accelerators'
-        host, where the catalogue knows them; otherwise one for each worker.
+        Physical cores of the host, all on which its workers may run, and not those that they keep busy: ten
+        workers crowd each other on 10 cores, and hardly on 64. A vCPU is a hardware thread, so 64 vCPU are 32
+        cores. Unless given, under `PUBLISHED` those of the accelerators' host, where the catalogue knows
+        them; otherwise one for each worker.
     loader : {"processes", "threads", "pool"}, optional
         The kind of loader, which decides how its workers scale: worker processes, threads of one Python
         process, in a build of Python with the global lock, or a pool of C++ threads such as DALI's. As the
@@ -73,7 +75,9 @@ class Pipeline:
     drives : int or array
         How many such drives, spindles or connections serve the host side by side.
     samples_per_request : int or array
-        How many samples one request to the drive brings: 1 for small files, more where they are packed.
+        How many samples one request to the drive brings: 1 where each is a file of its own, which is the
+        default. Where they are packed, the bytes of a read over those of a sample: shards that are read 4 MB
+        at a time bring 36 images of 115 KB.
     cached_fraction : float or array, optional
         Share of the reads that the host's memory serves, 0 to 1. `epochs` says how large it is.
     cache_bandwidth : quantity [data/time], optional
@@ -105,7 +109,7 @@ class Pipeline:
         Work of the accelerator in each step, on top: synchronizing several of them.
     host_time : quantity [time], optional
         What the training loop itself takes in each step while the accelerator has nothing to do: logging,
-        metrics, waiting for a result.
+        metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
     accelerators : int or array
         How many of them share this host's workers, cores and drive. Each has a link of its own, and all take
         their steps together.
@@ -353,6 +357,13 @@ SWEEPABLE = tuple(name for name, meaning in meanings(Pipeline).items() if meanin
 
 def check_fields(names: Iterable[str]) -> None:
     """Reject what is no field of a pipeline."""
+    names = list(names)
+    for name in names:
+        if name not in DEFAULTS and name in meanings(Assumptions):
+            raise UnknownNameError(
+                f"A pipeline has no field {name!r}: it is one of its assumptions. "
+                f"Pass assumptions=PUBLISHED.replace({name}=...)."
+            )
     check_names(names, DEFAULTS, "A pipeline")
 
 

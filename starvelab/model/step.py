@@ -13,7 +13,7 @@ from ..tables import TableRepr, cell, percent
 from ..units import Q_, Number, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
 from .disagreement import corners
-from .resources import ACCELERATOR, LABELS
+from .resources import ACCELERATOR, LABELS, STORAGE
 
 # Stages for which the accelerator waits, and what they are called.
 _AWAITED = {"host time": "the training loop", "serialized copy": "the copy"}
@@ -138,10 +138,21 @@ class Step(TableRepr):
             self.infeasible_reason,
             self.spoken_busy,
             self._spoken_basis,
+            self._spoken_requests,
             pipe.foreign_samples,
             pipe.foreign_rate,
         )
         return " ".join(filter(None, said))
+
+    @property
+    def _spoken_requests(self) -> str:
+        """What a request is taken to bring, where that sets the step and the pipeline does not say."""
+        pipe = self.pipeline
+        if np.ndim(self.utilization) or self.bottleneck != STORAGE.name or pipe.samples_per_request != 1:
+            return ""
+        if pipe.solve(samples_per_request=2).stage_times["read"] > 0.9 * self.stage_times["read"]:
+            return ""
+        return "Each request reads one sample, a file of its own: of packed ones pass samples_per_request."
 
     @property
     def _spoken_basis(self) -> str:

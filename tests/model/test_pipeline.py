@@ -788,6 +788,19 @@ def test_an_unknown_field_says_which_was_meant():
     assert refused(UnknownNameError, zzz=3).startswith(
         "A pipeline has no field 'zzz'. There is: model, hardware, "
     )
+    assert refused(UnknownNameError, requests_in_flight=1) == (
+        "A pipeline has no field 'requests_in_flight': it is one of its assumptions. "
+        "Pass assumptions=PUBLISHED.replace(requests_in_flight=...)."
+    )
+
+
+def test_where_requests_limit_a_drive_the_result_says_what_one_is_taken_to_bring():
+    said = "Each request reads one sample, a file of its own: of packed ones pass samples_per_request."
+    disk = WALL.replace(storage=Storage.HDD, assumptions=PUBLISHED)
+    assert said in repr(disk.solve())
+    # Not where it was given, where the bytes limit, and where something else does.
+    for changes in ({"samples_per_request": 36}, {"sample_size": "1 GB"}, {"drives": 1000}):
+        assert "samples_per_request" not in repr(disk.solve(**changes))
 
 
 def test_a_host_without_a_drive_is_refused_where_the_pipeline_is_made():

@@ -78,7 +78,7 @@ def _for_storage(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         delivered = Q_((step.throughput * pipeline.size).m_as("GB * sample / s"), "GB/s")
     wanted, given = spoken_bandwidths(delivered * _speedup(step), delivered)
     remedies = ["store fewer bytes for each sample"] * fewer_bytes
-    remedies += ["read several samples with each request"] * fewer_requests
+    remedies += ["read several samples with each request (samples_per_request)"] * fewer_requests
     if _helps(pipeline, step, cached_fraction=(1 + cached) / 2):
         remedies.append(f"keep {'more of ' if served else ''}them in memory")
     if _helps(pipeline, step, drives=2 * pipeline.drives):

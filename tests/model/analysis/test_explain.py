@@ -284,7 +284,8 @@ def test_where_requests_limit_a_drive_smaller_samples_are_no_advice():
     text = explain(seeking)
     assert REQUESTS in text
     assert "100 MB/s, and it delivers" in text
-    assert " MB/s: read several samples with each request, keep them in memory, or use a faster" in text
+    fewer = "read several samples with each request (samples_per_request)"
+    assert f" MB/s: {fewer}, keep them in memory, or use a faster" in text
     packed = explain(seeking.replace(sample_size="1 MB", samples_per_request=1000))
     assert REQUESTS not in packed
     assert ": store fewer bytes for each sample, keep them in memory, or use a faster drive or more" in packed
@@ -298,7 +299,7 @@ def test_of_a_store_more_connections_are_opened():
 # What each advice to a starved storage does to a pipeline that follows it.
 FOLLOWED = {
     "store fewer bytes for each sample": lambda p: p.replace(sample_size=p.size / 2),
-    "read several samples with each request": lambda p: p.replace(
+    "read several samples with each request (samples_per_request)": lambda p: p.replace(
         samples_per_request=2 * p.samples_per_request
     ),
     "keep them in memory": lambda p: p.replace(cached_fraction=0.5),
