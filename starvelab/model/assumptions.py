@@ -19,9 +19,10 @@ from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .data_files import read_data
 from .facts import Fact, facts_html, facts_text
-from .scaling import WorkerScaling
+from .scaling import LoaderKind, WorkerScaling
 
 PHASES = ("forward", "training")
+_SCALING = ("contention", "coherency", "crowding", "second_thread")
 # Of how many cases a range claims to hold the truth.
 COVERAGE = 0.8
 # What of a fact has the unit of its assumption.
@@ -152,8 +153,15 @@ class Assumptions:
     @property
     def scaling(self) -> WorkerScaling:
         """How several workers compare with one."""
-        names = ("contention", "coherency", "crowding", "second_thread")
-        return WorkerScaling(*(self.numbers[name] for name in names))
+        return WorkerScaling(*(self.numbers[name] for name in _SCALING))
+
+    def scaling_of(self, kind: LoaderKind | None) -> WorkerScaling:
+        """The same for a kind of loader, whose law goes before what the user has not assumed."""
+        if kind is None:
+            return self.scaling
+        return WorkerScaling(
+            *(self.numbers[n] if self.given(n) else getattr(kind.scaling, n) for n in _SCALING)
+        )
 
     @property
     def peak_workers(self) -> Number:

@@ -60,7 +60,7 @@ class Pipeline:
     loader : {"processes", "threads", "pool"}, optional
         The kind of loader, which decides how its workers scale: worker processes, threads of one Python
         process, in a build of Python with the global lock, or a pool of C++ threads such as DALI's. As the
-        assumptions say unless given.
+        assumptions say unless given; assumptions of your own go before it.
     read_wait : quantity [time], optional
         For each sample: how long its worker waits for storage before it can prepare it, as with small files
         read one by one. The mean over all samples, also those that memory serves. It takes the worker's time
@@ -235,8 +235,9 @@ class Pipeline:
     def sizes(self) -> dict[str, Number]:
         """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
         samples, stored, sent = self.samples, self.numbers["sample_size"], self.numbers["transfer_size"]
-        if samples is not None:
-            stored = samples.number("sample_size") if stored is None else stored
+        own = None if samples is None else samples.facts.get("sample_size")
+        if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
+            stored = own.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None:
             elements, dtype = self._elements, self.dtype or self.assumptions.transfer_dtype

@@ -46,11 +46,13 @@ def worker_time(
 ) -> WorkerTime:
     """The time of a sample of so many stored bytes, as its data set, the loader or the assumptions have it.
 
-    A time that the user gave the data set goes first. A pool was measured on ImageNet, so its rate goes
-    before what a worker process takes for the same images, but not for other samples.
+    What the user gave goes first, to the data set and then to the assumptions. A pool was measured on
+    ImageNet, so its rate goes before what a worker process takes for the same images, but not for others.
     """
     own = None if samples is None else samples.facts.get("preparation_time")
-    pool = None if kind is None else kind.worker_rate
+    pool, rate = None if kind is None else kind.worker_rate, assumed.supply
+    if assumed.given("worker_rate") and not (own is not None and own.given):
+        return WorkerTime(stored if rate.of_bytes else 1, rate.number)
     if samples is not None and own is not None and (own.given or pool is None or not _is_imagenet(samples)):
         seconds = own.number + samples.number("collation_time", 0.0)
         if own.given:
@@ -63,25 +65,19 @@ def worker_time(
                 f"is taken to prepare what a worker process does. {_PASS}"
             )
         return WorkerTime(seconds * times, 1, note)
-    rate = assumed.supply
     if pool is None and rate.of_bytes:
         return WorkerTime(stored, rate.number, _note_of_bytes(assumed, stored))
-    if pool is None and assumed.given("worker_rate"):
-        return WorkerTime(1, rate.number)
     times, note = _times_those_of(Datasets.ImageNet, stored, images)
     return WorkerTime(times, rate.number if pool is None else pool, note)
 
 
 def takes_images(samples: Entry | None, model: Entry | None) -> bool:
     """Whether samples are images as ImageNet's, which are decoded and cropped."""
-    if samples is not None and "preparation_time" in samples.facts:
-        return _is_imagenet(samples)
-    fitting = None if model is None else dataset_of(model)
-    return fitting is not None and _is_imagenet(fitting)
+    return _is_imagenet(samples) or _is_imagenet(None if model is None else dataset_of(model))
 
 
-def _is_imagenet(samples: Entry) -> bool:
-    return samples.path == "ImageNet"
+def _is_imagenet(samples: Entry | None) -> bool:
+    return samples is not None and samples.path == "ImageNet"
 
 
 def _times_those_of(measured: Entry, stored: Number, images: bool) -> tuple[Number, str]:
@@ -105,9 +101,9 @@ def _times_those_of(measured: Entry, stored: Number, images: bool) -> tuple[Numb
 
 
 def _note_of_bytes(assumed: Assumptions, stored: Number) -> str:
-    """That a rate in bytes was assumed for one size; "" for that size, and for a rate of the user's own."""
+    """That a rate in bytes was assumed for one size; "" for that size."""
     size = assumed.sample_size
-    if assumed.given("worker_rate") or _are_alike(stored, base_number(size)):
+    if _are_alike(stored, base_number(size)):
         return ""
     return (
         f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured neither "

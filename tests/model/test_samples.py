@@ -83,6 +83,17 @@ def test_a_data_set_of_the_size_and_cost_that_are_assumed_anyway_changes_nothing
     assert before.note == after.note
 
 
+def test_a_data_set_does_not_take_away_what_the_user_assumes():
+    mine = PUBLISHED.replace(worker_rate="50 img/s", sample_size="300 KB")
+    for pipe in (RESNET.replace(assumptions=mine), RESNET.replace(assumptions=mine, loader="pool")):
+        assert of_a_sample(pipe) == pytest.approx(20)
+        named = pipe.replace(dataset=Datasets.ImageNet)
+        assert (of_a_sample(named), named.size.m_as("KB")) == pytest.approx((20, 300))
+    given = Datasets.ImageNet.replace(preparation_time="9 ms", collation_time="1 ms", sample_size="1 MB")
+    both = RESNET.replace(assumptions=mine, dataset=given)
+    assert (of_a_sample(both), both.size.m_as("MB")) == pytest.approx((10, 1))
+
+
 # ---- Samples of another size than those on which a worker was measured -------------------------------------
 
 
@@ -135,6 +146,12 @@ POOL = (
         (RESNET.replace(sample_size="5 MB"), EXTRAPOLATED),
         (RESNET.replace(sample_size="5 MB", dataset=Datasets.ImageNet), EXTRAPOLATED),
         (RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB")), EXTRAPOLATED),
+        (
+            RESNET.replace(
+                model=None, accelerator_rate="99 img/s", dataset=Datasets.ImageNet, sample_size="5 MB"
+            ),
+            EXTRAPOLATED,
+        ),
         (RESNET.replace(dataset=Datasets.Medical5MB), EXTRAPOLATED),
         (RESNET.replace(sample_size="5 MB", loader="pool"), EXTRAPOLATED),
         (RESNET.replace(assumptions=PUBLISHED.replace(sample_size="5 MB")), EXTRAPOLATED),
@@ -181,6 +198,7 @@ def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
         {"worker_rate": "50 img/s"},
         {"cpu_throughput": "5000 img/s"},
         {"assumptions": PUBLISHED.replace(worker_rate="50 img/s")},
+        {"assumptions": TUTORIAL.replace(worker_rate="250 MB/s")},
         {"dataset": Datasets.Medical5MB.replace(preparation_time="20 ms")},
     ],
     ids=str,

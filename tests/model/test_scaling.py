@@ -41,6 +41,13 @@ def test_threads_of_one_process_share_a_lock_whatever_the_host():
     assert rate(workers=64, loader="threads", cores=64) < 5 * rate(workers=1)
 
 
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_loader_does_not_take_away_a_law_that_the_user_assumes(loader):
+    mine = PUBLISHED.replace(contention=0.1, coherency=0.001, crowding=0.5, second_thread=0.2)
+    times = [HOST.solve(workers=n, cores=6, loader=loader, assumptions=mine).throughput for n in (8, 1)]
+    assert (times[0] / times[1]).m_as("") == pytest.approx(mine.speedup(8, 6))
+
+
 @given(st.sampled_from(LOADERS), st.integers(1, 200), st.integers(1, 128), st.integers(1, 50))
 def test_more_workers_and_more_cores_never_prepare_less(loader, workers, cores, more):
     scaling = loader_kinds()[loader].scaling

@@ -90,7 +90,8 @@ def over_batch(
     busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
     hatched = caveat("hatched", step.infeasible_reason)
     # What cannot run is said once, with what is hatched.
-    said = " ".join(filter(None, (str(replace(found, infeasible_reason="")), _BAND * banded, hatched)))
+    parts = (str(replace(found, infeasible_reason="")), _BAND * banded, hatched, pipeline.foreign_rate)
+    said = " ".join(filter(None, parts))
     return render_figure(
         figure,
         alt=f"Two line charts over the batch size: the time of each resource, and {busy}. {said}",
@@ -150,7 +151,8 @@ def over_workers(
     axes.legend(frameon=False, loc="lower right")
     bare(axes)
     rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]
-    found = " ".join([*sentences, *([_BAND] if banded else [])])
+    notes = dict.fromkeys(pipeline.foreign_rate for pipeline in pipelines.values())
+    found = " ".join(filter(None, [*sentences, _BAND * banded, *notes]))
     return render_figure(
         figure,
         alt=f"Line chart of utilization over the number of workers. {found}",

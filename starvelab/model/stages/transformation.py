@@ -80,10 +80,12 @@ class TransformationModel(StageModel[TransformationInputs]):
     Notes
     -----
     A rate in bytes per second says that cost follows the stored size. It follows the pixels: a rate in images
-    per second is the safer figure. With ``c`` the CPU time of a sample, ``h`` the hand-over of a batch, ``r``
-    the wait for a read, ``n`` workers, and ``S`` their speed-up over one, with and without a limit of cores,
-    a batch of ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the cores bind, or
-    the workers, who wait as well. Stops being true where single slow samples hold up whole batches.
+    per second is the safer figure, and for images of another size than those that were measured it is
+    carried on by `starvelab.model.worker_time`. With ``c`` the CPU time of a sample, ``h`` the hand-over of a
+    batch, ``r`` the wait for a read, ``n`` workers, and ``S`` their speed-up over one, with and without a
+    limit of cores, a batch of ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the
+    cores bind, or the workers, who wait as well. Stops being true where single slow samples hold up whole
+    batches.
 
     References
     ----------
@@ -222,7 +224,7 @@ class TransformationModel(StageModel[TransformationInputs]):
             cores=cores,
             handover=0 if handover_time is None else handover_time,
             read_wait=read_wait,
-            scaling=self.assumptions.scaling if kind is None else kind.scaling,
+            scaling=self.assumptions.scaling_of(kind),
         )
 
     @staticmethod

@@ -192,3 +192,13 @@ def test_a_band_is_drawn_when_it_is_asked_for_and_left_out_when_it_is_not(drawn)
     over_batch(AT_512.replace(storage=Storage.NVMe_Gen5, workers=64), batches=[64, 512], ranges=True)
     bands = [[len(axes.collections) for axes in figure.axes] for figure in drawn]
     assert bands == [[0, 0], [0], [0, 0], [0, 1]]
+
+
+def test_a_curve_says_once_on_what_its_worker_was_measured():
+    scans = PIPE.replace(sample_size="5 MB")
+    for picture in (
+        over_batch(scans, batches=[8, 16]),
+        over_workers({"scans": scans, "more": scans.replace(batch_size=512)}, workers=[8, 32]),
+    ):
+        for text in (picture.caption, picture.alt):
+            assert text.count("was measured neither on samples of 500 KB nor of 5 MB.") == 1
