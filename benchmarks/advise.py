@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -26,8 +26,6 @@ from starvelab.measure.quality import LoadMeter
 
 from .report import machine, options
 
-SWEEP = (0, 1, 2, 3, 4, 6, 8)
-WATCHED, SWEPT = 4.0, 2.0  # seconds
 DISTURBED = 0.1  # share of the cores that others used, above which a run is repeated
 BEST, RIGHT = 0.05, 0.15  # what the advised number may lack of the best, and what its throughput may be off
 Value = TypeVar("Value")
@@ -166,21 +164,28 @@ def undisturbed(measure: Callable[[], tuple[float, Value]]) -> Value:
     return min(tries, key=lambda one: one[0])[1]
 
 
-def main() -> None:
-    parser = options(__doc__, rounds=1)
-    parser.add_argument("--first", type=int, default=1, help="number of the first job (default 1)")
-    parser.add_argument("--last", type=int, default=len(JOBS), help="number of the last job")
-    asked = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(
+        __doc__,
+        rounds=(1, 1),
+        seconds=((4, 2), (1, 0.2)),
+        first=(1, 1),
+        last=(len(JOBS), 1),
+        sweep=((0, 1, 2, 3, 4, 6, 8), (0, 1)),
+    )
+    parser.add_argument("--first", type=int, help="number of the first job (default 1)")
+    parser.add_argument("--last", type=int, help="number of the last job")
+    asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="This DataLoader will create")  # more workers than cores
     rows, best, right = [], 0, 0
     for job in JOBS[asked.first - 1 : asked.last]:
         running = Running(job)
-        advice = undisturbed(partial(running.advice, WATCHED * asked.rounds))
+        advice = undisturbed(partial(running.advice, asked.seconds[0] * asked.rounds))
         advised = advice.best
         sweep = {
-            workers: undisturbed(partial(running.throughput, workers, SWEPT * asked.rounds))
-            for workers in sorted({*SWEEP, advised.workers})
+            workers: undisturbed(partial(running.throughput, workers, asked.seconds[1] * asked.rounds))
+            for workers in sorted({*asked.sweep, advised.workers})
         }
         reached, most = sweep[advised.workers], max(sweep.values())
         off = advised.throughput.m_as("img/s") / reached - 1

@@ -6,9 +6,12 @@ python -m benchmarks.black_boxes
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from starvelab.lesson.black_boxes import RECORDS
 from starvelab.simulate import Loader, simulate
+
+from .report import options
 
 BATCHES, SEED = 40, 13
 COLUMNS = ("worker", "prepare_start", "prepared", "received", "copied", "step_start", "step_end")
@@ -24,19 +27,28 @@ BOXES = {
 }
 
 
-def records() -> dict[str, dict[str, list[float]]]:
+def records(batches: int = BATCHES) -> dict[str, dict[str, list[float]]]:
     """What learners get: by box and column."""
     found = {}
     for box, (_, loader) in BOXES.items():
-        trace = simulate(loader, batches=BATCHES, seed=SEED).trace()
+        trace = simulate(loader, batches=batches, seed=SEED).trace()
         found[box] = {name: [round(float(x), 1) for x in getattr(trace, name)] for name in COLUMNS}
         found[box]["worker"] = [int(number) for number in trace.worker]
     return found
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = options(__doc__, batches=(BATCHES, 1)).parse_args(arguments)
     lines = [
         f'"{box}": {{\n' + ",\n".join(f'"{name}": {json.dumps(each)}' for name, each in one.items()) + "\n}"
-        for box, one in records().items()
+        for box, one in records(asked.batches).items()
     ]
-    RECORDS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    if asked.batches == BATCHES:
+        RECORDS.write_text(text, encoding="utf-8")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,6 @@ neither the entry in the list nor any file outside `benchmarks/` changes.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -32,7 +31,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .report import REPOSITORY
+from .report import REPOSITORY, options
 
 LIST = Path(__file__).with_name("defects.toml")
 RESULTS = REPOSITORY / ".defects.json"
@@ -246,9 +245,7 @@ def save(path: Path, of: str, results: dict[str, Result]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__, only=("", "solver-headroom"))
     parser.add_argument("--only", metavar="ID", help="only defects whose id begins with this")
     parser.add_argument("--list", action="store_true", help="plant nothing; say what can be planted")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"default {RESULTS.name}")

@@ -6,11 +6,10 @@ accelerator) under three loaders. One process for each core but one spins beside
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from PIL import Image, ImageFilter
@@ -29,7 +28,7 @@ from starvelab.measure import (
     usable_cores,
 )
 
-from .report import machine
+from .report import machine, options
 from .results import save
 
 LOADERS = ("threads", "processes", "torch")
@@ -78,13 +77,14 @@ def busy(cores: int) -> Iterator[None]:
             spinner.join()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, budget=("8 s", "1 s"), quiet=(False, True), cases=(None, 1))
     parser.add_argument("--quiet", action="store_true", help="leave the other cores alone")
-    parser.add_argument("--budget", default="8 s", help="of each diagnosis (default 8 s)")
-    asked = parser.parse_args()
+    parser.add_argument("--budget", help="of each diagnosis (default %(default)s)")
+    asked = parser.parse_args(arguments)
     others = max(1, min(usable_cores(), os.cpu_count() or 1) - 1)
     cases = [(loader, name, *plant) for loader in LOADERS for name, plant in plants().items()]
+    cases = cases[: asked.cases]
     rows, right, longest = [], 0, 0.0
     with nullcontext() if asked.quiet else busy(others):
         for loader, name, part, pipe in tqdm(cases, unit="case"):

@@ -88,11 +88,11 @@ def grade(course: Course, command: Sequence[str]) -> tuple[float, float]:
     return 60 / each, done[workers - 1] - begun - workers * each
 
 
-def main() -> None:
-    parser = options(__doc__, rounds=2)
-    parser.add_argument("--students", type=int, default=12, help="in the class (default 12)")
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, rounds=(2, 1), students=(12, 3), only_ours=(False, True))
+    parser.add_argument("--students", type=int, help="in the class (default %(default)s)")
     parser.add_argument("--only-ours", action="store_true", help="leave nbgrader's own side out")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     stock = [f"--Autograde.autograde_preprocessors={name}" for name in STOCK]
     ours = ["starvelab", "grade", ASSIGNMENT]
     one, two = [*ours, "--workers=1"], [*ours, "--workers=2"]

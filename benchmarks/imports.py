@@ -10,6 +10,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
 from .results import number, save
@@ -42,8 +43,8 @@ def measure(python: str, statement: str) -> tuple[float, float]:
     return tuple(json.loads(done.stdout.splitlines()[-1]))
 
 
-def main() -> None:
-    asked = options(__doc__, variable="STARVELAB_MLSYSIM_0_3", rounds=15).parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = options(__doc__, variable="STARVELAB_MLSYSIM_0_3", rounds=(15, 1)).parse_args(arguments)
     sides = {"nothing": (sys.executable, "pass"), "starvelab": (sys.executable, "import starvelab")}
     if asked.mlsysim:
         sides["mlsysim"] = (asked.mlsysim, "import mlsysim")

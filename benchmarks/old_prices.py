@@ -7,14 +7,15 @@ A workflow runs it every month. Any date may take the place of the present one.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 
 from starvelab.model.prices import Price, old_prices, price_age
 
+from .report import options
+
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="List the prices that are older than a year.")
+    parser = options("List the prices that are older than a year.")
     parser.add_argument("date", nargs="?", type=datetime.date.fromisoformat, help="in place of today")
     today = parser.parse_args(arguments).date
     prices = old_prices(today)

@@ -10,12 +10,12 @@ With `--record` it writes what the notebook about a job of one's own shows to th
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +24,10 @@ from starvelab.measure.doctor import Doctor, run_script
 from starvelab.measure.example_job import RECORD, SCRIPT
 from starvelab.measure.watching.times import LoopTimes
 
-from .report import machine
+from .report import machine, options
 
 JOBS = Path(__file__).with_name("jobs")
+JOB_NAMES = ("photos", "text", "arrays")
 WORKERS, ROUNDS = (0, 1, 2, 3), 3  # of the runs that are recorded
 
 
@@ -150,15 +151,15 @@ def record() -> None:
     RECORD.write_text(text.replace("{}", "{\n" + lines + "\n }") + "\n", encoding="utf-8")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, jobs=([*JOB_NAMES], ["text"]), faults=(None, ["tiny prefetch"]))
     parser.add_argument(
         "--environment", type=Path, default=Path(sys.prefix), help="where starvelab is installed"
     )
-    parser.add_argument("--jobs", nargs="+", default=["photos", "text", "arrays"])
+    parser.add_argument("--jobs", nargs="+", choices=JOB_NAMES)
     parser.add_argument("--faults", nargs="+", help="only these")
     parser.add_argument("--record", action="store_true")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     if asked.record:
         record()
         return

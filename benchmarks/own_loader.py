@@ -8,7 +8,8 @@ other programs disturbed is repeated once, whatever came out of it.
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
+from itertools import islice
 from statistics import median
 
 from tabulate import tabulate
@@ -26,7 +27,7 @@ from starvelab.measure import (
     run,
 )
 
-from .report import machine
+from .report import machine, options
 
 LOADERS = ("threads", "processes", "torch")
 WORKERS = (1, 2, 4)
@@ -52,14 +53,20 @@ def undisturbed(pipe: InputPipeline, seconds: str) -> Measurement:
     return min(first, again, key=lambda one: one.quality.background_load + one.quality.variation)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", default="2 s", help="of each run (default 2 s)")
-    asked = parser.parse_args()
-    sets = data_sets()
-    rows, errors, simulated = [], {n: [] for n in WORKERS}, {n: [] for n in WORKERS}
-    with tqdm(total=len(LOADERS) * len(sets) * (2 + len(WORKERS)), unit="run") as bar:
-        for loader in LOADERS:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(
+        __doc__,
+        seconds=("2 s", "0.2 s"),
+        loaders=(LOADERS, LOADERS[:1]),
+        workers=(WORKERS, WORKERS[:1]),
+        sets=(4, 2),
+    )
+    parser.add_argument("--seconds", help="of each run (default %(default)s)")
+    asked = parser.parse_args(arguments)
+    sets = dict(islice(data_sets().items(), asked.sets))
+    rows, errors, simulated = [], {n: [] for n in asked.workers}, {n: [] for n in asked.workers}
+    with tqdm(total=len(asked.loaders) * len(sets) * (2 + len(asked.workers)), unit="run") as bar:
+        for loader in asked.loaders:
             pipes = {name: pipe.replace(loader=loader) for name, pipe in sets.items()}
             alone = {}
             for name, pipe in pipes.items():
@@ -69,7 +76,7 @@ def main() -> None:
                 bar.set_description(f"{loader}, {name}")
                 others = [alone[other].contention for other in pipes if other != name]
                 known = alone[name].replace(contention=median(others))
-                for workers in WORKERS:
+                for workers in asked.workers:
                     pipe = pipes[name].replace(workers=workers)
                     found = compare(undisturbed(pipe, asked.seconds), predict(known, pipe))
                     errors[workers].append(abs(found.error))
@@ -92,11 +99,9 @@ def main() -> None:
     print(tabulate(rows, headers=headers))
     for name, found in (("model", errors), ("simulation", simulated)):
         every = [error for each in found.values() for error in each]
-        several = [error for workers in WORKERS[1:] for error in found[workers]]
-        print(
-            f"{name}: median error {median(every):.1%}, worst {max(every):.1%}; "
-            f"with several workers median {median(several):.1%}, worst {max(several):.1%}"
-        )
+        print(f"{name}: median error {median(every):.1%}, worst {max(every):.1%}")
+        if several := [error for workers in asked.workers[1:] for error in found[workers]]:
+            print(f"  with several workers: median {median(several):.1%}, worst {max(several):.1%}")
 
 
 if __name__ == "__main__":

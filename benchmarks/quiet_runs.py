@@ -8,7 +8,6 @@ repeated while something disturbed it; what they reveal is written only if nothi
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import sys
@@ -24,6 +23,8 @@ from starvelab.host import usable_cores
 from starvelab.measure import Measurement, run
 from starvelab.measure.protocols import Pipeline
 from starvelab.units import Quantity, unit_name
+
+from .report import options
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOK = REPOSITORY / "solutions/find-the-bottleneck/01_measure_your_machine.py"
@@ -51,8 +52,13 @@ class Patience:
                 return seen
 
 
-def measure(folder: Path, patience: Patience) -> tuple[dict[str, tuple[float, str]], list[str]]:
-    """What the notebook reveals of what may be disturbed: number and unit by key, and what disturbed it."""
+def measure(
+    folder: Path, patience: Patience, count: int | None = None
+) -> tuple[dict[str, tuple[float, str]], list[str]]:
+    """What the notebook reveals of what may be disturbed: number and unit by key, and what disturbed it.
+
+    Only of so many measurements, where a count is given.
+    """
     found: dict[str, tuple[float, str]] = {}
     disturbed: list[str] = []
 
@@ -68,7 +74,7 @@ def measure(folder: Path, patience: Patience) -> tuple[dict[str, tuple[float, st
     names: dict[str, object] = {}
     os.chdir(folder)
     script = NOTEBOOK.read_text(encoding="utf-8")
-    wanted = script.count("disturbed=")
+    wanted = count or script.count("disturbed=")
     for cell in jupytext.reads(script, fmt="py:percent").cells:
         if cell.cell_type == "code":
             exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
@@ -97,12 +103,15 @@ def write(found: dict[str, tuple[float, str]]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure until nothing is disturbed, and record that. Returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=10, help="how long to wait for a quiet machine")
-    options = parser.parse_args(arguments)
+    parser = options(__doc__, minutes=(10, 0), measurements=(None, 1))
+    parser.add_argument("--minutes", type=float, help="how long to wait for a quiet machine")
+    asked = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
-        found, disturbed = measure(Path(folder), Patience(options.minutes))
+        found, disturbed = measure(Path(folder), Patience(asked.minutes), asked.measurements)
         os.chdir(REPOSITORY)
+    if asked.measurements:
+        print(f"Measured {found}, and recorded nothing.")
+        return 0
     if disturbed:
         print(f"Nothing is recorded: {'; '.join(disturbed)}. Close what else runs here, and try again.")
         return 1

@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,13 +21,12 @@ from starvelab.lesson.show import info, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 
-from lab_in_browser import OpenNotebook, chromium, jupyterlab, open_notebook, write_notebook
+from lab_in_browser import OpenNotebook, chromium, jupyterlab, open_notebook, window, write_notebook
 
+from .report import options
 from .results import save
 
-MOVES = 100
 WARM_UP = 10
-DRAG_MOVES = 60
 
 NOTEBOOK = """from starvelab import Hardware, Models, Pipeline
 from starvelab.widgets import explore
@@ -76,13 +76,13 @@ WATCH_THE_PICTURE = """() => {
 }"""
 
 
-def repaint_times(notebook: OpenNotebook) -> np.ndarray:
-    """Milliseconds from each of `MOVES` single moves to the repaint it causes."""
-    notebook.page.evaluate(MOVE_AND_WAIT, [WARM_UP, 30])
-    return np.array(notebook.page.evaluate(MOVE_AND_WAIT, [MOVES, 30]))
+def repaint_times(notebook: OpenNotebook, moves: int) -> np.ndarray:
+    """Milliseconds from each of some single moves to the repaint it causes."""
+    notebook.page.evaluate(MOVE_AND_WAIT, [min(WARM_UP, moves), 30])
+    return np.array(notebook.page.evaluate(MOVE_AND_WAIT, [moves, 30]))
 
 
-def lag_after_a_drag(notebook: OpenNotebook) -> tuple[float, int]:
+def lag_after_a_drag(notebook: OpenNotebook, moves: int) -> tuple[float, int]:
     """Milliseconds from the last move of a fast drag to the last picture, and how many pictures it drew."""
     page = notebook.page
     page.evaluate(WATCH_THE_PICTURE)
@@ -90,7 +90,7 @@ def lag_after_a_drag(notebook: OpenNotebook) -> tuple[float, int]:
     x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    for move in range(1, DRAG_MOVES + 1):
+    for move in range(1, moves + 1):
         page.mouse.move(x + move, y)
         page.wait_for_timeout(12)
     last_move = page.evaluate("() => performance.now()")
@@ -100,19 +100,21 @@ def lag_after_a_drag(notebook: OpenNotebook) -> tuple[float, int]:
     return max(0.0, pictures[-1] - last_move), len(pictures)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
+    asked = options(__doc__, moves=(100, 3), drag_moves=(60, 5)).parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = write_notebook(Path(folder) / "notebook.ipynb", NOTEBOOK)
         with (
             jupyterlab(Path(folder)) as server,
             chromium() as browser,
-            open_notebook(browser, server, path) as notebook,
+            window(browser, server) as page,
+            open_notebook(page, server, path) as notebook,
         ):
             notebook.run_all()
-            times = repaint_times(notebook)
-            lag, pictures = lag_after_a_drag(notebook)
-            engine = browser.version
+            times = repaint_times(notebook, asked.moves)
+            lag, pictures = lag_after_a_drag(notebook, asked.drag_moves)
+            engine = browser.browser.version
     info(
         "Slider to repaint",
         machine=f"{os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}",
@@ -121,7 +123,7 @@ def main() -> None:
     )
     table(
         ["what", "p50 (ms)", "p95 (ms)", "longest (ms)"],
-        [[f"{MOVES} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],
+        [[f"{asked.moves} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],
     )
     save(
         "repaint",
@@ -129,7 +131,8 @@ def main() -> None:
         f"{np.quantile(times, 0.5):.0f} / {np.quantile(times, 0.95):.0f} ms",
     )
     print(
-        f"A drag of {DRAG_MOVES} moves drew {pictures} pictures, the last {lag:.0f} ms after the last move."
+        f"A drag of {asked.drag_moves} moves drew {pictures} pictures, "
+        f"the last {lag:.0f} ms after the last move."
     )
 
 

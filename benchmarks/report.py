@@ -11,6 +11,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NOT_MEASURED = "mlsysim {} was not measured: name its interpreter with --mlsysim (see benchmarks/__init__.py)"
@@ -55,10 +56,30 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     return [their / our for our, their in zip(ours, theirs, strict=True)]
 
 
-def options(description: str, *, variable: str | None = None, rounds: int) -> argparse.ArgumentParser:
-    """The options of a benchmark; `variable` is the environment variable of the other side's interpreter."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--rounds", type=int, default=rounds, help=f"turns of each side (default {rounds})")
+class _Smallest(argparse.Action):
+    def __init__(self, *arguments: Any, sizes: dict[str, Any], **more: Any) -> None:
+        super().__init__(*arguments, nargs=0, **more)
+        self.sizes = sizes
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, *_: Any) -> None:
+        vars(namespace).update(self.sizes)
+
+
+def options(
+    description: str, *, variable: str | None = None, **sizes: tuple[Any, Any]
+) -> argparse.ArgumentParser:
+    """The options of a benchmark; `variable` is the environment variable of the other side's interpreter.
+
+    `sizes` are what makes it large: by name, the value of a usual run and that of the smallest case.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(**{name: usual for name, (usual, _) in sizes.items()})
+    smallest = {name: least for name, (_, least) in sizes.items()}
+    parser.add_argument("--smallest", action=_Smallest, sizes=smallest, help="run only the smallest case")
+    if "rounds" in sizes:
+        parser.add_argument("--rounds", type=int, help="turns of each side (default %(default)s)")
     if variable is not None:
         parser.add_argument(
             "--mlsysim",

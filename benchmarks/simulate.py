@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starvelab.simulate import Loader, simulate
 from starvelab.simulate.preparation import draw, draw_reads
@@ -51,10 +51,10 @@ def theirs(loader: Loader, runs: int) -> int:
     return BATCHES * runs
 
 
-def main() -> None:
-    parser = options(__doc__, rounds=9)
-    parser.add_argument("--replicas", type=int, default=10_000, help="of each simulation (default 10000)")
-    asked = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, rounds=(9, 1), replicas=(10_000, 10), runs=(10, 1))
+    parser.add_argument("--replicas", type=int, help="of each simulation (default %(default)s)")
+    asked = parser.parse_args(arguments)
     beside = importlib.util.find_spec("simpy") is not None
     print(machine())
     print(turns(asked.rounds))
@@ -64,7 +64,7 @@ def main() -> None:
         for _ in range(asked.rounds):
             found.append(per_second(lambda loader=loader: ours(loader, asked.replicas)))
             if beside:
-                other.append(per_second(lambda loader=loader: theirs(loader, 10)))
+                other.append(per_second(lambda loader=loader: theirs(loader, asked.runs)))
         print(f"{name:<15} {spread(found)} batches per second over {asked.replicas:,} replicas")
         if beside:
             print(f"{'  simpy':<15} {spread(other)} batches per second")

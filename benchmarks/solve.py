@@ -10,16 +10,15 @@ import importlib.util
 import os
 import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
 from .results import number, save
 
-SIDE = 1000  # of the sweep: batch sizes times workers
 
-
-def per_second(call: Callable[[], object], seconds: float = 0.3) -> float:
+def per_second(call: Callable[[], object], seconds: float) -> float:
     """How often a call can be made in a second."""
     count, start = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - start) < seconds:
@@ -28,7 +27,7 @@ def per_second(call: Callable[[], object], seconds: float = 0.3) -> float:
     return count / elapsed
 
 
-def ours() -> dict[str, Callable[[], object]]:
+def ours(side: int) -> dict[str, Callable[[], object]]:
     """The lab's calls, by what they are."""
     import numpy as np
 
@@ -36,7 +35,7 @@ def ours() -> dict[str, Callable[[], object]]:
 
     solver, model, hardware = SingleNodeModel(), Models.ResNet50, Hardware.Cloud.A100
     pipeline = Pipeline(model=model, hardware=hardware)
-    values = np.arange(1, SIDE + 1)
+    values = np.arange(1, side + 1)
     return {
         "single solve": lambda: solver.solve(model=model, hardware=hardware, batch_size=256),
         "pipeline solve": lambda: pipeline.solve(batch_size=256),
@@ -55,9 +54,9 @@ def theirs() -> Callable[[], object] | None:
     return lambda: solver.solve(model=model, hardware=hardware, batch_size=256, precision="fp16")
 
 
-def run(rounds: int) -> None:
+def run(rounds: int, side: int, seconds: float) -> None:
     """Measure in this interpreter."""
-    calls, other = ours(), theirs()
+    calls, other = ours(side), theirs()
     if other is not None:
         calls["mlsysim solve"] = other
     found: dict[str, list[float]] = {name: [] for name in calls}
@@ -65,13 +64,13 @@ def run(rounds: int) -> None:
         call()
     for _ in range(rounds):
         for name, call in calls.items():
-            found[name].append(per_second(call))
-    points = [SIDE**2 * rate for rate in found["sweep"]]
+            found[name].append(per_second(call, seconds))
+    points = [side**2 * rate for rate in found["sweep"]]
     print(machine())
     print(turns(rounds))
     print(f"single solve     {spread(found['single solve'])} per second")
     print(f"pipeline solve   {spread(found['pipeline solve'])} per second")
-    print(f"sweep            {spread([1 / rate for rate in found['sweep']])} s for {SIDE**2:,} points,")
+    print(f"sweep            {spread([1 / rate for rate in found['sweep']])} s for {side**2:,} points,")
     print(f"                 {spread(points)} points per second")
     if other is None:
         print(NOT_MEASURED.format("0.1.1"))
@@ -110,13 +109,15 @@ def _save(found: dict[str, list[float]], points: list[float]) -> None:
     )
 
 
-def main() -> None:
-    asked = options(__doc__, variable="STARVELAB_MLSYSIM_0_1", rounds=9).parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    # The side of the sweep, which is batch sizes times workers, and the seconds of each call.
+    sizes = {"rounds": (9, 1), "side": (1000, 10), "seconds": (0.3, 0.01)}
+    asked = options(__doc__, variable="STARVELAB_MLSYSIM_0_1", **sizes).parse_args(arguments)
     if not asked.mlsysim:
-        run(asked.rounds)
+        run(asked.rounds, asked.side, asked.seconds)
         return
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "STARVELAB_MLSYSIM_0_1": ""}
-    command = [asked.mlsysim, "-m", "benchmarks.solve", "--rounds", str(asked.rounds)]
+    command = [asked.mlsysim, "-m", "benchmarks.solve", *(arguments or sys.argv[1:]), "--mlsysim="]
     raise SystemExit(subprocess.run(command, env=environment, check=False).returncode)
 
 

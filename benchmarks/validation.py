@@ -5,10 +5,9 @@ The rows, what they rest on and the errors stand in tests/golden/published.toml;
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -26,7 +25,7 @@ from starvelab.model.step import Step
 from starvelab.tables import cell
 from starvelab.units import Quantity
 
-from .report import REPOSITORY
+from .report import REPOSITORY, options
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "published.toml"
 # Fields of a pipeline that the file gives by a name in the catalogue.
@@ -393,22 +392,24 @@ def guesses(published: Published) -> list[tuple[str, ...]]:
 GUESS_HEADERS = ("what", "measured", "predicted", "error", "assumed")
 
 
-def main() -> None:
-    asked = argparse.ArgumentParser(prog="python -m benchmarks.validation", description=__doc__)
-    asked.add_argument("--format", default="simple", help="a format of tabulate, for example github")
-    asked.add_argument("--uses", action="store_true", help="also name the rows that each prediction rests on")
-    asked.add_argument("--left-out", action="store_true", help="also list what is not predicted, and why")
-    options = asked.parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, rows=(None, 1))
+    parser.add_argument("--format", default="simple", help="a format of tabulate, for example github")
+    parser.add_argument(
+        "--uses", action="store_true", help="name the rows that each prediction rests on"
+    )
+    parser.add_argument("--left-out", action="store_true", help="also list what is not predicted, and why")
+    asked = parser.parse_args(arguments)
 
     def show(headers: tuple[str, ...], rows: list[Any]) -> None:
-        print(tabulate(rows, headers=headers, tablefmt=options.format, disable_numparse=True))
+        print(tabulate(rows, headers=headers, tablefmt=asked.format, disable_numparse=True))
 
     published = Published()
-    tests = published.tests
-    shown = len(HEADERS) if options.uses else len(HEADERS) - 1
+    tests = [published.test(name) for name in published.tested[: asked.rows]]
+    shown = len(HEADERS) if asked.uses else len(HEADERS) - 1
     show(HEADERS[:shown], [row[:shown] for row in rows_of(tests)])
     print(f"\n{summary(tests)}\n")
-    if options.left_out:
+    if asked.left_out:
         show(("left out", "because"), reasons(published))
         print("\nSome of these with what is not known assumed; they count nowhere:\n")
         show(GUESS_HEADERS, guesses(published))

@@ -63,6 +63,7 @@ PROGRAMS = (
     *(
         f"tests/test_{name}.py"
         for name in (
+            "benchmarks",
             "build",
             "documents",
             "host",

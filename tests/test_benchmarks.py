@@ -1,0 +1,72 @@
+"""Each benchmark runs: its smallest case, for those that start no browser and no class."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from benchmarks import __main__ as benchmarks
+from benchmarks import results
+from tests.selection import without
+
+# `python -m benchmarks --smallest NAME` runs these by hand.
+BROWSER, CLASS = {"repaint"}, {"grading", "stock"}
+HERE = benchmarks.names().keys() - BROWSER - CLASS - ({"defects"} if "sandbox" in without() else set())
+
+
+@pytest.mark.parametrize("name", sorted(HERE))
+def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, monkeypatch, tmp_path):
+    kept = results.FILE.read_bytes()
+    module = import_module(f"benchmarks.{name}")
+    if name == "defects":
+        monkeypatch.setattr(module, "RESULTS", tmp_path / "defects.json")
+    with mock.patch.dict(os.environ):
+        assert not module.main(["--smallest"])
+    assert name == "old_prices" or re.search(r"\d", capfd.readouterr().out)
+    assert results.FILE.read_bytes() == kept
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[tuple[str, ...]]:
+    """What would be started: the module, its options, and whether its results are kept."""
+    seen = []
+
+    def run(command, *, env, **_):
+        seen.append((*command[2:], "kept" if results.SAVE in env else "not kept"))
+        return SimpleNamespace(returncode=int("solve" in command[2]))
+
+    monkeypatch.setattr(benchmarks.subprocess, "run", run)
+    monkeypatch.delenv(results.SAVE, raising=False)
+    return seen
+
+
+def test_only_those_that_are_named_run(started, capsys):
+    assert benchmarks.main(["imports", "watch"]) == 0
+    assert started == [("benchmarks.imports", "kept"), ("benchmarks.watch", "kept")]
+    assert benchmarks.main(["solve", "--smallest"]) == 1
+    assert started[2:] == [("benchmarks.solve", "--smallest", "not kept")]
+    assert "not finished: solve" in capsys.readouterr().out
+
+
+def test_without_a_name_the_usual_ones_run(started):
+    benchmarks.main([])
+    assert [module.partition(".")[2] for module, _ in started] == list(benchmarks.USUAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("importz", "benchmarks has no benchmark 'importz'. Did you mean imports? --help names them all."),
+        ("nonsense", "benchmarks has no benchmark 'nonsense'. There is: imports, solve, simulate, notebook"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_names_what_there_is(started, capsys, name, said):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        benchmarks.main(["imports", name])
+    assert said in capsys.readouterr().err
+    assert started == []
