@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
@@ -15,13 +16,15 @@ from PIL import Image
 from starvelab.measure import photos
 from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
 
-from .report import REPOSITORY, machine
+from .report import REPOSITORY, machine, options
 
 FILE = REPOSITORY / "tests" / "causes" / "measured.json"
+SIZES = ("100 KB", "500 KB", "5 MB")
 
 
-def main() -> None:
-    """Measure, print and write."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write, except of the smallest case."""
+    asked = options(__doc__, rounds=(15, 1), kinds=(SIZES, SIZES[:1])).parse_args(arguments)
     photo = Image.open(photos("500 KB").path(0)).convert("RGB")
     files = {
         f"{share:g} of the width, quality {quality}": as_jpeg(
@@ -30,13 +33,13 @@ def main() -> None:
         for share in (1, 0.7, 0.5, 0.35)
         for quality in (20, 50, 80, 95)
     }
-    times = np.array([one.m_as("ms") for one in decode_times(files, rounds=15).values()])
+    times = np.array([one.m_as("ms") for one in decode_times(files, rounds=asked.rounds).values()])
     pixels = np.array([width * height / 1e6 for width, height in map(jpeg_size, files.values())])
     sizes = np.array([len(raw) / 1e5 for raw in files.values()])
     both = np.column_stack([pixels, sizes])
     fit, *_ = np.linalg.lstsq(both, times, rcond=None)
     left = np.sum((times - both @ fit) ** 2) / np.sum((times - times.mean()) ** 2)
-    kinds = {size: photos(size).read(0) for size in ("100 KB", "500 KB", "5 MB")}
+    kinds = {size: photos(size).read(0) for size in asked.kinds}
     shares = {}
     for name, raw in kinds.items():
         width, height = jpeg_size(raw)
@@ -53,7 +56,8 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
     print(json.dumps(found, indent=2))
-    FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if asked.kinds == SIZES:
+        FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
