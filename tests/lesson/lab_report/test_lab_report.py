@@ -31,7 +31,7 @@ REPORT = LabReport(
         prediction("wall", 45.0, 18.3, hit=False, sure=0.9, unit="%"),
         prediction("drive", "The drive", "the drive", hit=True, sure=0.6),
         prediction("rate", 100.0, 104.0, hit=True, unit="img/s"),
-        prediction("script", "</script><script>alert(1)</script>\ud800", "no", hit=False),
+        prediction("script", "</script><script>alert(1)</script>", "no", hit=False),
     ),
     exercises=(
         Entry("1. One", "Exercise 1.1: twice", 1.5, 2, False),
