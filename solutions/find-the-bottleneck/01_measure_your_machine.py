@@ -68,10 +68,10 @@ reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
        then=show_decoding)
 
 # %% [markdown]
-# Compare the two columns of bytes and decoding. Bytes do count, since they have to be unpacked. But many times the
-# bytes do not take many times as long, and a quarter of the pixels saves most of the time. So a worker's rate in
-# bytes a second says next to nothing on its own: these files differ several times in it, on one core. Speak of **images
-# a second, of so many pixels**.
+# Compare the columns of bytes and decoding. Both count: each byte has to be unpacked, and each pixel has to be computed.
+# Many times the bytes take longer, and not many times as long; a quarter of the pixels, and of the bytes with them, takes about
+# a quarter of the time. A worker's rate in bytes a second holds only for files that are compressed as strongly, and its rate
+# in pixels, too. Speak of **images a second, of so many pixels and bytes**.
 #
 # Here are the three kinds of image that this assignment uses. They are made on first use, which takes a few seconds: those
 # of 500 KB were made above, the others are made now.
@@ -168,14 +168,14 @@ reveal("past-cores", Q_(100 * past, "%"), then=show_workers,
        disturbed=disturbance(several[limit], several[2 * limit]))
 
 # %% [markdown]
-# Up to the cores each worker adds its hands, though not quite a full pair: they share memory, caches and one training
-# loop. Past the cores they only take turns. The picture shows your own run: each lane is one worker, and the
+# Up to the cores each worker adds its hands, though not quite a full pair. Past them there are second hardware threads at
+# most, where the processor has them, and each of these adds a part of a core. Further workers only take turns. The picture shows your own run: each lane is one worker, and the
 # accelerator, which needs only 1 ms for a batch, waits nearly all the time.
 #
 # ## Threads, processes, and the GIL
 #
-# In Python one thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow and NumPy
-# let go of it while they work in C. A stage written in pure Python never does. Here is one:
+# A worker may be a thread or a process. Threads share memory and hand nothing over. Are they as fast? Here is a stage that is
+# written in pure Python:
 
 # %%
 def checksum(raw):
@@ -212,10 +212,11 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
        then=show_gil, disturbed=disturbance(two_python["threads"], none_python))
 
 # %% [markdown]
-# With two cores or more, and nobody else on them, two processes reach 1.6 to 1.9 times the rate with both kinds of work
-# (measured on a quiet machine), and threads only where the work is done outside Python. One Python `for` loop over
-# bytes or boxes in a transform is enough to turn your threads into a queue. (On a single core nothing helps. A
-# *free-threaded* build of Python has no GIL, and there threads should keep up.)
+# In Python one thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow and NumPy
+# let go of it while they work in C, and a stage written in pure Python never does. With two cores or more, and nobody else on
+# them, two processes reach 1.6 to 1.9 times the rate with both kinds of work (measured on a quiet machine). Threads do so only
+# as far as the work is done outside Python: where a Python loop over bytes or boxes is most of the work, they wait in a queue
+# for the lock. (On a single core nothing helps. A *free-threaded* build of Python has no such lock.)
 #
 # ## Read a run without fooling yourself
 #
@@ -244,7 +245,7 @@ table(["batches counted", "from the start: ms a batch",
 #
 # And count what lies *between* the marks: from the end of one batch to the end of the next is one batch, not two.
 #
-# Move the workers and the batches that are counted. Where do the two results agree?
+# Move the workers and the batches that are counted. How far apart are the two results, and when is the second one exact?
 
 # %%
 def draw(workers=4, batches=10):
@@ -264,8 +265,8 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 # %% [markdown]
 # ## Exercise 1.1: throughput from a record (5 points)
 #
-# `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. Then take the longest stretch
-# that is a multiple of the workers.
+# `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. From the first mark that is left,
+# take the longest stretch that is a multiple of the workers.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -291,28 +292,34 @@ def throughput(done, batch_size, workers, warm_up):
     ### END SOLUTION
 
 # %% role="test" id="record-throughput-test" points=5
-three_workers = [800, 805, 810, 1100, 1105, 1110, 1220, 1225, 1230, 1340, 1345, 1350,
-                 1460, 1465]
-check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_("400 img/s"),
+three_workers = [800, 805, 810, 1100, 1105, 1112, 1220, 1225, 1230, 1340, 1345, 1350,
+                 1480, 1485]
+check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_(16 * 6 / 0.26, "img/s"),
       what="the throughput of three workers", mistakes={
     "It ends inside a burst: is your stretch a multiple of the workers?":
-        Q_(16 * 7 / 0.245, "img/s"),
-    "You counted marks. Between 8 marks lie 7 batches.": Q_(16 * 8 / 0.245, "img/s"),
+        Q_(16 * 7 / 0.265, "img/s"),
+    "That is the first round of the workers; take the longest stretch.":
+        Q_(16 * 3 / 0.12, "img/s"),
+    "Begin at the first mark that is left, the end of batch `warm_up`.":
+        Q_(16 * 6 / 0.238, "img/s"),
+    "You counted marks. Between 8 marks lie 7 batches.": Q_(16 * 8 / 0.265, "img/s"),
     "From one mark to a mark 6 batches later, 6 batches were done.":
-        Q_(16 * 7 / 0.24, "img/s"),
+        Q_(16 * 7 / 0.26, "img/s"),
     "The start-up is in it: count from the end of a batch, not from the start of the "
-    "run.": Q_(16 * 14 / 1.465, "img/s"),
+    "run.": Q_(16 * 14 / 1.485, "img/s"),
     "The warm-up is in it: leave out the first `warm_up` batches.":
-        Q_(16 * 12 / 0.66, "img/s"),
+        Q_(16 * 12 / 0.68, "img/s"),
     "You rounded the batches down, but not the time: end at the mark that many batches "
-    "later.": Q_(16 * 6 / 0.245, "img/s"),
-    "That is batches a second. How many images are in a batch?": Q_("25 img/s"),
+    "later.": Q_(16 * 6 / 0.265, "img/s"),
+    "That is batches a second. How many images are in a batch?": Q_(6 / 0.26, "img/s"),
 })
 ### BEGIN HIDDEN TESTS
 longer = np.add.outer(np.arange(12) * 0.2, [0.5, 0.51, 0.52, 0.53]).ravel()[:-1]
 check(throughput(Q_(longer, "s"), 32, 4, 8), Q_("640 img/s"), what="the throughput of four workers, in seconds")
 check(throughput(Q_(longer[:-2], "s"), 32, 4, 7), Q_("640 img/s"), what="the throughput of a shorter run")
 check(throughput(Q_([0.9, 0.95, 1.0, 1.05], "s"), 8, 1, 1), Q_("160 img/s"), what="the throughput of one worker")
+check(throughput(Q_([10, 20, 30, 45, 55, 80, 90, 99], "ms"), 10, 2, 1), Q_(10 * 6 / 0.079, "img/s"),
+      what="the throughput of two uneven workers")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -396,7 +403,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Decoding follows pixels more than bytes. Say images a second, and of how many pixels.
+# - Decoding takes time for each pixel and for each byte. Say images a second, and of which images.
 # - One worker costs a hand-over. Several bring overlap and hands, up to the physical cores that you may really use.
 # - Threads help where the work leaves Python; processes help in both cases.
 # - Drop the warm-up, count a multiple of the workers, and count what lies between the marks.

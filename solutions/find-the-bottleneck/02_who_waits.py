@@ -30,7 +30,8 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 #
 # Many profilers time `next(loader)` and call it the stall. Watch one case. A single worker prepares 320 images a second, in
 # batches of 8; the accelerator needs 20 ms for a batch. The loop hands a batch over and asks for the next at once, without waiting for
-# the accelerator to finish, as PyTorch does. So the loop spends practically **all** of its time in `next()`.
+# the accelerator to finish. (In PyTorch that takes a copy from pinned memory with `non_blocking=True`; a plain copy makes the
+# loop wait for the kernels before it.) The loop spends practically **all** of its time in `next()`.
 
 # %%
 predict("next-wait", unit="%", question="How much of the time does the accelerator "
@@ -52,10 +53,11 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
 
 # %% [markdown]
 # The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Only what is left after
-# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` may mean starvation, but does not prove it.
+# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` shows *that* the loader is the slower one. It
+# does not show *how much* the accelerator loses.
 #
-# Move the controls. When do the two bars agree? Look at `steps in flight` of 1: a loop that waits for each step, as
-# one with `loss.item()` does. And find a setting in which the loop waits and the accelerator hardly ever does.
+# Move the controls. When do the two bars agree, and when are they far apart? Look at `steps in flight` of 1: a loop that waits
+# for each step, as one with `loss.item()` does.
 
 # %%
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
@@ -112,6 +114,11 @@ slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 10
 check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
     "Here next() takes no time, and the accelerator waits all the same: for a copy.":
         0.0})
+of_other_lengths = [0, 30, 60], [20, 50, 90], [20, 50, 90], [30, 70, 100]
+check(idle_share(*of_other_lengths), 0.5, what="the share with steps of 10, 20 and 10",
+      mistakes={
+    "Steps may differ: add up what each of them takes.": 1 - 30 / 80,
+})
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
 check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
@@ -120,7 +127,7 @@ check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# So neither follows from the other. A loop can wait all the time before a nearly busy accelerator, and never wait
+# The two are different quantities. A loop can wait all the time before an accelerator that loses a fifth, and never wait
 # before one that starves behind a slow copy. Believe the accelerator's gaps.
 #
 # ## The model against your machine
@@ -147,7 +154,8 @@ calibration
 #
 # $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{\min(W, C)}\right)$$
 #
-# A worker's own hand-over keeps it from the next batch, so it *adds* to preparing. Workers past the cores bring nothing.
+# A worker's own hand-over keeps it from the next batch, so it *adds* to preparing. The rule leaves out
+# second hardware threads: to it, workers past the cores bring nothing.
 # The package bends the law a little where workers get in each other's way: `contention` is 0 where each of them adds its
 # full rate, and 1 where several are no faster than one.
 

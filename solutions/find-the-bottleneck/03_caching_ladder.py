@@ -36,7 +36,7 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Two workers share 32 images: each prepares 16 of them for every batch. Write down the time for a batch with nothing
+# Two workers prepare batches side by side: on average one is ready for each 16 images that a worker prepares. Write down the time for a batch with nothing
 # cached, then with reading cached too, and so on. Can it fall below what the accelerator needs?
 #
 # </details>
@@ -90,13 +90,6 @@ def try_both():
 # %%
 def show_inline():
     try_both()
-    say("Four workers transform side by side, and read one after the other from the "
-        "one storage. In one process "
-        "nothing runs side by side, so the profile finds transforms the larger part, "
-        "and they are not what sets the pace. "
-        "Below: the storage reads for one worker after the other without a pause, each "
-        "worker waits for it, and "
-        "the accelerator waits for them.")
     return loader_timeline(run(four, clock=slow).trace, batches=10)
 
 # %%
@@ -106,6 +99,9 @@ reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)
        then=show_inline)
 
 # %% [markdown]
+# Four workers transform side by side, and read one after the other from the one storage: look at the picture. In one process
+# nothing runs side by side, so the profile finds transforms the larger part, and they are not what sets the pace.
+#
 # **Setting `num_workers=0` changes the very thing you measure.** Whatever you do to find a bottleneck has to leave
 # the workers, the storage and the accelerator as they are.
 #
@@ -229,6 +225,9 @@ check(" > ".join(suspects(evidence)), "transform > read > copy",
       what="the order of the suspects", mistakes={
     "The accelerator's own time is what should be left, so it is no suspect.":
         "compute > transform > read > copy",
+    "Sorted, yes. But what the accelerator computes is no suspect, and nor is what "
+    "adds nothing: choose the names first.":
+        "compute > transform > read > copy > decode",
     "The largest comes first.": "copy > read > transform",
     "A part that adds nothing is no suspect.": "transform > read > copy > decode",
     "They stand in the order in which a sample meets them; sort by what they add.":

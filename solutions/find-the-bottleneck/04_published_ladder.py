@@ -6,7 +6,7 @@
 #
 # In about MINUTES minutes you will
 #
-# - see why ratios of rates mislead, and times do not,
+# - see why neither the ratios nor the differences of a ladder are costs,
 # - solve a published table for what an image costs one worker,
 # - predict its other rows, and see how two tempting models fail on them.
 
@@ -40,9 +40,9 @@ diagnose(article)
 # (What it says to try is the usual list against reading. It does not fit here: reading means generating numbers, and no
 # storage takes part.)
 #
-# As ratios, the two large steps look alike. As times, one is twice the other. **Ratios mislead because they depend on
-# where you stand**: 1 ms more is a tenth of 10 ms and a hundredth of 100 ms, and costs the same. Times add up to the
-# whole; ratios do not.
+# As ratios, the two large steps look alike. As times, one is twice the other. **Neither is what the parts cost.** A ratio depends
+# on where you stand: 1 ms more is a tenth of 10 ms and a hundredth of 100 ms. A difference shows only what does not hide behind
+# the accelerator. Times add up to the whole, so they can be solved for the costs; ratios cannot.
 #
 # The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, which is
 # as fast as with a processed one. Reading was left as it was.
@@ -99,8 +99,8 @@ credit.part(2, "reading", lambda: check(solve_costs(*easy)[0], Q_("37.5 ms"),
     "With nothing cached a worker reads and transforms: take the transforms away.":
         Q_("62.5 ms"),
     "A batch has 100 images.": Q_("3.75 s"),
-    "Five workers share the batch, so each image keeps one of them for longer than "
-    "that.": Q_("7.5 ms")}))
+    "Five workers prepare at the same time, so each image keeps one of them for "
+    "longer than that.": Q_("7.5 ms")}))
 credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"),
                                            what="The time to transform", mistakes={
     "That is what the part adds to a whole batch with all five workers; what does one "
@@ -108,8 +108,8 @@ credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"),
     "That is what transforms add. The rest of what they cost hides behind the "
     "accelerator.": Q_("12.5 ms"),
     "A batch has 100 images, not one.": Q_("2.5 s"),
-    "Five workers share the batch: in the time of a batch each has only its share of "
-    "the images.": Q_("5 ms")}))
+    "Five workers prepare at the same time: in the time of a batch each has only its "
+    "share of the images.": Q_("5 ms")}))
 ### BEGIN HIDDEN TESTS
 real = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"), "processed sample": Q_("3.23 / s")}, 256, 4
 read_cost = Q_((1 / 0.89 - 1 / 1.72) * 1000 * 4 / 256, "ms")
@@ -149,7 +149,7 @@ check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
     "You added the accelerator's time, and it overlaps with the workers'.":
         Q_(1 / 0.31, "1/s"),
     "The slower side sets the pace, not the faster.": Q_(1 / 0.11, "1/s"),
-    "Five workers share the batch.": Q_("1 / s"),
+    "Five workers prepare at the same time.": Q_("1 / s"),
     "That is images a second, not steps.": Q_("500 / s"),
 })
 idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
@@ -223,8 +223,6 @@ def show_solved():
                           (image, ["for an image", "in one worker"])):
         print()
         table(headers, [[part, Q_(time, "ms")] for part, time in each.items()])
-    say("The transforms cost more than reading, although the ladder says that reading "
-        "adds twice as much.")
 
 # %%
 after_fix = steps(copy + overhead, faster + read)
@@ -234,6 +232,8 @@ reveal("ladder-fix", next(said for said, most in below.items() if after_fix < mo
        then=show_solved)
 
 # %% [markdown]
+# The transforms cost the workers more than reading, although the ladder says that reading adds twice as much.
+#
 # The model is one line: *the longer of compute + copy + overhead, and of what the workers do*. The copy stands with
 # compute because here both wait in one queue on the GPU, and so they add.
 #
@@ -267,7 +267,7 @@ reveal("ladder-fix", then=show_others)
 # accelerator sets the pace. How far is that from the start, and what do more workers do in its place?
 
 # %%
-START = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=8,
+START = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=4,
                  accelerator_rate="826.9 img/s", cpu_time="17.6 ms")
 explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms")),
         workers=[1, 2, 4, 6, 8], accelerator_rate=(Q_("200 img/s"), Q_("2000 img/s")))
@@ -275,8 +275,8 @@ explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms
 # %% [markdown]
 # ## In your own words
 #
-# A colleague reads in a ladder that caching the raw samples nearly doubles the rate, and that caching the processed ones
-# nearly doubles it again. They conclude that reading and the transforms cost the same. What do you answer? Two sentences.
+# A colleague reads in this ladder that reading adds twice as much time as the transforms. They conclude that it keeps the
+# workers busy for twice as long. What do you answer, and which two rates do you show them? Two sentences.
 # Nobody marks this.
 
 # %% [markdown]
@@ -288,7 +288,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Times add up to the whole; ratios do not.
+# - Neither a ratio nor a difference is a cost. Times add up to the whole, so they can be solved for the costs.
 # - What workers do adds up, and the accelerator overlaps with it: two rates give the costs, and the costs give other rates.
 # - Test a model on rows that it was not fitted to, and look whether they could have failed it.
 # - A hidden stage still costs its workers. After each fix, climb again.

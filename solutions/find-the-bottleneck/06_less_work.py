@@ -157,7 +157,7 @@ table(["stored as", "time for a sample"],
 # board of the last notebook that is `packed in shards`, and it was worth something. Measure where your data lie.
 #
 # Text is another format that costs. `np.loadtxt` parses numbers one after the other; the usual advice is to parse chunks in
-# parallel. But lines have no fixed length: a process that shall begin at line 15,000 has to read the lines before it as well.
+# parallel. But a process that shall begin at line 15,000 does so by `skiprows`, which reads the lines before it, one by one.
 
 # %%
 rows_, parts = 20_000, 4
@@ -217,8 +217,9 @@ table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the li
       rows)
 
 # %% [markdown]
-# Pinned memory lets the accelerator fetch a batch by itself, while it computes on the one before. From pageable memory the
-# copy takes its turn between two steps. Compare the gaps in the accelerator's lane, copies in turn first:
+# A copy runs *beside* the computing if the batch lies in pinned memory, the copy is asked for with `non_blocking=True`, and it has
+# a stream of its own. Without one of these it takes its turn between two steps. Compare the gaps in the accelerator's lane,
+# copies in turn first:
 
 # %%
 from IPython.display import display
@@ -280,8 +281,8 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# One more way to lose this: a loop that asks for `loss.item()` every step waits for the step to end, and only then fetches, copies
-# and orders the next. Everything is in turn again, pinned or not:
+# One more way to lose this: a loop that asks for `loss.item()` every step waits for the step to end. If it only then orders the
+# next copy, as this loop does, everything is in turn again. (A prefetcher that has ordered the copy before keeps it beside.)
 
 # %%
 rows = []

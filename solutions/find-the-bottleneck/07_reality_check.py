@@ -273,7 +273,7 @@ reveal("verdict-that-falls", next(one for one in believed
 #
 # **Verdicts that fall.** The drive: at the ceiling, training reads 0.283 GB/s and not 10.9. That is two errors
 # that pull in the *same* direction, the rate and the size of an image. The crossing moves from 23 to 28: under both it comes
-# from what a step costs whatever its batch, but that is another cost, the launching of kernels. And the flip that training
+# from what a step costs whatever its batch, the launching of its kernels. And the flip that training
 # brought at a batch of 64 flips back.
 #
 # **An answer that was never measured.** For 5 MB scans no number of workers is enough: it would take 518 times what one does,
@@ -367,6 +367,8 @@ credit.part(2, "other stories", lambda: (
     check(which_story(dict(seventy_one), {"step": 7.24, "workers": 71}), "less overhead", what="the story of 7.24 ms and 71"),
     check(which_story(dict(seventy_one), {"step": 11.74}), "slower workers", what="the story of 11.74 ms"),
     check(which_story({"a": {"n": 101}, "b": {"n": 99.6}}, {"n": 100}), "b", what="the story at the edge"),
+    check(which_story({"a": {"n": 100.6}, "b": {"n": 99.55}}, {"n": 100}), "b", what="the story that is 0.45 % off"),
+    check(which_story({"a": {"n": 99.4}}, {"n": 100}), "undecided", what="a story that is 0.6 % off"),
     check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
 ### END HIDDEN TESTS
 credit.total()

@@ -29,23 +29,23 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # %% [markdown]
 # ## Predict
 #
-# Two workers prepare a batch in 20 ms each, most of the time. Every tenth batch holds a huge image and takes 180 ms. That
-# is 36 ms on average, or 18 ms with two workers, and a step takes 20 ms: **on average** the workers are fast enough. Each of
-# them may have one finished batch waiting, and batches arrive in order.
+# Two workers prepare a batch in 20 ms each, most of the time. Every eleventh batch holds a huge image and takes 180 ms. That
+# is about 35 ms on average, or less than 18 ms with two workers, and a step takes 20 ms: **on average** the workers are fast
+# enough. Each of them may have one finished batch waiting, and batches arrive in order.
 
 # %%
 predict("bursts", unit="%", question="How much of the time does the accelerator wait "
                                      "here, in percent?")
 
 # %%
-times = [180 if number % 10 == 7 else 20 for number in range(400)]
-bursts = Loader(step_time="20 ms", prepare_time="36 ms", workers=2, prefetch=2,
+times = [180 if number % 11 == 7 else 20 for number in range(440)]
+bursts = Loader(step_time="20 ms", prepare_time="34.545 ms", workers=2, prefetch=2,
                 in_flight=1)
 found = simulate(bursts, prepare_times=Q_(times, "ms"))
 
 
 def show_bursts():
-    info("Two workers, one huge image in ten batches",
+    info("Two workers, one huge image in eleven batches",
          mean_allows=percent(bursts.mean_utilization),
          accelerator_waits=percent(found.stall))
     return loader_timeline(found, batches=14)
@@ -54,12 +54,15 @@ def show_bursts():
 reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
 
 # %% [markdown]
-# The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A queue holds it. See how
-# much of the stall a longer queue takes away, and for which huge images none is long enough.
+# The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
+#
+# Now the unlucky worker. PyTorch gives batch j to worker j mod W, whatever the others have to do. Make every *tenth* batch huge
+# in place of every eleventh, and see what a longer queue is worth then.
 
 # %%
-def draw(workers=2, huge_ms=180):
-    times = Q_([huge_ms if number % 10 == 7 else 20 for number in range(400)], "ms")
+def draw(workers=2, huge_ms=180, huge_every=11):
+    times = Q_([huge_ms if number % huge_every == 7 else 20 for number in range(440)],
+               "ms")
     queues = {n: simulate(bursts.replace(prefetch=n, workers=workers),
                           prepare_times=times).stall for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
@@ -70,7 +73,12 @@ def draw(workers=2, huge_ms=180):
     return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
 
 # %%
-explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20))
+explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20),
+        huge_every=[8, 9, 10, 11, 12])
+
+# %% [markdown]
+# With every tenth batch huge and two workers it is always the same worker that meets them, and no queue helps: that worker is too
+# slow on its own, however fast the mean of both is.
 
 # %% [markdown]
 # ## Exercise 1.1: write the loader (20 points, in parts)
@@ -284,7 +292,8 @@ progress()
 # ## Take away
 #
 # - The rule of the slowest is what is left of a loader once it has run for a while. The order of events gives the rest.
-# - A mean that is fast enough starves the accelerator all the same if the queue is shorter than the bursts.
+# - A mean that is fast enough starves the accelerator all the same if the queue is shorter than the bursts, or if the work is
+#   shared out unevenly.
 # - What binds is never idle. What is never idle may also be queueing for what binds.
 #
 # **Next:** [Notebook 2](02_design_and_repair.ipynb): spend as little as you can, and repair what somebody else has written.

@@ -311,7 +311,7 @@ rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
 
 
 def one_of_two(answer, which):
-    if not (isinstance(answer, tuple) and len(answer) == 2):
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
         raise AssertionError(f'Return two values, the number first: return 3, "cores". '
                              f'Got {answer!r:.60}.')
     return answer[which]

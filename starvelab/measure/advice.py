@@ -21,6 +21,7 @@ ENOUGH = 0.95  # of the best throughput
 ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 # Batches take different times, so workers that would only just do on average are too few.
 HEADROOM = 1.2
+IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,11 @@ def _counted(workers: int) -> str:
 
 def _fewest(model: JobModel) -> int:
     """The fewest workers that bring the most, with headroom."""
-    times = model.likely.scaled(HEADROOM, model.likely.receive)
-    periods = [times.period(workers) for workers in _candidates(model)]
+    likely = model.likely
+    times = likely.scaled(HEADROOM, likely.receive)
+    # Workers that hardly ever wait need a core each: more of them find none.
+    most = max(int(likely.cores), 1) if likely.wait < IDLE * (likely.wait + likely.compute) else MAX_WORKERS
+    periods = [times.period(workers) for workers in _candidates(model) if workers <= most]
     return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
 
