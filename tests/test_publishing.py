@@ -62,12 +62,13 @@ def test_one_command_moves_every_address_to_another_owner_and_back(files, tmp_pa
         shutil.copyfile(path, copy)
     copies = [tmp_path / path.relative_to(REPOSITORY) for path in files]
     before, name = ADDRESSES.owner_and_name(tmp_path)
-    count = ADDRESSES.move(tmp_path, copies, "Ten-Lakes")
+    other = f"{before}-Two"
+    count = ADDRESSES.move(tmp_path, copies, other)
     assert count > 40
-    assert ADDRESSES.owner_and_name(tmp_path) == ("Ten-Lakes", name)
+    assert ADDRESSES.owner_and_name(tmp_path) == (other, name)
     old = re.compile("|".join(rf"{re.escape(one)}\b" for one in ADDRESSES.addresses(before, name)))
     assert [copy for copy in copies if old.search(read(copy))] == []
-    assert f"https://ten-lakes.github.io/{name}/lite/" in read(tmp_path / "README.md")
+    assert f"https://{other.lower()}.github.io/{name}/lite/" in read(tmp_path / "README.md")
     assert ADDRESSES.move(tmp_path, copies, before) == count
     assert [copy.read_bytes() for copy in copies] == [path.read_bytes() for path in files]
 
