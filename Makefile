@@ -1,7 +1,7 @@
 # The front door: `make lab` for learners, `make test` for maintainers, `make grader` for instructors.
 #
 # Everything is installed into .venv, to the exact versions of binder/constraints.txt.
-#   PYTHON=python3.12     another Python (3.11 or newer)
+#   PYTHON=python3.12     another Python (3.11 to 3.14)
 #   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
 #   FUZZ_ARGS="tests/grading/sandbox/test_codec.py" more for pytest: which properties, how many processes
 #   WITHOUT="browser index sandbox postgres"      tests that this system can never run, to be left out of `make test`
@@ -128,13 +128,13 @@ endif
 .PHONY: moved
 
 $(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
-	@[ -z "$(MOVED)" ] && $(RUN) -c "import pip, sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
+	@[ -z "$(MOVED)" ] && $(RUN) -c "import pip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))" 2>/dev/null || { \
 		command -v "$(PYTHON)" >/dev/null || { \
-			echo "starvelab needs Python 3.11 or newer, and there is no $(PYTHON) here."; \
-			echo "Install it, or name another: make PYTHON=/path/to/python3.11 lab"; exit 1; }; \
-		"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
-			echo "starvelab needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
-			echo "Name a newer one: make PYTHON=/path/to/python3.11 lab"; exit 1; }; \
+			echo "make installs starvelab for Python 3.11 to 3.14, and there is no $(PYTHON) here."; \
+			echo "Install it, or name another: make PYTHON=/path/to/python3.13 lab"; exit 1; }; \
+		"$(PYTHON)" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))" || { \
+			echo "make installs starvelab for Python 3.11 to 3.14, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
+			echo "Name another: make PYTHON=/path/to/python3.13 lab"; exit 1; }; \
 		"$(PYTHON)" -c "import ensurepip, venv" 2>/dev/null || { \
 			echo "starvelab installs into a virtual environment, and $(PYTHON) cannot make one."; \
 			echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }; \

@@ -198,8 +198,8 @@ def test_a_python_that_is_missing_is_named_with_the_remedy(make, environment, tm
     done = make("lab", "PYTHON=no-such-python", f"VENV={tmp_path / 'none'}")
     assert done.returncode != 0
     assert done.stdout.splitlines() == [
-        "starvelab needs Python 3.11 or newer, and there is no no-such-python here.",
-        "Install it, or name another: make PYTHON=/path/to/python3.11 lab",
+        "make installs starvelab for Python 3.11 to 3.14, and there is no no-such-python here.",
+        "Install it, or name another: make PYTHON=/path/to/python3.13 lab",
     ]
 
 
@@ -209,8 +209,8 @@ def test_a_python_that_is_missing_is_named_with_the_remedy(make, environment, tm
         (
             "version_info",
             [
-                "starvelab needs Python 3.11 or newer, and {python} is Python 3.10.13.",
-                "Name a newer one: make PYTHON=/path/to/python3.11 lab",
+                "make installs starvelab for Python 3.11 to 3.14, and {python} is Python 3.10.13.",
+                "Name another: make PYTHON=/path/to/python3.13 lab",
             ],
         ),
         (
@@ -221,7 +221,7 @@ def test_a_python_that_is_missing_is_named_with_the_remedy(make, environment, tm
             ],
         ),
     ],
-    ids=["too old", "without venv"],
+    ids=["of another version", "without venv"],
 )
 def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refuses, messages):
     python = script(

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -218,6 +219,15 @@ def test_all_that_make_installs_has_an_exact_version(resolved, repository):
     for case, done in resolved.items():
         names = [line.split("==")[0] for line in done.stdout.splitlines()]
         assert [name for name in names if name not in pinned and not of_torch.match(name)] == [], case
+
+
+def test_make_takes_each_python_that_it_has_versions_for_and_no_other(repository):
+    conditions = re.findall(r"sys\.exit\((.+?)\)\"", (repository / "Makefile").read_text(encoding="utf-8"))
+    assert conditions
+    for version in ("3.10.13", *PYTHONS, "3.14.9", "3.15.0"):
+        of_python = {"sys": SimpleNamespace(version_info=tuple(map(int, version.split("."))))}
+        refuses = {eval(condition, of_python) for condition in conditions}
+        assert refuses == {version[:4] not in {python[:4] for python in PYTHONS}}, version
 
 
 def test_pytorch_is_left_out_where_it_does_not_exist(resolved):
