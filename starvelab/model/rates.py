@@ -84,6 +84,7 @@ def _launches() -> tuple[Launch, ...]:
     return tuple(found)
 
 
+@cache
 def launch_time(framework: str, hardware: str) -> Fact:
     """How long a forward pass of ResNet-50 takes to launch, on the host of an accelerator.
 

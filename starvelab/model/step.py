@@ -120,15 +120,17 @@ class Step(TableRepr):
         """How much of its time the accelerator works, where it waits for the rest of it; or empty."""
         taken, works = self.resource_times[ACCELERATOR.name], self.utilization * self.step_time
         waited = (taken - works).m_as("ms")
-        if np.ndim(waited) or waited <= 1e-9 * taken.m_as("ms"):
+        some = 1e-9 * taken.m_as("ms")
+        if np.all(waited <= some):
             return ""
         known = {name: self.stage_times[name].m_as("ms") for name in _AWAITED if name in self.stage_times}
-        launches = waited - sum(known.values()) > 1e-9 * waited
+        launches = np.any(waited - sum(known.values()) > some)
         *first, last = [*(["launches"] if launches else []), *(_AWAITED[name] for name in known)]
-        return (
-            f"Busy counts {cell(works)} of the accelerator's {cell(taken)}: for the rest it waits for "
-            f"{', '.join(first)}{' and ' * bool(first)}{last}."
-        )
+        awaited = f"{', '.join(first)}{' and ' * bool(first)}{last}"
+        if np.ndim(waited):
+            return f"The accelerator's time holds what it waits for {awaited}, which does not count as busy."
+        counted = f"Busy counts {cell(works)} of the accelerator's {cell(taken)}"
+        return f"{counted}: for the rest it waits for {awaited}."
 
     @property
     def note(self) -> str:

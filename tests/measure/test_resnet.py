@@ -10,8 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
+from starvelab import PUBLISHED  # noqa: E402
 from starvelab.measure.resnet import resnet50  # noqa: E402
 
 
@@ -47,3 +49,39 @@ def test_the_stride_stands_in_the_middle_convolution(network):
 def test_it_can_have_other_classes():
     with torch.device("meta"):
         assert list(resnet50(classes=10).parameters())[-1].shape == (10,)
+
+
+class Operations(TorchDispatchMode):
+    """Counts what is dispatched, without views and empty tensors."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        self.count += function.namespace == "aten" and name not in ("view", "t", "detach", "expand", "empty")
+        return function(*args, **(kwargs or {}))
+
+
+def operations(call):
+    with Operations() as counted:
+        result = call()
+    return counted.count, result
+
+
+def test_training_dispatches_as_many_operations_as_the_range_of_its_launches_says(network):
+    images, labels = (
+        torch.empty(2, 3, 224, 224, device="meta"),
+        torch.zeros(2, dtype=torch.long, device="meta"),
+    )
+    with torch.no_grad():
+        alone, _ = operations(lambda: network.eval()(images))
+    forward, found = operations(lambda: network.train()(images))
+    backward, _ = operations(torch.nn.functional.cross_entropy(found, labels).backward)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4, foreach=False)
+    optimizer.step()  # the first one makes its state
+    each_tensor, _ = operations(optimizer.step)
+    counts = (alone, forward, backward, each_tensor)
+    fact = PUBLISHED.facts["launch_factor"]
+    # A fused optimizer is one operation.
+    ends = [(forward + backward + update) / alone for update in (1, each_tensor)]
+    assert ends == pytest.approx([fact.low, fact.high], abs=0.1), counts

@@ -21,8 +21,10 @@ from starvelab import (
     accelerators_fed,
     explain,
     sensitivity,
+    sweep,
     throughput_range,
 )
+from starvelab.lesson.show import over_batch, stage_bars
 from starvelab.lesson.show.svg import step_bars
 from starvelab.model.rate_law import Work, frameworks_of, sample_time
 from starvelab.model.rates import measured_rates
@@ -365,12 +367,27 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
     assert step.stall == pytest.approx(1 - step.utilization)
     assert step.bottleneck == "accelerator"
     assert (accelerators_fed(fed, 0.9) == 0) == (step.utilization < 0.9)
-    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch has more work for each launch."
+    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch has more work for each launch,"
     assert (said in explain(fed)) == (work < launch)
-    # What counts as busy stands below the table, where the accelerator's time alone would contradict it.
-    busy, taken = (f"{one:.4g} ms" for one in (work, launch))
-    said = f"Busy counts {busy} of the accelerator's {taken}: for the rest it waits for launches."
-    assert (said in repr(step)) == (said in step_bars(step).replace("&#x27;", "'")) == (work < launch)
+
+
+def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_counts():
+    starved = Pipeline(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, batch_size=32
+    )
+    step = starved.solve()
+    said = "Busy counts 12.96 ms of the accelerator's 24.99 ms: for the rest it waits for launches."
+    assert f"A step of {step.step_time.magnitude:.2f} ms" in repr(step)
+    assert step.utilization == pytest.approx(12.96 / step.step_time.m_as("ms"), abs=1e-3)
+    for shown in (repr(step), explain(starved), stage_bars(step).caption, step_bars(step)):
+        assert said in shown.replace("&#x27;", "'")
+    several = "The accelerator's time holds what it waits for launches, which does not count as busy."
+    for shown in (repr(sweep(starved, workers=[8, 9])), over_batch(starved, batches=[32, 64]).caption):
+        assert several in shown
+    # Where it waits for nothing else than its input there is nothing to say.
+    assert "Busy" not in repr(starved.solve(batch_size=256))
+    waiting = starved.solve(host_time="3 ms", link=Links.PCIe4_x16, copy_overlaps=False).note
+    assert "for the rest it waits for launches, the training loop and the copy." in waiting
 
 
 def test_the_walkthroughs_overhead_counts_as_work():

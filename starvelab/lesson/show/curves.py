@@ -90,8 +90,8 @@ def over_batch(
     busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
     hatched = caveat("hatched", step.infeasible_reason)
     # What cannot run is said once, with what is hatched.
-    parts = (str(replace(found, infeasible_reason="")), _BAND * banded, hatched, pipeline.foreign_rate)
-    said = " ".join(filter(None, parts))
+    band, notes = _BAND * banded, (at.spoken_busy, pipeline.foreign_rate)
+    said = " ".join(filter(None, (str(replace(found, infeasible_reason="")), band, hatched, *notes)))
     return render_figure(
         figure,
         alt=f"Two line charts over the batch size: the time of each resource, and {busy}. {said}",

@@ -64,7 +64,8 @@ def stage_bars(step: Step) -> StaticFigure:
     )
     busy = f"the accelerator is busy {percent(step.utilization)} of it."
     hollow = caveat("hollow", step.infeasible_reason)
-    message = f"{sets} {format_quantity(step.step_time)}; {busy} {hollow}".strip()
+    length_said = f"{sets} {format_quantity(step.step_time)}; {busy}"
+    message = " ".join(filter(None, (length_said, step.spoken_busy, hollow)))
     each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
         figure,

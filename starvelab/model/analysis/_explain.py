@@ -79,6 +79,7 @@ def _in_turn(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     return (
         f"Nothing overlaps, so all stages add up to {spoken_time(step.step_time)}, and "
         f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of that.",
+        step.spoken_busy,
         "Prefetch batches, so that the slowest resource alone sets the step: that would be "
         f"{LABELS[best.bottleneck]}, with {spoken_time(best.step_time)}.",
     )
@@ -121,7 +122,7 @@ def _idle(pipeline: Pipeline, step: Step) -> str:
         return (
             f"Launching its kernels takes the host longer than the {own} that they run, so "
             f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of each step: a "
-            "larger batch has more work for each launch."
+            "larger batch has more work for each launch, and a step that is compiled is launched once."
         )
     if not awaited:
         return ""
@@ -197,4 +198,4 @@ def _starved(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
         f"which {need} {spoken_time(step.resource_times[ACCELERATOR.name])}{each}{awaited}, "
         f"{_are(pipeline)} busy {percent(step.utilization)} of each step and {wait} for the rest."
     )
-    return evidence, *remedy(pipeline, step)
+    return evidence, step.spoken_busy, *remedy(pipeline, step)

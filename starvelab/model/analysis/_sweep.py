@@ -126,7 +126,7 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
     if pipeline.assumptions.ranged if ranges is None else ranges:
         columns["lowest_throughput"], columns["highest_throughput"] = step.throughput_range
     columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
-    return Sweep(columns, step.pipeline.foreign_rate)
+    return Sweep(columns, " ".join(filter(None, (step.spoken_busy, step.pipeline.foreign_rate))))
 
 
 def _values(name: str, given: Unchecked) -> Number:
