@@ -3,8 +3,8 @@
     python lite/build.py [FOLDER]     into docs/_build/html/lite unless given
 
 Pyodide's core comes from the npm registry and pure Python wheels from the package index; both are put beside
-the page. What is compiled (numpy, matplotlib, Pillow) a browser fetches from Pyodide's own server when a
-notebook asks for it, unless STARVELAB_PYODIDE_WHEELS names a folder that holds it.
+the page. Where STARVELAB_PYODIDE_WHEELS names a folder, so is what is compiled (numpy, matplotlib, Pillow):
+what the folder lacks is fetched into it. Otherwise a browser asks Pyodide's own server for it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fetch import FetchError, fetch
 from lock import Lock
 
 HERE = Path(__file__).resolve().parent
@@ -49,7 +51,10 @@ def main() -> None:
         work = Path(folder)
         pyodide = work / "static/pyodide"
         _unpack_core(pyodide)
-        lock_pyodide(pyodide)
+        try:
+            lock_pyodide(pyodide)
+        except FetchError as error:
+            sys.exit(str(error))
         _build(work, target)
     print(f"The lab stands in {target}. Serve that folder, and open {FIRST}")
 
@@ -61,20 +66,32 @@ def lock_pyodide(pyodide: Path) -> None:
     for wheel in sorted(_labextension(KERNEL).glob("*.whl")):
         if not wheel.match(NOT_OURS):
             shutil.copy(wheel, pyodide)
-    if given := os.environ.get("STARVELAB_PYODIDE_WHEELS"):
-        for wheel in Path(given).glob("*.whl"):
-            shutil.copy(wheel, pyodide)
     lock.add_wheels()
-    # The lab's own versions, then Pyodide's, then those of this environment. Each download may ask for more.
-    ours, others = (read_pins(path.read_text(encoding="utf-8")) for path in (PINS, OTHER_PINS))
-    while wanted := lock.missing(AT_START, pins=ours):
-        _download({name: version or others[name] for name, version in wanted.items()}, pyodide)
-        lock.add_wheels()
+    _add_pure(lock, pyodide)
+    if given := os.environ.get("STARVELAB_PYODIDE_WHEELS"):
+        add_compiled(lock, AT_START, Path(given))
+        _add_pure(lock, pyodide)
     subprocess.run(["node", HERE / "compile.mjs", pyodide], check=True)
     lock.add_wheels()
     lock.write()
     (pyodide / "pyodide.mjs").rename(pyodide / "core.mjs")
     shutil.copy(HERE / "start.mjs", pyodide / "pyodide.mjs")
+    shutil.copy(HERE / "missing.py", pyodide)
+
+
+def add_compiled(lock: Lock, roots: Iterable[str], folder: Path) -> None:
+    """Put every compiled wheel that the roots need beside the page, and fetch what the folder lacks."""
+    for package in lock.compiled(roots):
+        shutil.copy(fetch(package, lock.server, folder), lock.path.parent)
+    lock.add_wheels()
+
+
+def _add_pure(lock: Lock, pyodide: Path) -> None:
+    # The lab's own versions, then Pyodide's, then those of this environment. Each download may ask for more.
+    ours, others = (read_pins(path.read_text(encoding="utf-8")) for path in (PINS, OTHER_PINS))
+    while wanted := lock.missing(AT_START, pins=ours):
+        _download({name: version or others[name] for name, version in wanted.items()}, pyodide)
+        lock.add_wheels()
 
 
 def page_config() -> dict[str, object]:

@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from email import message_from_bytes
 from pathlib import Path
+from typing import Any
 
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
@@ -74,17 +75,28 @@ class Lock:
 
         The version is the one that is pinned, or else the lock's own; empty where neither knows.
         """
-        found, waiting, seen = {}, list(roots), set()
+        return {
+            name: pins.get(name) or known.get("version", "")
+            for name, known in self._not_here(roots)
+            if not known or known["file_name"].endswith(PURE)
+        }
+
+    def compiled(self, roots: Iterable[str]) -> list[dict[str, Any]]:
+        """What the roots need that is compiled and not here yet."""
+        return [one for _, one in self._not_here(roots) if one and not one["file_name"].endswith(PURE)]
+
+    def _not_here(self, roots: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What the roots need and the folder lacks, with its entry, which is empty where it has none."""
+        waiting, seen = list(roots), set()
         while waiting:
             name = canonicalize_name(waiting.pop())
             if name in seen:
                 continue
             seen.add(name)
-            known = self.packages.get(name)
-            if name not in self.local and (known is None or known["file_name"].endswith(PURE)):
-                found[name] = pins.get(name) or (known or {}).get("version", "")
-            waiting += (known or {}).get("depends", [])
-        return found
+            known = self.packages.get(name, {})
+            if name not in self.local:
+                yield name, known
+            waiting += known.get("depends", [])
 
     def write(self) -> None:
         """Write the file: wheels of the folder by their name, all else by its address.
@@ -118,7 +130,5 @@ def depends_on(requirements: Iterable[str], python: str) -> list[str]:
     }
     asked = [Requirement(text) for text in requirements]
     return sorted(
-        canonicalize_name(one.name)
-        for one in asked
-        if one.marker is None or one.marker.evaluate(environment)
+        canonicalize_name(one.name) for one in asked if one.marker is None or one.marker.evaluate(environment)
     )

@@ -11,6 +11,11 @@ const MODULES = ["pyodide_kernel", "piplite.piplite", "starvelab.widgets", "star
 
 export async function loadPyodide(options) {
   const python = await load(options);
+  const addresses = notFetched(python, options.packages);
+  if (Object.keys(addresses).length) {
+    const answer = await fetch(new URL("missing.py", import.meta.url));
+    python.runPython(`${await answer.text()}\nexplain(addresses)`, { globals: python.toPy({ addresses }) });
+  }
   for (const module of MODULES) {
     try {
       python.runPython(`import ${module}`);
@@ -20,4 +25,17 @@ export async function loadPyodide(options) {
     }
   }
   return python;
+}
+
+// The address of each module that was to be loaded at the start and is not there.
+function notFetched(python, names) {
+  const seen = new Set(names), addresses = {};
+  for (const name of seen) { // what is added on the way is visited as well
+    const one = python.lockfile.packages[name];
+    if (!one) continue;
+    for (const other of one.depends) seen.add(other);
+    if (name in python.loadedPackages || one.name in python.loadedPackages) continue;
+    for (const module of one.imports) addresses[module] = new URL(one.file_name, import.meta.url).href;
+  }
+  return addresses;
 }

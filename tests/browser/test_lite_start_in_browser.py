@@ -1,4 +1,7 @@
-"""What stands before Pyodide in the lab of a browser: modules are imported while Python starts."""
+"""What stands before Pyodide in the lab of a browser.
+
+Modules are imported while Python starts, and a wheel that could not be fetched is explained.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,42 @@ ADDRESS = "http://lite.example/"
 CORE = """
 export const version = "0";
 export async function loadPyodide(options) {
-  const asked = [];
-  const runPython = (code) => {
+  const asked = [], given = [];
+  const runPython = (code, more) => {
     asked.push(code);
+    if (more) given.push(more.globals);
     if (code.includes("starvelab")) throw new Error("No module named numpy");
   };
-  return { options, asked, runPython };
+  const other = "https://other.example/";
+  const one = (name, module, file_name, ...depends) => ({ name, imports: [module], file_name, depends });
+  const packages = {
+    starvelab: one("starvelab", "starvelab", "starvelab.whl", "numpy", "pint"),
+    numpy: one("numpy", "numpy", other + "numpy.whl"),
+    pint: one("pint", "pint", "pint.whl", "pillow", "numpy"),
+    pillow: one("Pillow", "PIL", other + "pillow.whl"),
+    pandas: one("pandas", "pandas", other + "pandas.whl", "numpy"), // nobody has asked for it
+  };
+  const loadedPackages = { starvelab: "default", [options.loaded]: "default" };
+  return { options, asked, given, runPython, loadedPackages, lockfile: { packages }, toPy: (value) => value };
 }
 """
 START = """async () => {
   const warned = [];
   console.warn = (text) => warned.push(text);
   const { loadPyodide, version } = await import("./pyodide.mjs");
-  const { options, asked } = await loadPyodide({ indexURL: "here/" });
-  return { version, options, asked, warned };
+  const { options, asked, given } = await loadPyodide({ loaded: "Pillow", packages: ["starvelab"] });
+  return { version, options, asked, given, warned };
 }"""
 
 
-def test_modules_are_imported_while_python_starts_and_one_that_is_missing_stops_nothing(browser):
+def test_modules_are_imported_while_python_starts_and_what_was_not_fetched_is_explained_and_stops_nothing(
+    browser,
+):
     files = {
         "index.html": "<!doctype html>",
         "pyodide.mjs": (REPOSITORY / "lite/start.mjs").read_text(encoding="utf-8"),
         "core.mjs": CORE,
+        "missing.py": "the script",
     }
 
     def serve(route: Route) -> None:
@@ -48,8 +65,11 @@ def test_modules_are_imported_while_python_starts_and_one_that_is_missing_stops_
         seen = page.evaluate(START)
     finally:
         context.close()
-    assert seen["options"] == {"indexURL": "here/"}
+    assert seen["options"]["packages"] == ["starvelab"]
     assert seen["version"] == "0"  # all else of Pyodide's module is there as well
-    assert seen["asked"][0] == "import pyodide_kernel"
+    assert seen["asked"][:2] == ["the script\nexplain(addresses)", "import pyodide_kernel"]
+    assert seen["given"] == [
+        {"addresses": {"numpy": "https://other.example/numpy.whl", "pint": f"{ADDRESS}pint.whl"}}
+    ]
     assert seen["asked"][-1].startswith("import starvelab")
     assert seen["warned"][-1] == "starvelab.show is not imported yet: No module named numpy"
