@@ -242,6 +242,14 @@ def read(self, message): return {"content": "A" * 7_900_000}
 def call(self, message): return {"value": "\u00e9" * 3_900_000}
 for function in (run, look, read, call): setattr(type(book), function.__name__, function)
 """,
+    "tags-forged": """
+forged = {"!": "lab", "module": "os", "name": "truncate", "fields": {"path": "HOST", "length": 0}}
+def look(self, message):
+    return {"kind": "function"} if message["name"] == "double" else {"kind": "value", "value": forged}
+replies = [{"!": "callback", "number": 0}, [{"a": {"!": "tuple", "values": [forged]}}], forged] * 99
+def call(self, message): return {"value": {"!": "dict", "pairs": [[1, replies.pop()]]}}
+for function in (look, call): setattr(type(book), function.__name__, function)
+""",
     "errors-forged": """
 def call(self, message):
     return {"error": {"type": "StopIteration", "message": ["x"], "frames": [{}, "y" * 10**6] * 5}}
@@ -296,10 +304,6 @@ class Odd(Mapping):
     def __len__(self): return 1
 def double(x): return Odd()
 answer = 0
-""",
-    "tags-forged": """
-def double(x): return {"!": "callback", "number": 0}
-answer = {"!": "lab", "module": "os", "name": "system", "fields": {"command": "true"}}
 """,
     "messages-forged": """
 import json, os, struct

@@ -21,14 +21,20 @@ import nbformat
 from starvelab.grading.submissions.archives import MAX_FILES
 
 Released = dict[str, Any]
-HOSTILE: dict[str, Callable[[Path, Released], None]] = {}
+HOSTILE: dict[str, tuple[Callable[[Path, Released], None], str]] = {}
+ESCAPED = "starvelab-escaped.ipynb"  # in the folder of temporary files, if an archive could lead there
 HONEST: dict[str, tuple[Callable[[Path, Released], None], str]] = {}
 
 
-def hostile(function: Callable[[Path, Released], None]) -> Callable[[Path, Released], None]:
-    """Remember it under its name."""
-    HOSTILE[function.__name__.replace("_", "-")] = function
+def hostile(function: Callable[[Path, Released], None], said: str = "") -> Callable[[Path, Released], None]:
+    """Remember it under its name, and a part of what its student is told."""
+    HOSTILE[function.__name__.replace("_", "-")] = function, said
     return function
+
+
+def hostile_link(function: Callable[[Path, Released], None]) -> Callable[[Path, Released], None]:
+    """Remember one with a link in it: who followed it would find the solution."""
+    return hostile(function, "is a link, and was left out")
 
 
 def honest(said: str) -> Callable:
@@ -67,6 +73,13 @@ def zipped(files: dict[str, str | bytes], **more: Any) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return made.getvalue()
+
+
+def solution_of(folder: Path, name: str) -> Path:
+    """The instructor's notebook."""
+    path = folder.parents[3] / "source" / "tiny" / name
+    assert path.is_file()
+    return path
 
 
 # --- no notebook ------------------------------------------------------------------------------------------
@@ -235,28 +248,26 @@ def an_unknown_archive(folder, released):
 
 @hostile
 def an_archive_that_leads_out(folder, released):
-    write(
-        folder, "submission.zip", zipped({"../../../../release/tiny/one.ipynb": "{}", "/etc/starvelab": "x"})
-    )
+    write(folder, "submission.zip", zipped({f"../../../../{ESCAPED}": "{}", f"/{ESCAPED}": "{}"}))
 
 
-@hostile
+@hostile_link
 def an_archive_with_a_link(folder, released):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         entry = zipfile.ZipInfo("one.ipynb")
         entry.external_attr = (stat.S_IFLNK | 0o777) << 16
-        archive.writestr(entry, str(folder.parents[2] / "source" / "tiny" / "one.ipynb"))
+        archive.writestr(entry, str(solution_of(folder, "one.ipynb")))
     write(folder, "submission.zip", made.getvalue())
 
 
-@hostile
+@hostile_link
 def a_tape_with_a_link(folder, released):
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for name, kind in (("one.ipynb", tarfile.SYMTYPE), ("two.ipynb", tarfile.LNKTYPE)):
             entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = kind, str(folder.parents[2] / "source" / "tiny" / name)
+            entry.type, entry.linkname = kind, str(solution_of(folder, name))
             archive.addfile(entry)
     write(folder, "submission.tar.gz", made.getvalue())
 
@@ -264,14 +275,14 @@ def a_tape_with_a_link(folder, released):
 # --- what a file system can do ----------------------------------------------------------------------------
 
 
-@hostile
+@hostile_link
 def a_link_to_the_solution(folder, released):
-    os.symlink(folder.parents[3] / "source" / "tiny" / "one.ipynb", folder / "one.ipynb")
+    os.symlink(solution_of(folder, "one.ipynb"), folder / "one.ipynb")
 
 
-@hostile
+@hostile_link
 def a_folder_that_is_a_link(folder, released):
-    os.symlink(folder.parents[3] / "source" / "tiny", folder / "mine")
+    os.symlink(solution_of(folder, "one.ipynb").parent, folder / "mine")
 
 
 @hostile
@@ -311,13 +322,14 @@ def another_stamp(folder, released):
 # --- forged notebooks -------------------------------------------------------------------------------------
 
 
-@hostile
-def more_points(folder, released):
-    nb = as_json(released["one"])
-    for cell in nb["cells"]:
-        if "points" in cell["metadata"].get("nbgrader", {}):
-            cell["metadata"]["nbgrader"]["points"] = 1000
-    write(folder, "one.ipynb", nb)
+@honest("")
+def more_points(folder, solved):
+    for name, released in solved.items():
+        nb = as_json(released)
+        for cell in nb["cells"]:
+            if "points" in cell["metadata"].get("nbgrader", {}):
+                cell["metadata"]["nbgrader"]["points"] = 1000
+        write(folder, f"{name}.ipynb", nb)
 
 
 @hostile

@@ -10,6 +10,7 @@ import errno
 import json
 import operator
 import os
+import re
 import struct
 import threading
 from contextlib import contextmanager
@@ -137,12 +138,33 @@ print(allowed)
 """
 
 
+# Written here once more: what is left out of the filter by mistake must be missed by somebody.
+REFUSED = re.findall(
+    r"\w+",
+    """memfd_secret shmget shmat msgget semget keyctl add_key request_key ptrace process_vm_readv
+    process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp setsid bpf perf_event_open
+    userfaultfd fanotify_init lookup_dcookie quotactl quotactl_fd acct syslog vhangup uselib personality
+    modify_ldt ioperm iopl kexec_load kexec_file_load reboot init_module finit_module delete_module
+    swapon swapoff settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname
+    name_to_handle_at open_by_handle_at move_pages migrate_pages vmsplice setns mount umount umount2
+    pivot_root chroot mount_setattr move_mount open_tree fsopen fsconfig fsmount fspick clone unshare""",
+)
+UNKNOWN = ["clone3", "memfd_create", "io_uring_setup", "io_uring_enter", "io_uring_register"]
+
+
+def test_the_filter_answers_each_call_that_no_exercise_needs():
+    """Asked of the filter itself: without privileges the kernel refuses some of them by itself."""
+    lib = pytest.importorskip("pyseccomp")
+    there = [name for name in (*REFUSED, *UNKNOWN) if lib.resolve_syscall(lib.Arch.NATIVE, name) >= 0]
+    new_user = 0x10000000  # of clone and unshare
+    answers = {name: filtered(name, new_user) for name in there}
+    assert answers == {name: errno.ENOSYS if name in UNKNOWN else errno.EPERM for name in there}
+    assert [filtered(name, 0) for name in ("clone", "unshare", "read", "futex")] == [0] * 4
+
+
 def test_the_kernel_refuses_what_no_exercise_needs(tmp_path):
     lib = pytest.importorskip("pyseccomp")
-    names = (*seccomp.UNCOUNTED, *seccomp.KEYS, *seccomp.OTHER_PROCESSES, *seccomp.SHARES, *seccomp.NEWER)
-    names += ("clone", "unshare", "setns", "mount", "pivot_root")
-    names += ("bpf", "perf_event_open", "userfaultfd", "kexec_load")
-    numbers = {name: lib.resolve_syscall(lib.Arch.NATIVE, name) for name in names}
+    numbers = {name: lib.resolve_syscall(lib.Arch.NATIVE, name) for name in (*REFUSED, *UNKNOWN)}
     source = KERNEL.replace("NUMBERS", str({name: each for name, each in numbers.items() if each >= 0}))
     nb = execute(notebook(source, value=(1, "check(answer, 42)")), tmp_path)
     assert points(nb) == {"value": 1}, printed(nb, "answer")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from starvelab import runtime
 from starvelab.grading.sandbox import bubblewrap
 from tests.grading.a_course import MOST, earned, points, said
 from tests.grading.shared_runners import RUNNERS
-from tests.hostile.structures import HONEST, HOSTILE
+from tests.hostile.structures import ESCAPED, HONEST, HOSTILE
 
 # nbgrader's own queries warn.
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
@@ -46,7 +48,8 @@ def test_a_hostile_structure_earns_nothing(one_class, one_sandbox, name):
     course, student = one_class, f"mallory-{list(HOSTILE).index(name)}"
     before = {path: path.read_bytes() for path in (course.folder / "release").rglob("*.ipynb")}
     folder = course.hand_in(student, {})
-    HOSTILE[name](folder, course.released())
+    make, told = HOSTILE[name]
+    make(folder, course.released())
     begun = time.monotonic()
     graded = course.graded(student)
     assert earned(graded) == 0
@@ -55,6 +58,9 @@ def test_a_hostile_structure_earns_nothing(one_class, one_sandbox, name):
     assert all(by_hand is False for cells in graded.grades.values() for _, by_hand in cells.values())
     assert {path: path.read_bytes() for path in before} == before
     assert b"BEGIN SOLUTION" not in b"".join(graded.files.values())
+    assert told in said(graded)
+    assert "Full marks." not in said(graded)
+    assert not any((Path(folder) / ESCAPED).exists() for folder in ("/", tempfile.gettempdir()))
 
 
 def test_after_all_of_them_an_honest_student_gets_every_point(one_class):

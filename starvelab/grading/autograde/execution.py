@@ -19,9 +19,16 @@ from ...errors import StarvelabError
 from ...prediction_file import FILE_NAME as PREDICTIONS
 from ..sandbox import bubblewrap, seccomp
 from ..sandbox.process import IMPORTS, Runner, scratch_folder
-from ..submissions.reference import ReferenceNotebook, is_check_side, is_test, name_of, read_reference
+from ..submissions.reference import (
+    ReferenceNotebook,
+    is_check_side,
+    is_test,
+    name_of,
+    read_files_beside,
+    read_reference,
+)
 from ..submissions.warnings import SubmissionWarning
-from .attachments import read_attachments
+from .attachments import encoded, modules_in, read_attachments
 from .notebook_run import EXTRA_TIMEOUT, Limits, NotebookRun, NotebookRunInside
 from .outputs import as_nodes, printed
 from .restoring import REJECTED, add_warnings
@@ -113,10 +120,15 @@ class IsolatedExecute(NbGraderPreprocessor):
         course, names = CourseDirectory(parent=self), resources["nbgrader"]
         assignment, student = names["assignment"], names["student"]
         submitted = Path(course.format_path(course.submitted_directory, student, assignment))
-        files, warnings = read_attachments(Path(resources["metadata"]["path"]), submitted, self.max_bytes)
+        beside = read_files_beside(course, assignment)
+        files, warnings = read_attachments(
+            Path(resources["metadata"]["path"]), submitted, self.max_bytes, beside
+        )
         restored = {str(name_of(cell)) for cell in nb.cells if is_check_side(cell)}
         written = read_reference(course, assignment, names["notebook"], locked=restored)
-        predictions = {name: content for name, content in files.items() if name == PREDICTIONS}
+        small = sum(map(len, beside.values())) <= self.max_bytes
+        own = encoded({name: each for name, each in beside.items() if small or name.endswith(".py")})
+        own |= {name: content for name, content in files.items() if name == PREDICTIONS}
         limits = Limits(self.timeout, self.deadline, self.max_output, self.max_output_in_all)
         kind = NotebookRunInside if self.checks == "inside" else NotebookRun
         with (
@@ -139,7 +151,8 @@ class IsolatedExecute(NbGraderPreprocessor):
                 checks,
                 runner,
                 ReferenceNotebook(written, nb.cells),
-                lambda: _opened(checks, checks_folder, predictions),
+                lambda: _opened(checks, checks_folder, own, modules_in(beside)),
+                modules_in(beside),
             )
             run.open(students_folder, files)
             stack.callback(run.close)
@@ -164,9 +177,9 @@ class IsolatedExecute(NbGraderPreprocessor):
 
 
 @contextmanager
-def _opened(runner: Runner, folder: str, files: dict[str, str]) -> Iterator[None]:
+def _opened(runner: Runner, folder: str, files: dict[str, str], modules: dict[str, str]) -> Iterator[None]:
     """A notebook that a runner has open meanwhile."""
-    runner.open(folder, files)
+    runner.open(folder, files, modules=modules)
     try:
         yield
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
@@ -72,6 +72,8 @@ class NotebookRun:
     reference : ReferenceNotebook
     open_checks : callable
         Opens the notebook on the side of the checks, and closes it.
+    modules : mapping of str to str
+        The instructor's modules among the files: their names and paths.
 
     Attributes
     ----------
@@ -98,10 +100,11 @@ class NotebookRun:
         student: Runner,
         reference: ReferenceNotebook,
         open_checks: Callable[[], AbstractContextManager[None]],
+        modules: Mapping[str, str],
     ) -> None:
         self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
         self.limits, self.runners, self.reference = limits, runners, reference
-        self.checks, self.student = checks, student
+        self.checks, self.student, self.modules = checks, student, modules
         self.mistakes: dict[str, list[str]] = {}
         self.designs: dict[str, list[float]] = {}
         self.unreadable: dict[str, str] = {}
@@ -129,7 +132,9 @@ class NotebookRun:
             self.student = self.runners.student_again()
             with self.runners.counted(self.student):
                 try:
-                    self.student.open(folder, files, min(START_TIMEOUT, self.time_left()))
+                    self.student.open(
+                        folder, files, min(START_TIMEOUT, self.time_left()), modules=self.modules
+                    )
                     return
                 except ChannelError as error:
                     reason = f"had to be ended ({error})"
@@ -315,7 +320,9 @@ class NotebookRun:
         try:
             self._exchange({"do": "pause"})
             with self.runners.counted(self.student):
-                self.student.open(self._place[0], {}, min(START_TIMEOUT, self.time_left()))
+                self.student.open(
+                    self._place[0], {}, min(START_TIMEOUT, self.time_left()), modules=self.modules
+                )
             self._is_apart = True
         except (_EndedError, ChannelError):
             self._begin_again()

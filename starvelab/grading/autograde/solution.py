@@ -12,19 +12,24 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
 from ...errors import StarvelabError
+from ..sandbox.bubblewrap import PACKAGES_MISSING
 from ..sandbox.codec import CAN_CROSS
+from ..submissions.reference import is_test, name_of
 from ..submissions.reference_cell import ReferenceCell
 from ..submissions.submission import Submission
 from .definition import Definition
 from .execution import RESULT
+from .notebook_run import ENDED, ENDED_PYTHON
 from .task import GradingResult
 
 NAME = "the reference solution"
+CORRECT = "Correct the answer or the check."
 REMEDY = (
     f"Between student code and checks these can pass: {CAN_CROSS}. Correct the answer or the check; or, "
     "where checks need other values, let them run in the sandbox with the student code, which can then read "
     'and change them: c.IsolatedExecute.checks = "inside" in nbgrader_config.py.'
 )
+CANNOT_LEAVE = "cannot leave the sandbox"
 MAX_REASON = 300  # characters
 
 
@@ -82,8 +87,9 @@ def require_full_points(definition: Definition, grade: Callable[[Submission], Gr
     # A notebook without a source, such as one that was renamed since, is not looked at.
     losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
     if losses:
-        inside = definition.settings.get("IsolatedExecute", {}).get("checks") == "inside"
-        remedy = "Correct the answer or the check." if inside else REMEDY
+        remedy = REMEDY if any(CANNOT_LEAVE in line for line in losses) else CORRECT
+        if any("ModuleNotFoundError" in line for line in losses):
+            remedy = f"{PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
         raise SolutionError(
             f"The reference solution of {definition.assignment} does not earn every point, and no student "
             "could:\n" + "\n".join(f"  {line}" for line in losses) + f"\n{remedy}"
@@ -104,14 +110,30 @@ def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) ->
         if (points or 0.0) >= cell.points:
             continue
         reasons = [
-            f"`{name}` cannot leave the sandbox, since {why}"
+            f"`{name}` {CANNOT_LEAVE}, since {why}"
             for name, why in unreadable.items()
             if re.search(rf"\b{re.escape(name)}\b", cell.source)
         ]
         reason = "; ".join(reasons) or _last_line(outputs.get(cell.name, []))
+        first = _first_failure(nb.cells, cell.name)
         yield (
-            f"{notebook}.ipynb, cell {cell.name} ({points or 0:g} of {cell.points:g}): {reason[:MAX_REASON]}"
+            f"{notebook}.ipynb, cell {cell.name} ({points or 0:g} of {cell.points:g}): "
+            f"{reason[:MAX_REASON]}{first[:MAX_REASON]}"
         )
+
+
+def _first_failure(cells: list[NotebookNode], test: str) -> str:
+    """Which cell before a test failed first, and the first line of its error; nothing where none did."""
+    for number, cell in enumerate(cells, start=1):
+        if name_of(cell) == test:
+            break
+        for output in [] if cell.cell_type != "code" or is_test(cell) else cell.outputs:
+            error = output.get("text", "") if output.output_type == "stream" else output.get("evalue", "")
+            if output.output_type == "error" or error.startswith((ENDED, ENDED_PYTHON)):
+                kind = f"{output.ename}: " if output.output_type == "error" else ""
+                line = (strip_ansi(error).strip().splitlines() or [""])[0]
+                return f". Before it, cell {name_of(cell) or number} failed: {kind}{line}"
+    return ""
 
 
 def _last_line(outputs: list[NotebookNode]) -> str:

@@ -177,15 +177,23 @@ class Runner:
             self.end()
             raise
 
-    def open(self, folder: str, files: Mapping[str, str], seconds: float = START_TIMEOUT) -> None:
-        """Fork for a notebook that finds these files, in base64.
+    def open(
+        self,
+        folder: str,
+        files: Mapping[str, str],
+        seconds: float = START_TIMEOUT,
+        *,
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
+        """Fork for a notebook that finds these files, in base64, and can import those of them that are named.
 
         Raises
         ------
         ChannelError
         """
         given_up = self.clock() + seconds
-        reply = self.ask({"folder": folder, "files": dict(files), "checks": self.trusted}, seconds)
+        message = {"folder": folder, "files": dict(files), "modules": dict(modules or {})}
+        reply = self.ask(message | {"checks": self.trusted}, seconds)
         while "ended" in reply:  # said of an earlier notebook
             reply = self._received(max(0.0, given_up - self.clock()))
         if "open" not in reply:

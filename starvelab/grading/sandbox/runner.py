@@ -13,12 +13,33 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from .channel import Channel, ChannelError, Message
 from .notebook_process import NotebookProcess
+
+
+class _Modules(MetaPathFinder):
+    """Finds modules in these files, and nothing else beside them."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self.files = files
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 (arguments of Python's own)
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Where a module stands."""
+        file = self.files.get(fullname)
+        return None if file is None else spec_from_file_location(fullname, file)
 
 
 def main() -> None:
@@ -74,6 +95,8 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
             path = Path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(base64.b64decode(content))
+        if modules := opened["modules"]:
+            sys.meta_path.insert(0, _Modules({name: Path.cwd() / path for name, path in modules.items()}))
         process = NotebookProcess(channel, runs_apart=opened.get("checks", False))
         channel.send({"open": True})
         process.serve()

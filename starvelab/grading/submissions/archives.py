@@ -212,7 +212,7 @@ class SubmissionReader:
 
 
 def _is_ignored(name: str) -> bool:
-    return name.startswith(".") or name in LEFT_BEHIND or name.endswith((".pyc", ".py"))
+    return name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
 
 
 def within(name: str) -> PurePosixPath:

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import is_grade, is_locked, is_solution
+from nbgrader.utils import find_all_files, is_grade, is_locked, is_solution
 
 from .names import defined, loaded
 
@@ -26,6 +26,19 @@ def released_source(course: CourseDirectory, assignment: str) -> Path:
     """
     autograded: Path = Path(course.root) / course.autograded_directory
     return autograded.parent / "released" / assignment
+
+
+def read_files_beside(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
+    """The instructor's files beside the notebooks, by their paths: modules and data."""
+    folder = released_source(course, assignment)
+    if not folder.is_dir():
+        folder = Path(course.format_path(course.source_directory, ".", assignment))
+    paths = [Path(path) for path in find_all_files(str(folder), course.ignore)]
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(paths)
+        if path.suffix != ".ipynb"
+    }
 
 
 def read_reference(

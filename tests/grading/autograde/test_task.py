@@ -118,16 +118,139 @@ def test_with_checks_inside_the_solution_earns_all_and_it_is_recorded(quiz, monk
     assert is_remembered(course, Definition.of(course, config, QUIZ)), "the class need not wait for it"
     assert not is_remembered(course, Definition.of(*configured(quiz), QUIZ))
 
-    # A wrong answer gets no points, nor does anything behind one that ends Python.
+    # A wrong answer gets no points, nor does one that ends Python, and what stands behind it does.
     definition = Definition.of(course, config, QUIZ)
     submission = as_submission(definition)
     text = submission.notebooks["problem1"].decode().replace("return x * x", "return x + y")
     submission.notebooks["problem1"] = text.replace("self.n += 1", "import os; os._exit(0)").encode()
     wrong = grade(submission, definition, RUNNERS)
-    assert points(wrong) == dict.fromkeys(ALL, 0) | {"table-test": 2}
+    assert points(wrong) == ALL | {"square-test": 0, "class-test": 0}
     with pytest.raises(SolutionError, match=r"test \(0 of 3\): NameError: name 'y'.* not de") as refused:
         require_full_points(definition, lambda _: wrong)
     assert str(refused.value).endswith("\nCorrect the answer or the check.")
+
+
+def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
+    """A notebook of set-up, answers and tests: a test has points."""
+    made = []
+    for name, source, most in cells:
+        flags = {"grade": True, "locked": True, "points": most} if most else {"locked": True}
+        made.append(
+            _marked(new_code_cell(source), name, **flags if "SOLUTION" not in source else {"solution": True})
+        )
+    nbformat.write(new_notebook(cells=made), quiz / "source" / QUIZ / "problem1.ipynb")
+
+
+ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
+
+
+def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_followed(quiz):
+    notebook_with(
+        quiz,
+        ("set-up", "import pandas_of_nobody as pd\ndf = pd.DataFrame({'a': [1]})", 0),
+        ("area", ANSWER.format("return df['a'][0] * x"), 0),
+        ("area-test", "assert area(2) == 2", 2),
+    )
+    with pytest.raises(SolutionError) as refused:
+        release(*configured(quiz), QUIZ)
+    message = str(refused.value)
+    assert (
+        "cell area-test (0 of 2): NameError: name 'df' is not defined. Before it, cell set-up failed: "
+        in message
+    )
+    assert "failed: ModuleNotFoundError: No module named 'pandas_of_nobody'\n" in message
+    assert "install there what is missing" in message
+    assert "inside" not in message, "which would not help"
+    notebook_with(quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2))
+    with pytest.raises(SolutionError, match=r"AssertionError:\nCorrect the answer or the check\.$"):
+        release(*configured(quiz), QUIZ)
+    notebook_with(
+        quiz,
+        ("area", ANSWER.format("return x"), 0),
+        ("leaves", "import os\nos._exit(1)", 0),
+        ("area-test", "assert area(2) == 3", 2),
+    )
+    with pytest.raises(SolutionError, match=r"Before it, cell leaves failed: Your cell ended Python\."):
+        release(*configured(quiz), QUIZ)
+
+
+UTILS = """from pathlib import Path
+RATE = int(Path(__file__).with_name('rate.txt').read_text())
+def twice(x): return RATE * x"""
+
+
+@pytest.fixture
+def helped(quiz):
+    """A course whose notebook imports modules that stand beside it, released."""
+    (quiz / "source" / QUIZ / "plots").mkdir()
+    for name, content in {
+        "utils.py": UTILS,
+        "rate.txt": "2",
+        "plots/__init__.py": "from .bars import height",
+    }.items():
+        (quiz / "source" / QUIZ / name).write_text(content)
+    (quiz / "source" / QUIZ / "plots" / "bars.py").write_text("def height(x): return x + 1")
+    notebook_with(
+        quiz,
+        ("set-up", "import numpy as np\nimport utils\nfrom plots import height", 0),
+        ("area", ANSWER.format("return height(utils.twice(x)) * np.ones(1)[0]"), 0),
+        ("area-test", "assert area(2) == height(utils.twice(2)) == 5", 2),
+    )
+    course, config = configured(quiz)
+    release(course, config, QUIZ)
+    return Definition.of(course, config, QUIZ)
+
+
+def test_modules_beside_a_notebook_are_given_out_and_can_be_imported_by_both_sides(quiz, helped):
+    given = quiz / "release" / QUIZ
+    assert sorted(path.name for path in given.iterdir()) == [
+        "plots",
+        "problem1.ipynb",
+        "rate.txt",
+        "utils.py",
+    ]
+    submission = as_submission(helped)
+    graded = grade(submission, helped, RUNNERS)
+    assert points(graded) == {"area-test": 2}
+    assert not any(graded.warnings.values()), "what was given out is submitted again"
+
+
+OWN = "def twice(x): return 2 * x\ndef height(x): return 5\nones = twice\n"
+SHADOWS = {
+    "utils.py": OWN,
+    "plots.py": OWN,
+    "numpy.py": OWN,
+    "numpy/__init__.py": OWN,
+    "IPython.py": "raise SystemExit",
+    "utils/__init__.py": OWN,
+    "utils.pyc": "x",
+    "plots/bars.py": OWN,
+    "plots/bars.pyc": "x",
+    "rate.txt": "3",
+    "mine.py": "answer = 5",
+}
+
+
+def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
+    submission = as_submission(helped)
+    submission.files |= {name: content.encode() for name, content in SHADOWS.items() if name != "utils.py"}
+    submission.files["utils.py"] = OWN.encode()
+    del submission.files["utils/__init__.py"]
+    graded = grade(submission, helped, RUNNERS)
+    assert points(graded) == {"area-test": 2}, "the honest answer takes the instructor's"
+    said = {one.text: one.person for one in graded.warnings["problem1"]}
+    assert said["`utils.py` was changed, and the one that was given out counts."]
+    assert said["`mine.py` was left out, since code beside the notebooks is not run."] is False
+    answer = "return height(utils.twice(x)) * np.ones(1)[0]"
+    for cheat in (
+        "import mine; return mine.answer",
+        "return utils.height(0)",
+        "import numpy; return numpy.height(0)",
+    ):
+        text = helped.source["problem1.ipynb"].decode()
+        assert answer in text
+        submission.notebooks["problem1"] = text.replace(answer, cheat).encode()
+        assert points(grade(submission, helped, RUNNERS)) == {"area-test": 0}, cheat
 
 
 def test_what_cannot_be_released_is_said(quiz):
