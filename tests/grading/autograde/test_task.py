@@ -167,7 +167,7 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
     notebook_with(
         quiz,
         ("area", ANSWER.format("return x"), 0),
-        ("leaves", "import os\nos._exit(1)", 0),
+        ("leaves", "### BEGIN SOLUTION\nimport os\nos._exit(1)\n### END SOLUTION", 0),
         ("area-test", "assert area(2) == 3", 2),
     )
     with pytest.raises(SolutionError, match=r"Before it, cell leaves failed: Your cell ended Python\."):

@@ -175,7 +175,7 @@ def test_predictions_are_found(given, name):
     assert handed.files["predictions.json"] == b"{}"
 
 
-def test_programs_and_what_tools_leave_behind_stay_behind(given):
+def test_what_tools_leave_behind_stays_behind(given):
     handed = given(
         **{
             "01_one.ipynb": nb("a"),
@@ -185,7 +185,8 @@ def test_programs_and_what_tools_leave_behind_stay_behind(given):
             "a.txt": "x",
         }
     )
-    assert list(handed.files) == ["a.txt"]
+    # What is code is left out later, and named.
+    assert list(handed.files) == ["a.txt", "math.py"]
 
 
 def test_a_folder_that_cannot_be_read_is_said(given, monkeypatch, tmp_path):
