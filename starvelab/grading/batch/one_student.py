@@ -71,7 +71,8 @@ def one_student(
     except (Exception, SystemExit) as error:
         if isinstance(error, OSError) and error.errno in FOR_EVERYBODY:
             raise CannotWriteError(
-                f"{what} ({student}): {error}. What was done before is kept: make room, and start again."
+                f"{what} ({student}): {error}. What was done before is kept. Make room, or "
+                "get the right to write there, and start again."
             ) from error
         failed[student] = f"{what}: {reason(error)}"
 

@@ -39,7 +39,8 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
         (folder / gradebook).touch(mode=FILE, exist_ok=True)
     except OSError as error:
         raise SystemExit(
-            f"A course needs a folder in which you may write, and {folder} is none ({error.strerror}). "
+            f"A course needs a folder in which you may write, and {error.filename} cannot be written "
+            f"({error.strerror}). "
             "Get the right to write there, or let STARVELAB_COURSE name another folder."
         ) from None
 

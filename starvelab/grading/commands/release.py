@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from traitlets import default
 
 from ..autograde.execution import IsolatedExecute
@@ -28,7 +30,7 @@ class ReleaseApp(ReleaseOptions, AssignmentCommand):
         self._print_changes(assignment, release(self.coursedir, self.config, assignment))
 
     def _print_changes(self, assignment: str, replaced: Replaced) -> None:
-        folder = self.coursedir.format_path(self.coursedir.release_directory, ".", assignment)
+        folder = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", assignment))
         print(f"{assignment} is released: give out {folder}")
         if reason := bubblewrap.why_not():
             self.log.warning("The reference solution was not graded: there is no sandbox here. %s", reason)

@@ -477,7 +477,7 @@ def test_a_course_folder_that_cannot_be_written_is_said_and_no_other_place_is_wr
     before = sorted(course.folder.rglob("*"))
     printed = run_here(course, command(), TINY if command is GradeApp else "export", fine=False)
     assert (printed.returncode, printed.stdout, printed.stderr) == (
-        f"A course needs a folder in which you may write, and {place} is none (File exists). "
+        f"A course needs a folder in which you may write, and {place} cannot be written (File exists). "
         "Get the right to write there, or let STARVELAB_COURSE name another folder.", "", "",
     )  # fmt: skip
     assert sorted(course.folder.rglob("*")) == before
