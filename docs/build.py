@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 from tabulate import tabulate
 
@@ -81,7 +82,7 @@ def coverage() -> str:
         "what",
         "how many",
         "inside by the sources alone",
-        "farthest off",
+        "beyond these: median, most",
         "added on each side",
         "then inside",
     )
@@ -90,7 +91,7 @@ def coverage() -> str:
             what,
             len(rows),
             sum(row.beyond == 0 for row in rows),
-            percent(max(row.beyond for row in rows), 0),
+            ", ".join(percent(of(row.beyond for row in rows), 0) for of in (median, max)),
             percent(added, 0),
             f"{inside(rows)} ({percent(inside(rows) / len(rows), 0)})",
         )

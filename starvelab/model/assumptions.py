@@ -147,7 +147,7 @@ class Assumptions:
 
     @property
     def ranged(self) -> bool:
-        """Whether one of them lies in a range: then a result shows what its sources allow."""
+        """Whether one of them lies in a range: then a result shows its own."""
         return any(fact.low is not None for fact in self.facts.values())
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...tables import paragraph, percent, to_html, to_text
 from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
+from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..pipeline import SWEEPABLE, Pipeline, check_fields
 
@@ -28,9 +29,10 @@ class Sweep:
     ----------
     columns : dict of str to array or quantity
         The swept fields, the time of each resource, whether a point is feasible (where some are not), step
-        time, throughput, what its sources allow (`sweep` says when), utilization, bottleneck.
+        time, throughput, its range (`sweep` says when), utilization, bottleneck.
     note : str
-        On which samples its rate of preparing was measured, where that was on others.
+        What the range claims, what counts as busy where the accelerator waits for part of its own time, and
+        on which samples the rate of preparing was measured, where that was on others.
     """
 
     columns: dict[str, Number]
@@ -116,7 +118,7 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
     counts = [len(v) for v in values.values()]
     index = np.indices(counts, dtype=np.intp).reshape(len(counts), -1)
     grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
-    step = pipeline.solve(**grid)
+    step, claim = pipeline.solve(**grid), ""
     columns = dict(grid)
     for name, time in step.resource_times.items():
         columns[f"{name}_time"] = time
@@ -125,8 +127,11 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
     columns |= {"step_time": step.step_time, "throughput": step.throughput}
     if pipeline.assumptions.ranged if ranges is None else ranges:
         columns["lowest_throughput"], columns["highest_throughput"] = step.throughput_range
+        if pipeline.assumptions.model_error:
+            held = percent(COVERAGE, 0)
+            claim = f"Lowest and highest throughput claim to hold the truth in {held} of the cases."
     columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
-    return Sweep(columns, " ".join(filter(None, (step.spoken_busy, step.pipeline.foreign_rate))))
+    return Sweep(columns, " ".join(filter(None, (claim, step.spoken_busy, step.pipeline.foreign_rate))))
 
 
 def _values(name: str, given: Unchecked) -> Number:

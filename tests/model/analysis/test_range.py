@@ -182,6 +182,9 @@ def test_a_sweep_has_columns_for_the_range_where_the_assumptions_have_ranges():
     assert table["lowest_throughput"].m_as("img/s") == pytest.approx(
         [images(throughput_range(PIPE.replace(workers=n)).lowest) / OFF for n in (4, 8)]
     )
+    said = "Lowest and highest throughput claim to hold the truth in 80 % of the cases."
+    assert said in repr(table)
+    assert said not in repr(sweep(PIPE, workers=[4, 8], ranges=False))
     assert "lowest_throughput" not in sweep(PIPE, workers=[4, 8], ranges=False).columns
     assert "lowest_throughput" not in sweep(WALL, workers=[4, 8]).columns
     assert "highest_throughput_img_per_s" in sweep(WALL, workers=[4, 8], ranges=True).to_dict()
