@@ -28,6 +28,7 @@ UV = [REPOSITORY / "binder" / "uv.sh", sys.prefix] if os.name != "nt" else [sys.
 PINS = REPOSITORY / "binder" / "constraints.txt"
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 INTEL_MAC = "x86_64-apple-darwin"
+OF_TORCH = re.compile("cuda-|nvidia-|triton")
 PLATFORMS = ("x86_64-unknown-linux-gnu", "windows", "aarch64-apple-darwin", INTEL_MAC)
 
 
@@ -209,16 +210,30 @@ def test_all_that_make_installs_exists_for_each_python_and_system(resolved):
     assert not failed, "\n".join(failed)
 
 
-def test_all_that_make_installs_has_an_exact_version(resolved, repository):
-    pinned = {
-        line.split("==")[0]
-        for name in ("constraints", "requirements")
-        for line in (repository / "binder" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    }
-    of_torch = re.compile("cuda-|nvidia-|triton")  # hundreds of megabytes, in the versions that torch names
+def names(text: str) -> set[str]:
+    """The packages that have an exact version, but for those of CUDA, whose versions PyTorch names."""
+    return {name for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE) if not OF_TORCH.match(name)}
+
+
+@pytest.fixture(scope="module")
+def pinned(repository: Path) -> set[str]:
+    return names("".join(path.read_text(encoding="utf-8") for path in (repository / "binder").glob("*s.txt")))
+
+
+def test_all_that_make_installs_has_an_exact_version(resolved, pinned):
     for case, done in resolved.items():
-        names = [line.split("==")[0] for line in done.stdout.splitlines()]
-        assert [name for name in names if name not in pinned and not of_torch.match(name)] == [], case
+        assert names(done.stdout) <= pinned, case
+
+
+def test_the_recipe_for_new_versions_asks_for_all_that_have_one(repository, pinned, tmp_path):
+    recipes = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    command = re.search(r"(binder/uv\.sh \.venv pip compile .*?)```", recipes, re.DOTALL)[1].strip()
+    command = command.replace(".venv", sys.prefix).replace("/tmp/pins.txt", str(tmp_path / "pins.txt"))
+    done = subprocess.run(
+        ["bash", "-c", f"{command} --constraint {PINS}"], cwd=repository, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert names((tmp_path / "pins.txt").read_text(encoding="utf-8")) == pinned
 
 
 def test_make_takes_each_python_that_it_has_versions_for_and_no_other(repository):
