@@ -26,6 +26,7 @@ MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
 MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
 MAX_ARCHIVE_DEPTH = 2
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
+LOCK = f".{PREDICTIONS}.lock"  # which stays beside the notebooks
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 CENTRAL_ENTRY = b"PK\x01\x02"
@@ -86,11 +87,14 @@ class SubmissionReader:
     warnings : list of SubmissionWarning
     links : set of str
         The names of links that were left out, without their ending.
+    tools : dict of str to None
+        Hidden files and folders, and those that tools make, which were left out.
     """
 
     def __init__(self) -> None:
         self.warnings: list[SubmissionWarning] = []
         self.links: set[str] = set()
+        self.tools: dict[str, None] = {}
         self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
         self._is_full = False
 
@@ -98,14 +102,14 @@ class SubmissionReader:
         """Every file that counts, until a limit is reached."""
         for place, folders, names in os.walk(folder, onerror=self._warn_unreadable):
             inner = PurePosixPath(os.path.relpath(place, folder))
-            folders[:] = sorted(name for name in folders if not _is_ignored(name))
+            folders[:] = sorted(name for name in folders if not self._is_ignored(name))
             if not self._counted(inner):
                 return
             for name in [each for each in folders if os.path.islink(os.path.join(place, each))]:
                 self._warn_link(inner / name)
             # Notebooks and predictions come first: no other file, however large, takes their place.
             for name in sorted(names, key=lambda name: (not name.endswith((".ipynb", PREDICTIONS)), name)):
-                if not _is_ignored(name) and self._counted(inner / name):
+                if not self._is_ignored(name) and self._counted(inner / name):
                     yield from self._file(Path(place) / name, inner / name)
 
     def _file(self, path: Path, inner: PurePosixPath) -> Iterator[FoundFile]:
@@ -118,7 +122,7 @@ class SubmissionReader:
                 if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     yield from self._kept(inner, file, 0)
                 else:
-                    self._warn(f"`{shown(str(inner))}` is no ordinary file, and was left out.")
+                    self._warn_special(inner)
         except OSError as error:
             self._warn(f"`{shown(str(inner))}` could not be read: {error.strerror}.")
 
@@ -133,6 +137,12 @@ class SubmissionReader:
             return
         if path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
             yield from self._unpacked(path, content, depth)
+            return
+        if path.name.lower().endswith(ARCHIVES):
+            self._warn(
+                f"`{shown(path.name)}` was not unpacked: it stands in {depth} archives. "
+                "Submit the files themselves."
+            )
             return
         if path.name.lower().endswith(UNKNOWN_ARCHIVES):
             self._warn(f"`{shown(path.name)}` could not be unpacked: submit the files themselves, or a .zip.")
@@ -176,7 +186,7 @@ class SubmissionReader:
                 inner = within(entry.filename)
                 if not self._counted(inside / inner):
                     return
-                if entry.is_dir() or not inner.parts or any(map(_is_ignored, inner.parts)):
+                if entry.is_dir() or not self._has_name(inside, inner) or self._ignores(inner):
                     continue
                 if stat.S_ISLNK(entry.external_attr >> 16):
                     self._warn_link(inner)
@@ -193,9 +203,13 @@ class SubmissionReader:
                     self._stop(inside / inner)
                 if not self._counted(inside / inner):
                     return
+                if entry.isdir() or not self._has_name(inside, inner) or self._ignores(inner):
+                    continue
                 if entry.issym() or entry.islnk():
                     self._warn_link(inner)
-                elif entry.isfile() and inner.parts and not any(map(_is_ignored, inner.parts)):
+                elif not entry.isfile():
+                    self._warn_special(inner)
+                else:
                     file = archive.extractfile(entry)
                     assert file is not None  # as tarfile promises for an ordinary file
                     yield from self._kept(inside / inner, file, depth)
@@ -204,15 +218,28 @@ class SubmissionReader:
         self.links.add(path.stem)
         self._warn(f"`{shown(str(path))}` is a link, and was left out.")
 
+    def _warn_special(self, path: PurePosixPath) -> None:
+        self._warn(f"`{shown(str(path))}` is no ordinary file, and was left out.")
+
+    def _has_name(self, inside: PurePosixPath, inner: PurePosixPath) -> bool:
+        if not inner.parts:
+            self._warn(f"A file in `{shown(str(inside))}` has no name, and was left out.")
+        return bool(inner.parts)
+
+    def _ignores(self, path: PurePosixPath) -> bool:
+        return any(map(self._is_ignored, path.parts))
+
+    def _is_ignored(self, name: str) -> bool:
+        ignored = name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
+        if ignored and name != LOCK:
+            self.tools[name] = None
+        return ignored
+
     def _warn_unreadable(self, error: OSError) -> None:
         self._warn(f"`{shown(Path(error.filename).name)}` could not be read: {error.strerror}.")
 
     def _warn(self, text: str) -> None:
         self.warnings.append(SubmissionWarning(text, person=True))
-
-
-def _is_ignored(name: str) -> bool:
-    return name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
 
 
 def within(name: str) -> PurePosixPath:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ...prediction_file import FILE_NAME as PREDICTIONS
@@ -33,7 +34,8 @@ def files_by_notebook(
     claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {name: [] for name in asked}
     for file in files:
         lower = file.path.name.lower()
-        if "predictions" in lower or not (".ipynb" in lower or lower.endswith(".json")):
+        is_json = lower.endswith(".json") and "predictions" not in lower
+        if not (".ipynb" in lower or is_json):
             continue
         stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
         if name := _by_name(stem, asked) or _by_content(file.content, asked):
@@ -55,7 +57,7 @@ def _by_name(stem: str, asked: Mapping[str, set[str]]) -> str | None:
 
 def normalized(text: str) -> str:
     """A name in which only letters and digits count."""
-    return re.sub(r"[^a-z0-9]+", "_", text.lower())
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", text).casefold())
 
 
 def cells_named_in(content: bytes) -> set[str]:
@@ -83,35 +85,68 @@ def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
 
 
 def files_beside(
-    files: Sequence[FoundFile], notebooks: Sequence[FoundFile]
+    files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]]
 ) -> tuple[dict[str, bytes], list[SubmissionWarning]]:
     """The files that are no notebooks, by their paths from the folder of the notebooks.
 
     Of two that belong in one place, the one in the folder of the notebooks counts, since the notebooks were
     run beside it. A file in a folder below keeps its place there.
+
+    Parameters
+    ----------
+    files : sequence of FoundFile
+    notebooks : iterable of sequence of FoundFile
+        The files that may be each notebook; the first one of them counts.
     """
-    parents = [notebook.path.parent for notebook in notebooks]
+    notebooks = [each for each in notebooks if each]
+    parents = [first.path.parent for first, *_ in notebooks]
+    claimed = [file for each in notebooks for file in each]
     base = max(parents, key=parents.count, default=PurePosixPath())
     places: dict[str, list[FoundFile]] = {}
+    not_asked, stamps = list[str](), list[str]()
     for file in sorted(
         files, key=lambda file: (not file.path.is_relative_to(base), file.depth, str(file.path))
     ):
-        if ".ipynb" in file.path.name.lower() or file in notebooks:
+        if file in claimed:
+            continue
+        if ".ipynb" in file.path.name.lower():
+            not_asked.append(str(file.path))
             continue
         path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
         if file.path.name == TIMESTAMP and (file.depth or len(file.path.parts) > 1):
-            continue  # the time of a submission is for the platform to say, and not for the student
+            stamps.append(str(file.path))
+            continue
         places.setdefault(_storable_path(path), []).append(file)
-    beside, warnings = {}, []
+    beside, several = {}, []
     for name, (first, *others) in places.items():
         beside[name] = first.content
         if others := [other for other in others if other.content != first.content]:
-            warnings.append(several_files(f"`{shown(name)}`", first, others))
-    if PREDICTIONS not in beside:
-        alike = [name for name in beside if re.search(r"predictions\b.*\.json", name)]
-        if alike:
-            beside[PREDICTIONS] = beside.pop(min(alike, key=len))
-    return beside, warnings[:MAX_LISTED]
+            several.append(several_files(f"`{shown(name)}`", first, others))
+    warnings = several[:MAX_LISTED]
+    if several[MAX_LISTED:]:
+        text = f"There are several files in {len(several) - MAX_LISTED} more places."
+        warnings.append(SubmissionWarning(text, person=True))
+    if not_asked:
+        text = f"Notebooks that are not asked for were left out: {enumerated(not_asked)}."
+        warnings.append(SubmissionWarning(text))
+    if stamps:
+        text = f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
+        warnings.append(SubmissionWarning(text))
+    return beside, [*_choose_predictions(beside), *warnings]
+
+
+def _choose_predictions(beside: dict[str, bytes]) -> list[SubmissionWarning]:
+    """Give the likeliest file the name of the predictions, in place, and warn of others."""
+    alike = sorted((name for name in beside if re.search(r"predictions\b.*\.json", name)), key=len)
+    chosen = PREDICTIONS if PREDICTIONS in beside else next(iter(alike), "")
+    others = [name for name in alike if beside[name] != beside[chosen]]
+    if chosen and chosen != PREDICTIONS:
+        beside[PREDICTIONS] = beside.pop(chosen)
+    if not others:
+        return []
+    counts = "counts" if chosen == PREDICTIONS else f"counts as `{PREDICTIONS}`"
+    text = f"`{shown(chosen)}` {counts}, and {enumerated(others)} does not."
+    return [SubmissionWarning(text, person=True)]
 
 
 def several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> SubmissionWarning:

@@ -11,7 +11,7 @@ from nbgrader.utils import parse_utc
 from ...prediction_file import FILE_NAME as PREDICTIONS
 from ...prediction_file import parse as parse_predictions
 from ..fingerprints import fingerprint
-from ..text import shown
+from ..text import enumerated, shown
 from .archives import FoundFile, SubmissionReader
 from .matching import (
     MAX_NOTEBOOK,
@@ -103,9 +103,12 @@ def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[
             submission.rejected[name] = SubmissionWarning(text, person=True)
             continue
         submission.notebooks[name] = chosen.content
-    chosen_files = [each[0] for each in by_notebook.values() if each]
-    submission.files, more = files_beside(files, chosen_files)
+    submission.files, more = files_beside(files, by_notebook.values())
     general = [*reader.warnings, *more]
+    if reader.tools:
+        names = enumerated(list(reader.tools))
+        text = f"Hidden files and folders, and those that tools make, were left out: {names}."
+        general.append(SubmissionWarning(text))
     if PREDICTIONS in submission.files:
         general += _warnings_about_predictions(submission.files[PREDICTIONS])
     if TIMESTAMP in submission.files:

@@ -27,8 +27,9 @@ def given(tmp_path):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_submission(tmp_path, "ada", "tiny", ASKED)
+        return read_submission(tmp_path, "ada", "tiny", give.asked)
 
+    give.asked = ASKED
     give.folder = tmp_path
     return give
 
@@ -85,8 +86,11 @@ def test_what_is_missing_is_said(given):
 
 def test_a_notebook_of_another_assignment_is_said(given):
     handed = given(**{"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
-    assert told(handed) == ["`01_one.ipynb` holds no cell of this notebook: it may be of another assignment."]
-    assert handed.warnings["01_one"][0].person
+    assert told(handed) == [
+        "Notebooks that are not asked for were left out: `quiz.ipynb`.",
+        "`01_one.ipynb` holds no cell of this notebook: it may be of another assignment.",
+    ]
+    assert [one.person for one in handed.warnings["01_one"]] == [False, True]
     assert handed.rejected["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
 
 
@@ -162,7 +166,8 @@ def test_of_many_copies_ten_are_named(given):
     for number, one in enumerate(entries):
         one.size = number
     handed = given(**{"01_one.ipynb": nb("a"), "a.tar": tape(*entries, body=b"x" * len(entries))})
-    assert len(told(handed)) == 10
+    assert len(told(handed)) == 11
+    assert told(handed)[10] == "There are several files in 6 more places."
     (of_thirty,) = (one for one in told(handed) if one.startswith("There are several files of `a/a.csv`:"))
     assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
 
@@ -187,6 +192,59 @@ def test_what_tools_leave_behind_stays_behind(given):
     )
     # What is code is left out later, and named.
     assert list(handed.files) == ["a.txt", "math.py"]
+    assert told(handed) == [
+        "Hidden files and folders, and those that tools make, were left out: `.git`, `__pycache__`.",
+    ]
+
+
+def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(given):
+    nameless, pipe, checkpoint = map(tarfile.TarInfo, ("..", "work/pipe", "work/.ipynb_checkpoints/a.ipynb"))
+    pipe.type = tarfile.FIFOTYPE
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("deep.zip", b"PK")
+        archive.writestr("..", b"x")
+    packed = tarfile.TarInfo("inner.zip")
+    packed.size = len(inner.getvalue())
+    tar = tape(nameless, pipe, checkpoint, packed, body=inner.getvalue())
+    assert told(given(**{"01_one.ipynb": nb("a"), "a.tar": tar})) == [
+        "A file in `a` has no name, and was left out.",
+        "`work/pipe` is no ordinary file, and was left out.",
+        "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
+        "A file in `a/inner` has no name, and was left out.",
+        "Hidden files and folders, and those that tools make, were left out: `.ipynb_checkpoints`.",
+    ]
+
+
+def test_a_notebook_may_be_called_predictions(given):
+    given.asked = {"03_predictions": {"a"}}
+    assert list(given(**{"03_predictions (1).ipynb": nb("a")}).notebooks) == ["03_predictions"]
+
+
+@pytest.mark.parametrize(
+    "name", ["演習二.ipynb", "U\u0308bung 2.ipynb", "Übung_2 (1).ipynb", "ÜBUNG-2.ipynb"]
+)
+def test_notebooks_are_told_apart_in_any_script(given, name):
+    given.asked = {"演習一": {"a"}, "演習二": {"b"}, "Übung_1": {"c"}, "Übung_2": {"d"}}
+    (found,) = given(**{name: "{}"}).notebooks
+    assert found in ("演習二", "Übung_2")
+
+
+def test_of_several_files_of_predictions_one_counts_and_the_others_are_named(given):
+    files = {"01_one.ipynb": nb("a"), "predictions (1).json": "{}", "my predictions.json": '{"a": 1}'}
+    handed = given(**files)
+    assert handed.files["predictions.json"] == b'{"a": 1}'
+    assert told(handed)[0] == (
+        "`my predictions.json` counts as `predictions.json`, and `predictions (1).json` does not."
+    )
+    assert handed.warnings["01_one"][0].person
+    assert told(given(**files, **{"predictions.json": "{}"}))[0] == (
+        "`predictions.json` counts, and `my predictions.json` does not."
+    )
+
+
+def test_the_lock_of_the_predictions_is_nothing_to_speak_of(given):
+    assert told(given(**{"01_one.ipynb": nb("a"), ".predictions.json.lock": ""})) == []
 
 
 def test_a_folder_that_cannot_be_read_is_said(given, monkeypatch, tmp_path):
@@ -336,6 +394,9 @@ def test_a_time_that_is_none_is_said(given, stamp):
 def test_a_time_that_a_student_packed_is_none(given):
     handed = given(**{"in/01_one.ipynb": nb("a"), "in/timestamp.txt": "2001-01-01 00:00:00 UTC"})
     assert (handed.timestamp, handed.files) == (None, {})
+    assert told(handed) == [
+        "Only the platform says when something was submitted: `in/timestamp.txt` was left out."
+    ]
 
 
 def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(given):
