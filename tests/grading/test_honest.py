@@ -40,6 +40,7 @@ HABITS = (
     "deleted-test",
     "deleted-prose",
     "outputs-kept",
+    "stripped",
     "packed",
 )
 
@@ -66,6 +67,14 @@ def practise(course: Course, habit: str) -> None:
         solved["one"].cells = [cell for cell in cells if cell.id != "halve-test"]
     elif habit == "deleted-prose":
         solved["one"].cells = [cell for cell in cells if "nbgrader" in cell.metadata]
+    elif habit == "stripped":  # as an editor of Windows does it that keeps the text of each cell
+        for cell in (each for nb in solved.values() for each in nb.cells):
+            cell.source = "Because it is." if cell.id == "why" else cell.source.replace("\n", "\r\n")
+            cell.metadata = {}
+            del cell["id"]
+        for nb in solved.values():
+            nb.nbformat_minor = 4
+        solved = {f"{name}.ipynb": nbformat.writes(nb).encode("utf-16") for name, nb in solved.items()}
     elif habit == "outputs-kept":
         for cell in cells:
             if cell.cell_type == "code":
@@ -131,5 +140,9 @@ def test_an_honest_answer_gets_what_it_deserves(sandbox, released_course, tmp_pa
 @pytest.mark.parametrize("habit", HABITS)
 def test_no_habit_costs_a_point(course, habit):
     practise(course, habit)
-    found = points(course.graded(habit))
+    graded = course.graded(habit)
+    found = points(graded)
     assert {cell: found[cell] for cell in MOST} == ALL
+    if habit == "stripped":
+        assert graded.grades["one"]["why"] == (None, True), "somebody has to read it"
+        assert "Because it is." in graded.files["one.ipynb"].decode()

@@ -14,7 +14,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Dict, List, Unicode
 
 from ..submissions.reading import read_notebook
-from ..submissions.reference import names_in_order, read_reference
+from ..submissions.reference import name_of, names_in_order, read_reference
 from ..submissions.reference_cell import ReferenceCell
 from ..submissions.repairing import restore
 from ..submissions.warnings import SubmissionWarning
@@ -50,13 +50,14 @@ class RestoreStructure(NbGraderPreprocessor):
             locked = {cell.name for cell in cells if cell.is_check_side}
             written = read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
             cells = reference_cells(gradebook, notebook, assignment, names_in_order(written))
+            outline = [name_of(cell) or cell.source for cell in written]
         if notebook in self.rejected:
             reason = SubmissionWarning(*self.rejected[notebook])
             nb.metadata[REJECTED] = reason.text
-            restore(nb, cells)
+            restore(nb, cells, outline)
             warnings.append(reason)
         else:
-            warnings += more + restore(nb, cells)
+            warnings += more + restore(nb, cells, outline)
         nb.metadata[WARNINGS] = []
         add_warnings(nb, warnings)
         return nb, resources

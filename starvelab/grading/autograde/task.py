@@ -23,6 +23,7 @@ from ..submissions.reading import UnreadableNotebookError, read_notebook
 from ..submissions.reference_cell import ReferenceCell
 from ..submissions.submission import Submission
 from ..submissions.warnings import SubmissionWarning
+from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, RESULT
 from .lost_points import cost_of_running, outputs_only
@@ -119,8 +120,12 @@ def _course(
             cells = definition.cells[notebook]
             content = _notebook(notebook, submission, cells, rejected, warnings)
             _write(submitted / f"{notebook}.ipynb", content)
-        for inner, content in submission.files.items():
-            _write_if_possible(submitted, inner, content)
+        lost = [each for each in submission.files.items() if not _write_if_possible(submitted, *each)]
+        if lost:
+            names = enumerated([inner for inner, _ in lost])
+            text = f"Of a file and a folder with one name the file that came first counts, without {names}."
+            warning = SubmissionWarning(text, person=True)
+            warnings.setdefault(_to_grade(submission, definition)[0], []).append(warning)
         config = Config(definition.settings)
         config.CourseDirectory = Config(
             root=str(folder),
@@ -169,13 +174,15 @@ def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _write_if_possible(folder: Path, inner: str, content: bytes) -> None:
-    """Write a student's file. Where two names collide, such as a file and a folder, the first one stays."""
+def _write_if_possible(folder: Path, inner: str, content: bytes) -> bool:
+    """Write a student's file; False where two names collide, such as a file and a folder: the first stays."""
     try:
         _write(folder / inner, content)
     except OSError as error:
         if error.errno not in IMPOSSIBLE_NAME:
             raise
+        return False
+    return True
 
 
 def _read_result(folder: Path, submission: Submission, definition: Definition) -> GradingResult:

@@ -323,7 +323,6 @@ class Canvas(_Export):
             )
         return column
 
-
     @staticmethod
     def _points_row(sheet: Sheet) -> int | None:
         rows = enumerate(sheet.rows)

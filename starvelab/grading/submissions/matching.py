@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,6 +63,9 @@ def normalized(text: str) -> str:
 
 def cells_named_in(content: bytes) -> set[str]:
     """The names of nbgrader's cells that a file holds."""
+    encoding = json.detect_encoding(content[:4])
+    if not encoding.startswith("utf-8"):
+        content = content[:MAX_NOTEBOOK].decode(encoding, "replace").encode("utf-8", "replace")
     if b"nbgrader" not in content:
         return set()
     named = re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
@@ -76,7 +80,7 @@ def is_of_another_assignment(content: bytes, cells: set[str]) -> bool:
 
 def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
     """The notebook most of whose cells a file names."""
-    if len(content) > MAX_NOTEBOOK or b"nbgrader" not in content:
+    if len(content) > MAX_NOTEBOOK:
         return None
     named = cells_named_in(content)
     shares = {name: len(named & cells) / len(cells) for name, cells in asked.items() if cells}

@@ -118,7 +118,8 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
         source = "".join(source)
     if not isinstance(source, str):
         return None
-    new: NotebookNode = NEW_CELL[cell["cell_type"]](storable(source))
+    # Lines end as in Python itself, whatever system the notebook was saved on.
+    new: NotebookNode = NEW_CELL[cell["cell_type"]](re.sub(r"\r\n?", "\n", storable(source)))
     name, given = name_in(cell), cell.get("id")
     new.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
     if name is not None:

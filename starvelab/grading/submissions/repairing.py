@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 
 from nbformat import NotebookNode
 
@@ -12,7 +13,9 @@ from .reference_cell import ReferenceCell
 from .warnings import SubmissionWarning
 
 
-def restore(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:
+def restore(
+    nb: NotebookNode, reference: Sequence[ReferenceCell], outline: Sequence[str] = ()
+) -> list[SubmissionWarning]:
     """Put the instructor's cells back into a notebook, in place, and keep the student's answers.
 
     Parameters
@@ -21,6 +24,8 @@ def restore(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[Submis
         As `read_notebook` gives it.
     reference : sequence of ReferenceCell
         In the order of the notebook.
+    outline : sequence of str
+        All cells of the instructor's notebook: the name, or the text of a cell that has none.
 
     Returns
     -------
@@ -29,7 +34,9 @@ def restore(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[Submis
     """
     by_name = {cell.name: cell for cell in reference}
     _recognize(nb.cells, reference)
-    warnings = _keep_one_of_each(nb, by_name)
+    warnings = _find_essays(nb, by_name, outline or list(by_name))
+    warnings += _keep_one_of_each(nb, by_name)
+    warnings += _take_apart(nb, by_name)
     changed = []
     for number, cell in enumerate(nb.cells):
         name = name_in(cell)
@@ -37,14 +44,19 @@ def restore(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[Submis
             cell.metadata.pop("nbgrader", None)
             continue
         original = by_name[name]
-        if not original.answered and cell.source not in (original.source, original.released):
+        as_released = _words(cell.source) in (_words(original.source), _words(original.released))
+        if not original.answered and not as_released:
             changed.append(original.name)
         source = cell.source if original.answered else original.source
+        if original.answered and _words(source) == _words(original.released):
+            source = original.released  # which nbgrader tells by every character from an answer
         nb.cells[number] = _restored_cell(original, source, cell)
     if changed:
         names = ", ".join(changed)
         text = f"Cells that students must not change were changed, and have been restored: {names}."
-        warnings.append(SubmissionWarning(text))
+        # What stood there may have been the answer.
+        lost = {cell.name for cell in reference if cell.answered}.difference(map(name_in, nb.cells))
+        warnings.append(SubmissionWarning(text, person=bool(lost)))
     warnings += _changed_order(nb, reference)
     warnings += _put_back(nb, reference)
     with_ids(nb.cells)
@@ -65,16 +77,88 @@ def _recognize(cells: Iterable[NotebookNode], reference: Sequence[ReferenceCell]
     """Name cells that have lost their name: by the id, which some editors leave, or by what they hold."""
     names = {cell.name for cell in reference}
     # Two cells with the same text are no help.
-    texts = Counter(cell.released.strip() for cell in reference if not cell.answered)
-    by_text = {cell.released.strip(): cell.name for cell in reference if texts[cell.released.strip()] == 1}
+    texts = Counter(_words(cell.released) for cell in reference if not cell.answered)
+    by_text = {_words(cell.released): cell.name for cell in reference if texts[_words(cell.released)] == 1}
     named = {name_in(cell) for cell in cells}
     for cell in cells:
         if name_in(cell) in names:
             continue
-        name = cell.id if cell.id in names else by_text.get(cell.source.strip())
+        name = cell.id if cell.id in names else by_text.get(_words(cell.source))
         if name and name not in named:
             cell.metadata["nbgrader"] = {"grade_id": name}
             named.add(name)
+
+
+def _words(text: str) -> str:
+    """A text for comparing: editors change the ends of lines, tabs, and empty lines at the end."""
+    return " ".join(text.split())
+
+
+def _find_essays(
+    nb: NotebookNode, by_name: Mapping[str, ReferenceCell], outline: Sequence[str]
+) -> list[SubmissionWarning]:
+    """Name the cells of essays that have lost their names, by the cells between which they stand."""
+    there = {name_in(cell) for cell in nb.cells}
+    lost = {name for name, cell in by_name.items() if cell.grade and cell.answered and name not in there}
+    if not lost:
+        return []
+    theirs = [name if (name := name_in(cell)) in by_name else _words(cell.source) for cell in nb.cells]
+    ours = [one if one in by_name else _words(one) for one in outline]
+    found, joined = [], set()
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        names = [name for name in outline[i1:i2] if name in lost]
+        if kind == "equal" or not names:
+            continue
+        kinds = {by_name[name].cell_type for name in names}
+        cells = [
+            cell
+            for cell in nb.cells[j1:j2]
+            if cell.cell_type in kinds and cell.source.strip() and name_in(cell) not in by_name
+        ]
+        if len(names) == 1 and len(cells) > 1 and kinds == {"markdown"}:
+            joined |= {id(cell) for cell in cells[1:]}
+            cells = [_join(cells)]
+        if len(names) == len(cells):
+            for name, cell in zip(names, cells, strict=True):
+                cell.metadata["nbgrader"] = {"grade_id": name}
+            found += names
+    nb.cells = [cell for cell in nb.cells if id(cell) not in joined]
+    if not found:
+        return []
+    text = f"Cells had lost their names, and were found by their places: {', '.join(found)}."
+    return [SubmissionWarning(text)]
+
+
+def _join(cells: Sequence[NotebookNode]) -> NotebookNode:
+    """The first of some cells, with the texts and pictures of all."""
+    cells[0].source = "\n\n".join(dict.fromkeys(cell.source.strip() for cell in cells))
+    pictures = {name: each for cell in cells for name, each in cell.get("attachments", {}).items()}
+    if pictures:
+        cells[0].attachments = pictures
+    return cells[0]
+
+
+def _take_apart(nb: NotebookNode, by_name: Mapping[str, ReferenceCell]) -> list[SubmissionWarning]:
+    """Keep what stands before or behind a locked cell's own text: somebody has merged it with an answer."""
+    cells, merged = [], []
+    for cell in nb.cells:
+        original = by_name.get(name_in(cell) or "")
+        whole = f"\n{cell.source.strip()}\n"
+        own = f"\n{original.released.strip()}\n" if original and not original.answered else "\n"
+        parts = [part.strip("\n") for part in whole.split(own, 1)] if own.strip() and own in whole else []
+        cells.append(cell)
+        if original and any(parts) and cell.cell_type == original.cell_type:
+            merged.append(original.name)
+            cell.source = original.released
+            before, behind = ([NEW_CELL[cell.cell_type](part)] if part else [] for part in parts)
+            for new in (*before, *behind):
+                new.id = ""  # which `with_ids` gives it
+            cells[-1:] = [*before, cell, *behind]
+    nb.cells = cells
+    if not merged:
+        return []
+    text = f"Cells were merged into locked ones, and have been taken apart: {', '.join(merged)}."
+    return [SubmissionWarning(text)]
 
 
 def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> list[SubmissionWarning]:
@@ -95,16 +179,19 @@ def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> li
         if len(copies) == 1:
             continue
         original = by_name[name]
-        written = [cell for cell in copies if cell.source.strip() != original.released.strip()]
+        written = [cell for cell in copies if _words(cell.source) != _words(original.released)]
+        differ = original.answered and len({cell.source.strip() for cell in written}) > 1
+        is_text = original.answered and original.cell_type == "markdown"
         kept = (written or copies)[-1] if original.answered else copies[0]
+        which = ": the last one that you changed counts" if differ else ""
+        if differ and is_text:
+            kept, which = _join(written), ": what you wrote in them stands together"
         for cell in copies:
             if cell is kept:
                 continue
             del cell.metadata["nbgrader"]
-            if not original.answered or cell not in written:
+            if not original.answered or is_text or cell not in written:
                 dropped.add(id(cell))
-        differ = original.answered and len({cell.source.strip() for cell in written}) > 1
-        which = ": the last one that you changed counts" if differ else ""
         text = f"Cell {name} was in the notebook {len(copies)} times{which}."
         warnings.append(SubmissionWarning(text, person=differ))
     nb.cells = [cell for cell in nb.cells if id(cell) not in dropped]

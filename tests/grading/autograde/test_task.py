@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -262,3 +264,14 @@ def test_what_cannot_be_released_is_said(quiz):
     with pytest.raises(ReleaseError, match=r"nbgrader cannot make ps1: .*class-test.* Nothing was"):
         release(course, config, QUIZ)
     assert not (quiz / "release").exists()
+
+
+def test_a_file_whose_place_is_taken_is_named(course):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("x.csv", "1")
+    course.hand_in("ada", course.solved() | {"data": "2", "data.zip": packed.getvalue()})
+    graded = course.graded("ada")
+    assert graded.files["data"] == b"2"
+    text = "Of a file and a folder with one name the file that came first counts, without `data/x.csv`."
+    assert [(one.text, one.person) for one in graded.warnings["one"]] == [(text, True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import nbformat
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from starvelab.grading.submissions.matching import cells_named_in
 from starvelab.grading.submissions.reading import UnreadableNotebookError, read_notebook
 from starvelab.grading.submissions.reference_cell import ReferenceCell
 from starvelab.grading.submissions.repairing import restore
@@ -176,6 +178,160 @@ def test_cells_that_were_moved_stay_there_and_are_named(order, moved, person):
     assert names(nb) == order
 
 
+def without_metadata(nb):
+    """As an editor leaves it that keeps neither metadata nor ids."""
+    for number, one in enumerate(nb.cells):
+        one.metadata, one.id = {}, f"n{number}"
+    return nb
+
+
+ESSAYS = [
+    "# Lab",
+    TRUTH[0],
+    "## Exercise 1",
+    TRUTH[1],
+    TRUTH[2],
+    "## Exercise 2: why?",
+    TRUTH[3],
+    "## Exercise 3: how?",
+    true("how", "Your answer here.", essay=True),
+    "The end.",
+]
+
+
+def essays(**sources: str):
+    """A notebook with prose between its cells, as students get it, with sources of theirs."""
+    nb = given_out()
+    nb.cells = [
+        new_markdown_cell(one, id=f"p{number}")
+        if isinstance(one, str)
+        else cell(one.name, sources.get(one.name, one.released))
+        for number, one in enumerate(ESSAYS)
+    ]
+    nb.cells[8] = new_markdown_cell(nb.cells[8].source, metadata=nb.cells[8].metadata)
+    return nb
+
+
+def restored(nb) -> tuple[dict[str, str], list[str]]:
+    """The sources of the named cells of `essays`, and what is said."""
+    reference = [one for one in ESSAYS if not isinstance(one, str)]
+    prose = [one if isinstance(one, str) else one.name for one in ESSAYS]
+    said = [one.text for one in restore(nb, reference, prose)]
+    nbformat.validate(nb)
+    return sources(nb), said
+
+
+def test_without_any_metadata_an_essay_is_found_by_its_place():
+    nb = without_metadata(essays(f="def f(): return 1", why="Because.", how="With care."))
+    found, said = restored(nb)
+    assert (found["why"], found["how"]) == ("Because.", "With care.")
+    assert "def f(): return 1" in [one.source for one in nb.cells], "code runs wherever it stands"
+    assert said == ["Cells had lost their names, and were found by their places: why, how."]
+
+
+def test_an_essay_in_two_cells_is_put_together_and_its_question_is_no_part_of_it():
+    nb = without_metadata(essays(why="First.", how="With care."))
+    nb.cells.insert(7, new_markdown_cell("Second."))
+    nb.cells.insert(8, new_code_cell("1 / 2"))
+    found, said = restored(nb)
+    assert (found["why"], found["how"]) == ("First.\n\nSecond.", "With care.")
+    assert [one.source for one in nb.cells if one.source == "1 / 2"] == ["1 / 2"]
+    assert said == ["Cells had lost their names, and were found by their places: why, how."]
+
+
+def test_where_the_place_tells_nothing_a_person_is_told():
+    nb = without_metadata(essays(why="Because.", how="With care."))
+    nb.cells = [nb.cells[at] for at in (0, 1, 3, 4, 6, 8)]  # without the headings
+    nb.cells.insert(4, new_markdown_cell("Something."))
+    reference = [one for one in ESSAYS if not isinstance(one, str)]
+    *_, remark = restore(nb, reference, [one if isinstance(one, str) else one.name for one in ESSAYS])
+    assert remark.text == "Cells were missing, and have been put back: why, how."
+    assert remark.person
+    assert {"Because.", "With care.", "Something."} <= {one.source for one in nb.cells}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text + "\n",
+        lambda text: text.replace("    ", "\t"),
+        lambda text: text.replace("\n", " \n"),
+    ],
+)
+def test_lines_that_end_otherwise_are_no_change(change):
+    truth = [true("f-test", "if True:\n    assert f() == 1"), true("f", "def f():\n    ...", answer=True)]
+    truth.append(true("why", "Your answer\nhere.", essay=True))
+    told = [
+        {
+            "cell_type": "markdown" if one.name == "why" else "code",
+            "source": change(one.released),
+            "metadata": {},
+        }
+        for one in truth
+    ]
+    for named in (True, False):
+        for one, cell in zip(truth, told, strict=True):
+            cell["metadata"] = {"nbgrader": {"grade_id": one.name}} if named else {}
+        nb, _ = read_notebook(json.dumps({"nbformat": 4, "cells": told}).encode())
+        said = [one.text for one in restore(nb, truth)]
+        assert said == ([] if named else ["Cells had lost their names, and were found by their places: why."])
+        told_apart = {one.name: one.source for one in truth if named or one.name != "f"}
+        assert sources(nb) == told_apart, "nobody has answered anything"
+
+
+def test_an_answer_that_was_merged_into_a_locked_cell_is_kept():
+    nb = given_out(why="Because.")
+    nb.cells[0].source += "\n\ndef f():\n    return 1"
+    del nb.cells[1]
+    assert mended(nb) == "Cells were merged into locked ones, and have been taken apart: set-up."
+    assert names(nb) == ["set-up", "def f():\n    return 1", "f-test", "why"]
+    nb = given_out()
+    nb.cells[1].source = "def f(): return 1\nassert f() == 1"
+    del nb.cells[2]
+    assert mended(nb) == "Cells were missing, and have been put back: f-test."
+
+
+def test_what_was_written_into_a_locked_cell_needs_a_person_where_an_answer_is_missing():
+    nb = given_out()
+    nb.cells[2].source = "def f(): return 1\nassert f()"
+    assert not restore(nb, TRUTH)[0].person
+    nb = given_out()
+    nb.cells[2].source = "def f(): return 1\nassert f()"
+    del nb.cells[1]
+    (changed,) = restore(nb, TRUTH)
+    assert (changed.text, changed.person) == (
+        "Cells that students must not change were changed, and have been restored: f-test.",
+        True,
+    )
+
+
+def test_an_essay_that_was_split_is_read_whole():
+    nb = given_out(why="First.")
+    second = cell("why", "Second.", "n9")
+    nb.cells.append(second)
+    assert mended(nb) == "Cell why was in the notebook 2 times: what you wrote in them stands together."
+    assert sources(nb)["why"] == "First.\n\nSecond."
+
+
+@pytest.mark.parametrize("minor", range(6))
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])
+def test_every_minor_version_in_every_encoding_is_read(minor, encoding):
+    nb = given_out(f="def f(): return 1", why="Überhaupt.\n\nSo.")
+    told = json.loads(nbformat.writes(nb)) | {"nbformat_minor": minor}
+    for one in told["cells"]:
+        if minor < 5:
+            del one["id"]
+        if one["cell_type"] == "code" and minor < 4:
+            one["metadata"]["collapsed"] = False
+    content = json.dumps(told, ensure_ascii=False, indent=1).replace("\n", "\r\n").encode(encoding)
+    read, warnings = read_notebook(content)
+    assert (warnings, restore(read, TRUTH)) == ([], [])
+    assert sources(read)["why"] == "Überhaupt.\n\nSo."
+    assert cells_named_in(content) == {one.name for one in TRUTH}
+
+
 CELLS = st.lists(
     st.tuples(
         st.sampled_from(["set-up", "f", "f-test", "why", "g", None]),
@@ -211,7 +367,8 @@ def test_whatever_is_handed_in_each_graded_cell_is_there_once_and_true(cells):
     # No word of a student's is lost but for copies of what is not theirs.
     for name, source, _ in cells:
         if name in (None, "g"):
-            assert any(one.source == source for one in nb.cells)
+            kept = re.sub(r"\r\n?", "\n", source).strip()
+            assert any(kept in one.source for one in nb.cells)
 
 
 # --- reading ----------------------------------------------------------------------------------------------
