@@ -503,7 +503,7 @@ def in_a_folder(folder, solved):
         write(folder, f"homework/tiny/{name}.ipynb", text(nb))
 
 
-@honest("")
+@honest("Hidden files and folders, and those that tools make, were left out: `__MACOSX`.")
 def in_an_archive(folder, solved):
     files = {f"homework/{name}.ipynb": text(nb) for name, nb in solved.items()}
     write(folder, "submission.zip", zipped(files | {"__MACOSX/homework/._one.ipynb": b"\0\0"}))
@@ -578,7 +578,7 @@ def cells_deleted(folder, solved):
 @honest("Cells that students must not change were changed, and have been restored: set-up, double-test.")
 def locked_cells_edited(folder, solved):
     for cell in cells(solved["one"], "set-up", "double-test"):
-        cell["source"] += "\nprint('I was here')"
+        cell["source"] = cell["source"].replace("np", "pn").replace("twice 3", "three")
     _as_they_are(folder, solved)
 
 
@@ -590,7 +590,7 @@ def metadata_lost(folder, solved):
     _as_they_are(folder, solved)
 
 
-@honest("Cells were missing, and have been put back: why.")
+@honest("Cells had lost their names, and were found by their places: why.")
 def names_and_ids_lost(folder, solved):
     for nb in solved.values():
         for number, cell in enumerate(nb["cells"]):
