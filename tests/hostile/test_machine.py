@@ -314,11 +314,11 @@ def test_a_notebook_that_does_not_end_takes_of_its_own_time(tmp_path, monkeypatc
 
 
 def test_a_sandbox_in_which_no_notebook_can_begin_is_the_students_own_doing(tmp_path, monkeypatch):
-    def hold(runner, folder, files, *seconds):
+    def hold(runner, folder, files, *seconds, **modules):
         if runner.sandboxed:
             runner.end()
             raise process.ChannelError("Nothing came in time.")
-        return opened(runner, folder, files)
+        return opened(runner, folder, files, **modules)
 
     opened = Runner.open
     monkeypatch.setattr(Runner, "open", hold)
