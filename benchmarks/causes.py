@@ -1,17 +1,20 @@
-"""What of the notebooks' causes can only be measured: how decoding follows pixels and bytes.
+"""What of the notebooks' causes can only be measured: decoding, work by pixels, and threads under one lock.
 
 Writes `tests/causes/measured.json`, which test_causes.py beside it reads. A photo is saved in several sizes
-and qualities, and the time of each file is fitted as ``pixels_time * pixels + bytes_time * bytes``.
+and qualities, and the time of each file is fitted as ``pixels_time * pixels + bytes_time * bytes``. Threads
+run loops in Python, which hold the lock, and Fourier transforms, which do not.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from starvelab.measure import photos
 from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
@@ -20,6 +23,34 @@ from .report import REPOSITORY, machine, options
 
 FILE = REPOSITORY / "tests" / "causes" / "measured.json"
 SIZES = ("100 KB", "500 KB", "5 MB")
+
+
+def shortest(work: Callable[[], object], rounds: int) -> float:
+    """Return the least seconds of some rounds: what else the machine does only makes one longer."""
+    times = []
+    for _ in range(rounds):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def gain_of_two_threads(loops: int, transforms: int, rounds: int) -> float:
+    """Return how many times as much two threads do as one, of so many Python loops and Fourier transforms."""
+    signal = np.random.default_rng(0).standard_normal(1 << 16)
+
+    def work(_: object = None) -> None:
+        for _ in range(loops):
+            total = 0
+            for number in range(40_000):
+                total += number & 7
+        for _ in range(transforms):
+            np.fft.fft(signal)
+
+    with ThreadPoolExecutor(2) as pool:
+        alone = shortest(work, rounds)
+        together = shortest(lambda: list(pool.map(work, range(2))), rounds)
+    return round(2 * alone / together, 2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,6 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "ms for 100 KB": round(float(fit[1]), 3),
             "share explained": round(float(1 - left), 4),
             "share of the bytes": shares,
+        },
+        "blur": {
+            f"{share:g} of the width": round(
+                1e3 * shortest(lambda one=one: one.filter(ImageFilter.GaussianBlur(4)), asked.rounds), 2
+            )
+            for share in (1, 0.5, 0.25)
+            for one in [photo.resize((int(photo.width * share), int(photo.height * share)))]
+        },
+        "two threads": {
+            "Python loops": gain_of_two_threads(12, 0, asked.rounds),
+            "Fourier transforms": gain_of_two_threads(0, 12, asked.rounds),
         },
         "machine": machine(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

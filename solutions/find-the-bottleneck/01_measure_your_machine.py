@@ -120,7 +120,8 @@ info("Where the time of one image goes", **alone.stage_times)
 
 # %% [markdown]
 # One worker should come out no faster than none, and often slower: it does the same work, plus the hand-over. What one
-# worker buys is not speed but **overlap**, since the loop can train meanwhile. Speed takes more of them.
+# worker buys is not speed but **overlap**, since the loop is free meanwhile: to wait for the end of a step, say, or for work of its
+# own. Speed takes more of them.
 #
 # The last column is worth a look each time. Where other programs took part of your cores, or the run was uneven, a figure
 # says more about that than about the loader: close what you can, and run that cell again. (`run_undisturbed` repeats a disturbed

@@ -269,7 +269,7 @@ credit.total()
 # I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
 # unpacking close behind, and that the accelerator waits most of the time. A second worker should double the rate of preparing, so I
 # predicted a gain of 100 %, capped by the accelerator's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
-# Python, but slicing windows and joining the batch hold it, so that two threads wait for one another in these parts: the two
+# Python, but slicing windows and joining the batch hold it. In these parts two threads may wait for one another, and then the two
 # workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
 # processor, and I have two cores only. With `loader="processes"` there is no shared lock. If the gain rises towards 100 %, it was
 # the lock; if it stays, it was the processor.

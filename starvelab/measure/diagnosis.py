@@ -28,6 +28,7 @@ from .watching.verdict import SEVERE, SLIGHT, UNKNOWN
 
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
+CONTENDED = 3.0  # times its own cost: a part that adds so much makes workers wait for one another
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,15 +128,21 @@ class Finding(TableRepr):
         return f"{stall} {named}{doubt}"
 
     def _costs_more(self) -> str:
-        """Which part of the workers' time costs more than the largest step of the ladder, if one does."""
-        own = self.costs.get(self.bottleneck)
+        """Return what costs tell beside the largest step of the ladder, where these two differ."""
+        own, added = self.costs.get(self.bottleneck), self.evidence[self.bottleneck]
+        if own is not None and added > CONTENDED * own:
+            return (
+                f" Its own work is {format_quantity(own)} of a batch: most of what it adds is contention, "
+                "workers that wait for one another."
+            )
         most = max(self.costs, key=lambda part: self.costs[part].m_as("ms"), default="")
         if own is None or self.costs[most] <= own:
             return ""
-        return (
-            f" The part that costs most is {most}: {format_quantity(self.costs[most])} of a batch, which the "
-            "accelerator hides in part."
-        )
+        costs, adds = self.costs[most], self.evidence.get(most)
+        hidden = f", of which the ladder shows {format_quantity(adds)}" if adds is not None else ""
+        if self.step_known and adds is not None and costs - adds <= self.evidence["compute"]:
+            hidden = ", which the accelerator hides in part"
+        return f" The part that costs most is {most}: {format_quantity(costs)} of a batch{hidden}."
 
     @property
     def note(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -278,6 +280,24 @@ def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
         " The part that costs most is transform: 80 ms of a batch, which the accelerator hides in part."
     )
     assert [row[1] for row in finding.rows][3:] == ["", "", ""], "nothing is known of these"
+
+
+def test_the_accelerator_hides_no_more_than_it_computes():
+    # Reading costs 27.6 ms and shows 1 ms, beside an accelerator of 6 ms: that cannot be what hides the rest.
+    finding = replace(
+        found(50, 49, 20, 10, 8, 6), costs={"read": Q_("27.6 ms"), "decode": Q_("25 ms")}, bottleneck="decode"
+    )
+    assert finding.summary.endswith(
+        " The part that costs most is read: 27.6 ms of a batch, of which the ladder shows 1 ms."
+    )
+
+
+def test_a_part_that_adds_far_more_than_it_costs_is_called_contention():
+    finding = replace(found(100, 99, 98, 97, 30, 28), costs={"collate": Q_("0.1 ms")}, bottleneck="collate")
+    assert finding.summary.endswith(
+        " Its own work is 0.1 ms of a batch: most of what it adds is contention, workers that wait for one "
+        "another."
+    )
 
 
 def test_a_simulated_storage_is_no_cost_of_the_clock():
