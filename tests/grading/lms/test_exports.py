@@ -77,6 +77,7 @@ def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, logged):
     assert "Graded, but not in the roster: 102" in logged.text
     assert "1 submissions wait for a mark by hand, which counts as 0 until then." in logged.text
     assert "is added" not in logged.text
+    assert "points possible" not in logged.text
 
 
 STARVING = "Student,ID,Section,Starving the GPU (4711)\r\n    Points Possible,,,100\r\n"
