@@ -52,7 +52,8 @@ TWO = {"as it is": {}, "deeper queue (8 each)": {"prefetch": 8},
        "no fixed order": {"in_order": False},
        "both": {"prefetch": 8, "in_order": False}}
 busy = Q_(100 * simulate(slow, batches=400, replicas=200).utilization, "%")
-reveal("slow-samples", busy, then=lambda: loader_timeline(simulate(slow, seed=11), batches=40))
+reveal("slow-samples", busy,
+       then=lambda: loader_timeline(simulate(slow, seed=11), batches=40))
 
 # %% [markdown]
 # (The picture is one run of 40 batches, in which the accelerator may be busier or less busy than in the average of 200 runs.)
