@@ -199,6 +199,25 @@ def test_a_right_answer_in_an_odd_way_earns_every_point(exercise, answer):
     assert score(exercise, cell) == exercise.points, said(cell)
 
 
+# Ratios that are whole numbers but for the last digit of a float: the answer cell, its arguments, the answer.
+TIES = {
+    "drives-needed": (["2.1 GB/s", "0.7 GB/s"], 3),
+    "starved-from": (["0.2 ms", "0.1 ms", "0.3 ms"], 4),
+    "workers-needed": ([7, "0.3 MB", "0.7 MB/s", "1 s"], 3),
+    "gpus-per-host": ([16, "145.6 img/s", "9000 img/s", "332.8 img/s"], (7, "cores")),
+    "gpus-per-drive": (["1 GB/s", "100 MB", 7, "0.7 s"], 1),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_a_ratio_that_is_whole_up_to_rounding_is_whole(name):
+    exercise = next(one for one in exercises("starving-the-gpu") if one.answer_id == name)
+    names, (given, right) = set_up(exercise.setup).copy(), TIES[name]
+    run_cell(exercise.solution, names)
+    arguments = [one if isinstance(one, int) else Quantity(one) for one in given]
+    assert names[defined_in(exercise.solution)[0]](*arguments) == right
+
+
 @pytest.mark.parametrize("exercise", EACH)
 def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
     for answer in (exercise.solution, exercise.stub):

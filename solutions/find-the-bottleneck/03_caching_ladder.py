@@ -399,8 +399,8 @@ check(leads(first, second, Q_("19 ms"), other), True,
     "The lead is 11 ms. Did you add the errors as they are? Take the root of the sum "
     "of their squares.": False,
 })
-check(leads(first, second, Q_("22 ms"), other), False,
-      what="30 ± 3 ms against 22 ± 4 ms", mistakes={
+check(leads(first, second, Q_("21 ms"), other), False,
+      what="30 ± 3 ms against 21 ± 4 ms", mistakes={
     "It is ahead, but not by more than twice the error of the difference.": True,
 })
 check(leads(Q_("19 ms"), second, first, other), False,
@@ -409,7 +409,6 @@ check(leads(Q_("19 ms"), second, first, other), False,
 })
 ### BEGIN HIDDEN TESTS
 check(leads(Q_("30 ms"), Q_("1 ms"), Q_("25 ms"), Q_("3 ms")), False, what="30 ± 1 ms against 25 ± 3 ms")
-check(leads(Q_("30 ms"), Q_("3 ms"), Q_("21 ms"), Q_("4 ms")), False, what="30 ± 3 ms against 21 ± 4 ms")
 check(leads(Q_("30 ms"), Q_("3 ms"), Q_("23 ms"), Q_("1 ms")), True, what="30 ± 3 ms against 23 ± 1 ms")
 check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0.05 s against 20 ms")
 check(leads(Q_("21 ms"), Q_("3 ms"), Q_("19 ms"), Q_("4 ms")), False, what="21 ± 3 ms against 19 ± 4 ms")

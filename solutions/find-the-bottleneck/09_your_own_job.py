@@ -224,14 +224,19 @@ credit.part(1, "a step that binds", lambda: check(
     workers_bring(80, 30, 0, 4, 8), 110 / 30,
     what="the gain from none to four workers", mistakes={
     "No batch takes less than its step, however many workers there are.": 110 / 20}))
-### BEGIN HIDDEN TESTS
-credit.part(1, "more workers than cores", lambda: check(workers_bring(80, 30, 0, 8, 2), 2.75,
+credit.part(0.5, "more workers than cores", lambda: check(
+    workers_bring(80, 30, 0, 8, 2), 2.75,
     what="the gain from none to eight workers on two cores", mistakes={
     "Workers past the cores bring nothing.": 110 / 30}))
-credit.part(1, "from two to three, and to none", lambda: (
-    check(workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers", mistakes={
-        "With workers the wait is not what a batch takes: each of them is busy for all of the time.": 100 / 30,
-        "A worker is busy also while the loop trains, and not only while it waits.": 100 / (140 / 3)}),
+credit.part(0.5, "from two to three", lambda: check(
+    workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers",
+    mistakes={
+    "With workers the wait is not what a batch takes: each of them is busy for all of "
+    "the time.": 100 / 30,
+    "A worker is busy also while the loop trains, and not only while it waits.":
+        100 / (140 / 3)}))
+### BEGIN HIDDEN TESTS
+credit.part(1, "other jobs, and no worker", lambda: (
     check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker"),
     check(workers_bring(60, 20, 0, 2, 8), 8 / 3, what="the gain where a step takes 20 ms")))
 ### END HIDDEN TESTS

@@ -126,7 +126,8 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 #
 # <details><summary>Hint 2</summary>
 #
-# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `ceil` rounds it up.
+# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `ceil` rounds it up. A quotient of decimal fractions is
+# seldom exact: `2.1 / 0.7` is a little above three. `ceil(round(x, 9))` does not mind.
 #
 # </details>
 
@@ -134,12 +135,12 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 def drives_needed(demand, drive_bandwidth):
     """The smallest whole number of drives [int] that supply `demand` [data/time]."""
     ### BEGIN SOLUTION
-    return max(1, ceil((demand / drive_bandwidth).to("").magnitude))
+    return max(1, ceil(round((demand / drive_bandwidth).to("").magnitude, 9)))
     ### END SOLUTION
 
 # %% role="test" id="drives-needed-test" points=2
-check(drives_needed(Q_("9 GB/s"), Q_("2 GB/s")), 5,
-      what="the number of drives of 2 GB/s for 9 GB/s", mistakes={
+check(drives_needed(Q_("8.6 GB/s"), Q_("2 GB/s")), 5,
+      what="the number of drives of 2 GB/s for 8.6 GB/s", mistakes={
     "Half a drive cannot be bought: with that many the demand is not met.": 4,
     "Check what is above and what is below the fraction bar.": 1,
 })
@@ -248,6 +249,12 @@ check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"),
     "These flows are in series: the same bytes pass all three, so rates do not add.":
         Q_("19 GB/s"),
     "That is the mean of the three: the slowest one decides.": Q_("6.3333 GB/s"),
+})
+check(really_read(Q_("9 GB/s"), Q_("20 GB/s"), Q_("5 GB/s")), Q_("5 GB/s"),
+      what="the rate really read with faster workers", mistakes={
+    "That is what the workers could prepare: is it always they who decide?":
+        Q_("20 GB/s"),
+    "That is what the GPU asks for: can the drive supply it?": Q_("9 GB/s"),
 })
 ### BEGIN HIDDEN TESTS
 check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="the rate behind eight workers")

@@ -121,7 +121,7 @@ def starved_from(cpu_per_image, gpu_per_image, gpu_overhead):
     [time]."""
     ### BEGIN SOLUTION
     crossing = gpu_overhead / (cpu_per_image - gpu_per_image)
-    return floor(crossing.to("").magnitude) + 1
+    return floor(round(crossing.to("").magnitude, 9)) + 1
     ### END SOLUTION
 
 # %% role="test" id="starved-from-test" points=5
@@ -135,6 +135,10 @@ check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.1 ms")), 26,
 check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11,
       what="the first starved batch with a tie at 10", mistakes={
     "In a tie nobody waits: the next batch is the first.": 10,
+})
+check(starved_from(Q_("200 us"), Q_("0.15 ms"), Q_("5.01 ms")), 101,
+      what="the first starved batch of fast workers", mistakes={
+    "Convert the three times to the same unit first.": 1,
 })
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560, "ms")

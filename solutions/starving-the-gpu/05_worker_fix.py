@@ -105,7 +105,7 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
     is [time].
     """
     ### BEGIN SOLUTION
-    return ceil((batch_size * sample_size / (worker_rate * gpu_step)).to("").magnitude)
+    return ceil(round((batch_size * sample_size / (worker_rate * gpu_step)).to("").magnitude, 9))
     ### END SOLUTION
 
 # %% role="test" id="workers-needed-test" points=3
@@ -193,6 +193,10 @@ check(busy_share(Q_("5 ms"), Q_("10 ms"), Q_("20 ms")), 1.0,
       what="the busy share when the GPU is the slowest", mistakes={
     "A GPU cannot be busy for longer than the step: the slowest of all three sets it.":
         2.0,
+})
+check(busy_share(Q_("5 ms"), Q_("25 ms"), Q_("20 ms")), 0.8,
+      what="the busy share when the CPU is the slowest", mistakes={
+    "The CPU was forgotten: it is the slowest here.": 1.0,
 })
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560 * 512 + 5.015, "ms")
@@ -326,7 +330,7 @@ def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
     """
     ### BEGIN SOLUTION
     prepared = cores * core_rate
-    fed = floor((min(prepared, drive_rate) / gpu_rate).to("").magnitude)
+    fed = floor(round((min(prepared, drive_rate) / gpu_rate).to("").magnitude, 9))
     return fed, "cores" if prepared < drive_rate else "drive"
     ### END SOLUTION
 
@@ -345,12 +349,13 @@ credit.part(1, "what binds at 32 cores", lambda: check(
     among=("cores", "drive"), mistakes={
         "The drive would feed more GPUs than these cores: which of the two is slower?":
             "drive"}))
-### BEGIN HIDDEN TESTS
 credit.part(1, "64 cores", lambda: (
-    check(one_of_two(gpus_per_host(64, *rates), 0), 5, what="The number of GPUs behind 64 cores", mistakes={
-        "The drive reads for all GPUs, too, and it is slower here.": 7,
-    }),
-    check(one_of_two(gpus_per_host(64, *rates), 1), "drive", what="What binds behind 64 cores")))
+    check(one_of_two(gpus_per_host(64, *rates), 0), 5,
+          what="The number of GPUs behind 64 cores", mistakes={
+        "The drive reads for all GPUs, too, and it is slower here.": 7}),
+    check(one_of_two(gpus_per_host(64, *rates), 1), "drive",
+          what="What binds behind 64 cores")))
+### BEGIN HIDDEN TESTS
 credit.part(1, "other units", lambda: (
     check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 4,
           what="The number of GPUs in other units"),

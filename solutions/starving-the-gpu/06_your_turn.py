@@ -287,8 +287,12 @@ check(narrowest({"drive": 1400, "CPU": 87200, "link": 6400, "GPU": 21800}), "dri
     "Look at all of them, not only at those next to the GPU.": "link",
     "The GPU could do more than it gets here.": "GPU",
 })
+check(narrowest({"CPU": 4000, "GPU": 2470, "link": 170000, "drive": 61000}), "GPU",
+      what="the narrowest place of another pipeline", mistakes={
+    "The drive is not always the narrowest place: compare the rates.": "drive",
+    "The order of the names says nothing: compare the rates.": "CPU",
+})
 ### BEGIN HIDDEN TESTS
-check(narrowest({"GPU": 2470, "link": 170000, "CPU": 4000, "drive": 61000}), "GPU", what="the narrowest of four")
 check(narrowest({"CPU": 10, "drive": 9.5, "link": 11}), "drive", what="the narrowest of three")
 check(narrowest({"b": 5, "a": 7}), "b", what="the narrowest of two")
 ### END HIDDEN TESTS

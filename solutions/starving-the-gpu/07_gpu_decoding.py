@@ -68,7 +68,7 @@ def gpus_per_drive(drive_bandwidth, volume_size, batch_size, step_time):
     [data], a number, [time]."""
     ### BEGIN SOLUTION
     demand = batch_size * volume_size / step_time
-    return floor((drive_bandwidth / demand).to("").magnitude)
+    return floor(round((drive_bandwidth / demand).to("").magnitude, 9))
     ### END SOLUTION
 
 # %% role="test" id="gpus-per-drive-test" points=3
@@ -79,6 +79,10 @@ check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10,
     "Bits and bytes are mixed up: all of these figures are in bytes.": 1,
     "Not even one? Convert to the same units, and check what is above the fraction "
     "bar.": 0,
+})
+check(gpus_per_drive(Q_("600 MB/s"), Q_("100 MB"), 4, Q_("0.5 s")), 0,
+      what="the number of GPUs on a slow drive", mistakes={
+    "This drive is too slow for even one GPU: none runs at full speed.": 1,
 })
 ### BEGIN HIDDEN TESTS
 kits19 = Datasets.KiTS19.sample_size
