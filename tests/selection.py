@@ -74,6 +74,7 @@ PROGRAMS = (
             "nbval",
             "notebooks",
             "packaging",
+            "recipes",
             "selection",
             "system",
             "workflows",

@@ -1,0 +1,147 @@
+"""The recipes of CONTRIBUTING.md, followed to the letter in a copy of the checkout.
+
+The first line of a block says where the rest goes: into a file that is new, above, below or in place of a
+line of a file, or at its end. Each recipe names its tests, and with the blocks they pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.assignments import REPOSITORY
+
+GUIDE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PLACE = re.compile(r"(?:#|%%) (\S+?)(?:, (at the end|(above|below|in place of) (.+)))?\n")
+BLOCK = re.compile(r"^( *)(`{3,})\w+\n(.*?)^ *\2$", re.DOTALL | re.MULTILINE)
+ESSAY = """# %% [markdown]
+# ## Exercise 1.3: why (2 points, read by a person)
+
+# %% [markdown] role="essay" id="why" points=2
+# The queue is shorter than the bursts.
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: names the queue.
+# ### END MARK SCHEME
+
+# %% [markdown]
+# ## Take"""
+NOT_HERE = {"Update the pinned versions", "Make a release"}  # they need the index, and a day
+
+
+def recipes() -> dict[str, str]:
+    """The text of each recipe, by its heading."""
+    found = re.split(r"^## (.+)$", GUIDE, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def apply(recipe: str, root: Path) -> None:
+    """Put each block of code where its first line says."""
+    for indent, _, block in BLOCK.findall(recipe):
+        text = "".join(line.removeprefix(indent) for line in block.splitlines(keepends=True))
+        match = PLACE.match(text)
+        assert match, f"the first line of a block says where it goes: {text[:80]!r}"
+        name, end, where, anchor = match.groups()
+        path, new = root / name, text[match.end() :]
+        if end is None:
+            assert not path.exists(), f"{name} is there already"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(new, encoding="utf-8")
+            continue
+        if where is None:
+            path.write_text(path.read_text(encoding="utf-8") + new, encoding="utf-8")
+            continue
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        places = [number for number, line in enumerate(lines) if anchor in line]
+        assert len(places) == 1, f"{name} has {len(places)} lines with {anchor!r}"
+        (place,) = places
+        lines[place + (where == "below") : place + (where != "above")] = [new]
+        path.write_text("".join(lines), encoding="utf-8")
+
+
+def commands(recipe: str) -> list[list[str]]:
+    """What the recipe tells to run, but for `make test` and what asks another server."""
+    prose = BLOCK.sub("", recipe)
+    quoted = [" ".join(each.split()) for each in re.findall(r"`([^`]+)`", prose)]
+    made = [["solutions/build.py"], ["docs/build.py"]] if "make build" in quoted else []
+    run = [shlex.split(each)[1:] for each in quoted if each.startswith(".venv/bin/python ")]
+    return made + run
+
+
+def change(source: Path, target: Path, how: Callable[[str], str]) -> None:
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(how(source.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def write_notebook(root: Path, assignment: str, name: str) -> None:
+    """Write a notebook, its wrong answers and the account of its numbers: another one with ids of its own."""
+    old, number = "01_write_the_loader", int(name[:2])
+
+    def script(text: str) -> str:
+        for key in ("setup-loader", "bursts", "step-ends", "verdicts"):
+            text = text.replace(f'"{key}', f'"x-{key}')
+        text = re.sub(r"^(# #+ (?:Exercise )?)1\.", rf"\g<1>{number}.", text, flags=re.MULTILINE)
+        text = text[: text.rindex("# **")] + "# **What comes next** is your own job.\n"
+        if assignment != "master-the-loader":  # an assignment has an exercise that a person reads
+            text = text.replace("# %% [markdown]\n# ## Take", ESSAY, 1)
+        return text
+
+    def accounts(text: str) -> str:
+        (listed,) = re.findall(rf"^{old} = (\[.*?^\])", text, re.DOTALL | re.MULTILINE)
+        head = text if assignment == "master-the-loader" else text.partition(f"{old} =")[0]
+        return f"{head}{name} = {listed}\n"
+
+    script_of, wrong = (f"{folder}/%s/%s" for folder in ("solutions", "tests/wrong_answers"))
+    prose = root / "tests/golden/prose"
+    source, target = ("master-the-loader", old), (assignment, name)
+    change(root / f"{script_of % source}.py", root / f"{script_of % target}.py", script)
+    change(
+        root / f"{wrong % source}.toml", root / f"{wrong % target}.toml",
+        lambda text: re.sub(r"^\[\[", "[[x-", text, flags=re.MULTILINE),
+    )  # fmt: skip
+    change(prose / "master-the-loader.toml", prose / f"{assignment}.toml", accounts)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy, which one recipe after the other changes."""
+    root = tmp_path_factory.mktemp("recipes") / "starvelab"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (REPOSITORY / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(REPOSITORY / name, root / name)
+    return root
+
+
+@pytest.mark.parametrize("title", [title for title in recipes() if title not in NOT_HERE])
+def test_whoever_follows_a_recipe_to_the_letter_has_tests_that_pass(title, checkout):
+    recipe = recipes()[title]
+    apply(recipe, checkout)
+    if title == "Update the prices":
+        prices = checkout / "starvelab/model/data/prices.toml"
+        change(prices, prices, lambda text: text.replace("2026-11-01", "2026-11-02", 1))
+    elif title == "Add a notebook":
+        write_notebook(checkout, "master-the-loader", "04_once_more")
+    elif title == "Add an assignment":
+        write_notebook(checkout, "once-more", "01_once_more")
+    run = commands(recipe)
+    assert any("pytest" in command for command in run), "a recipe names its tests"
+    for command in run:
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=checkout, env=os.environ | {"PYTHONPATH": str(checkout)},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{shlex.join(command)}:\n{done.stdout[-6000:]}"
