@@ -370,6 +370,9 @@ class NotebookRun:
                 raise _EndedError(f"had to be ended ({error})") from error
             finally:
                 self.is_out_of_time |= clock() - start >= seconds and clock.starved
+        if "paused" in reply and message["do"] != "pause":  # the code of the student has stopped its process
+            self.student.end()
+            raise _EndedError("stopped Python")
         if "ended" in reply:
             raise _EndedError("ended Python")
         return reply
