@@ -38,6 +38,8 @@ class Prediction:
         Whether the prediction came true; None until it is revealed.
     measured : float or None
         What was measured, in `unit`, where the prediction met this and not `truth`, which a model says.
+    unchanged : float or None
+        Of a number that says what a change brings, the value that says "nothing", in `unit`.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Prediction:
     hit: bool | None = None
     revealed_at: str | None = None
     measured: float | None = None
+    unchanged: float | None = None
 
     def __post_init__(self) -> None:
         # A file can hold anything. The types of the fields are checked here, once, for every reader.
@@ -99,6 +102,7 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
     "hit": (bool, *_NOTHING),
     "revealed_at": _TEXT + _NOTHING,
     "measured": _NUMBER + _NOTHING,
+    "unchanged": _NUMBER + _NOTHING,
 }
 
 

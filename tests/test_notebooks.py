@@ -97,6 +97,13 @@ def test_it_asks_a_question(notebook):
 
 
 @each_notebook
+def test_a_question_of_what_a_change_brings_is_judged_by_what_it_brings(notebook):
+    for key, (_, question) in notebook.questions().items():
+        factor = re.search(r"How many times|By how many percent|delivers 100 %", question["question"])
+        assert ("unchanged" in question) == bool(factor), key
+
+
+@each_notebook
 def test_each_prediction_is_asked_for_before_its_reveal_and_revealed(notebook):
     asked = notebook.questions()
     revealed = {}

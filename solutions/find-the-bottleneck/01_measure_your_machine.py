@@ -48,8 +48,9 @@ table(["file", "pixels", "bytes"], rows)
 # `decode_times` decodes each of them several times, in turn, and takes the median.
 
 # %%
-predict("decode-bytes", question="How many times as long does the full, fine file take "
-                                 "to decode as the full, coarse one?")
+predict("decode-bytes", unchanged=1,
+        question="How many times as long does the full, fine file take to decode as "
+                 "the full, coarse one?")
 
 # %%
 times = decode_times(files)
@@ -142,7 +143,7 @@ info("Cores", os_cpu_count=cpu_count(), usable_here=usable_cores(),
      usable_and_physical=cores)
 
 # %%
-predict("past-cores", unit="%", between=(0, None),
+predict("past-cores", unit="%", between=(0, None), unchanged=100,
         question="One worker for each physical core delivers 100 %. How many percent "
                  "do two for each core?")
 
@@ -189,8 +190,9 @@ def checksum(raw):
 in_python = pipe.replace(transforms=[Transform("checksum", checksum, part="decode")])
 
 # %%
-predict("gil", question="Two threads compute these checksums. How many times the rate "
-                        "of no worker at all do they reach?")
+predict("gil", unchanged=1,
+        question="Two threads compute these checksums. How many times the rate of no "
+                 "worker at all do they reach?")
 
 # %%
 none_python = run_undisturbed(in_python.replace(loader="inline"))

@@ -138,8 +138,9 @@ credit.total()
 # the number of cores, and the step is the least that a batch takes.
 
 # %%
-predict("two-workers", question="How many times as many images a second does the job "
-                                "train on with two workers, on two cores?")
+predict("two-workers", unchanged=1,
+        question="How many times as many images a second does the job train on with "
+                 "two workers, on two cores?")
 
 # %%
 def show_workers():

@@ -191,7 +191,7 @@ finding
 
 # %%
 repaired = mine.replace(workers=2)
-predict("my-repair", unit="%", between=(-100, None),
+predict("my-repair", unit="%", between=(-100, None), unchanged=0,
         question="By how many percent does your repair raise the throughput?")
 
 # %%

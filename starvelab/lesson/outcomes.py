@@ -5,12 +5,13 @@ A prediction counts for having been made. Being wrong costs nothing.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 from textwrap import shorten
+
+import numpy as np
 
 from .. import tables
 from ..prediction_file import Prediction
@@ -19,11 +20,11 @@ from ..units import format_number
 HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
 # A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
 CALIBRATED_WITHIN = 0.10
-# Standard deviations of the hit rate that chance explains: one careful learner in ten is further away.
-CHANCE = 1.64
+# What comes of chance less often than this is not put down to it.
+CHANCE = 0.05
 # No question of the lab is as long: a file can hold anything.
 MAX_QUESTION_LENGTH = 400
-# With fewer predictions the comparison is only a hint.
+# With fewer predictions the comparison says nothing.
 MIN_PREDICTIONS = 5
 
 
@@ -94,25 +95,23 @@ class Outcomes:
         return sentences
 
     def _calibration(self, confidence: float, hit_rate: float) -> str:
-        gap = confidence - hit_rate
-        verdict = "well matched"
-        # Whoever is 85 % sure of seven answers gets all of them right one time in three.
-        by_chance = CHANCE * math.sqrt(sum(one * (1 - one) for one, _ in self._rated)) / len(self._rated)
-        tolerance = max(CALIBRATED_WITHIN, by_chance) + 1e-9
-        if gap > tolerance:
-            verdict = "overconfident"
-        elif gap < -tolerance:
-            verdict = "underconfident"
-        hint = (
-            ""
-            if len(self._rated) >= MIN_PREDICTIONS
-            else f" From {count_of(len(self._rated), 'prediction')} this is only a hint."
-        )
         where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
-        return (
-            f"{where} {percent(confidence)} sure on average "
-            f"and right {percent(hit_rate)} of the time: {verdict}.{hint}"
-        )
+        compared = f"{where} {percent(confidence)} sure on average and right {percent(hit_rate)} of the time"
+        if len(self._rated) < MIN_PREDICTIONS:
+            return f"{compared}. Whether the two match can be said from {MIN_PREDICTIONS} predictions on."
+        if abs(confidence - hit_rate) <= CALIBRATED_WITHIN + 1e-9:
+            return f"{compared}: well matched."
+        if self._by_chance(hit_rate > confidence) >= CHANCE:
+            return f"{compared}: they differ, and with so few predictions chance can explain it."
+        return f"{compared}: {'underconfident' if hit_rate > confidence else 'overconfident'}."
+
+    def _by_chance(self, above: bool) -> float:
+        """How often so many hits, or a more extreme number, come to whoever is right as often as they say."""
+        of_hits = np.ones(1)
+        for confidence, _ in self._rated:
+            of_hits = np.convolve(of_hits, [1 - confidence, confidence])
+        hits = sum(hit for _, hit in self._rated)
+        return float(of_hits[hits:].sum() if above else of_hits[: hits + 1].sum())
 
     def rows(self) -> list[list[str]]:
         """The table's rows: prediction, yours, how sure, the answer, the result."""

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 # The arguments of `predict` that make a question.
-ARGUMENTS = frozenset(("question", "choices", "unit", "between", "whole"))
+ARGUMENTS = frozenset(("question", "choices", "unit", "between", "whole", "unchanged"))
 
 
 # Any: a literal that stands in a notebook.

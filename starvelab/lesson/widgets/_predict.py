@@ -15,7 +15,7 @@ from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .known import known_questions, no_such_question
 from .memory import KERNEL, Memory
-from .question import Answer, Question, Range, check_key
+from .question import Answer, Question, Range, check_key, near
 from .store import PredictionStore, now
 
 _WIDE = {"description_width": "initial"}
@@ -32,6 +32,7 @@ def predict(
     unit: str | None = None,
     between: Range | None = None,
     whole: bool = False,
+    unchanged: float | None = None,
     confidence: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     memory: Memory = KERNEL,
@@ -56,6 +57,9 @@ def predict(
         "%", and 0 and no end for all others unless given. Nothing else can be locked.
     whole : bool
         Whether only a whole number can be locked.
+    unchanged : float, optional
+        Where the number says what a change brings, the value that says "nothing": 1 for "how many times as
+        fast". A hit is then near in what is gained or lost.
     confidence : float, optional
         How sure, 0 to 1; in a widget where its slider starts.
     folder : path, optional
@@ -80,7 +84,15 @@ def predict(
     if asked is None:
         if unit is None and choices is None:
             unit = unit_of(answer)
-        asked = Question.ask(key, text=question, choices=choices, unit=unit, between=between, whole=whole)
+        asked = Question.ask(
+            key,
+            text=question,
+            choices=choices,
+            unit=unit,
+            between=between,
+            whole=whole,
+            unchanged=unchanged,
+        )
     if question:
         memory.questions[key] = question
     if answer is None:
@@ -129,6 +141,7 @@ def _prediction(question: Question, answer: str | float, confidence: float | Non
         key=question.key,
         answer=answer,
         unit=None if isinstance(answer, str) else question.unit,
+        unchanged=None if isinstance(answer, str) else question.unchanged,
         confidence=confidence,
         choices=question.choices,
         question=question.text,
@@ -288,7 +301,7 @@ def _number_field() -> ipywidgets.Text:
 def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
     low = question.lowest_confidence
     steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
-    about = "How sure are you?" if question.choices else f"How sure are you to be {words.NEAR}?"
+    about = "How sure are you?" if question.choices else f"How sure are you to be {near(question.unchanged)}?"
     slider = ipywidgets.SelectionSlider(
         options=[("not said yet", NOT_STATED), *((words.percent(step), step) for step in steps)],
         value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),

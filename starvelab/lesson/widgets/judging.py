@@ -12,6 +12,8 @@ from ...units import Quantity
 from . import words
 from .question import WITHIN, Answer, in_unit, same_choice
 
+# So near to "nothing" a change is no change: measurements differ by as much. A share, or 5 percentage points.
+NO_CHANGE = 0.05
 NEVER_SHOWN = "Its answer was not shown before this was submitted."
 
 
@@ -37,10 +39,17 @@ def _is_finite(number: Answer) -> bool:
 
 
 def is_hit(prediction: Prediction, truth: str | float, within: float) -> bool:
-    """Whether a prediction came true: the same choice, or a number within a share of the truth."""
+    """Whether a prediction came true: the same choice, or a number within a share of the truth.
+
+    Of what a change brings it is a share of the gain or loss, which is not told from nothing below 5 %.
+    """
     if isinstance(prediction.answer, str) or isinstance(truth, str):
         return same_choice(prediction.answer, truth)
-    return abs(prediction.answer - truth) <= within * abs(truth) * (1 + 1e-12)
+    tolerance = within * abs(truth)
+    if prediction.unchanged is not None:
+        least = NO_CHANGE * (100 if prediction.unit == "%" else 1)
+        tolerance = max(within * abs(truth - prediction.unchanged), least)
+    return abs(prediction.answer - truth) <= tolerance * (1 + 1e-12)
 
 
 def result_in_words(
@@ -65,7 +74,7 @@ def result_in_words(
     if prediction.measured is not None:
         hit = is_hit(prediction, prediction.truth, within)
     if not (hit or isinstance(prediction.answer, str) or isinstance(prediction.truth, str)):
-        lines.append(_distance(prediction.answer, prediction.truth, prediction.unit))
+        lines.append(_distance(prediction.answer, prediction.truth, prediction.unit, prediction.unchanged))
     if now != prediction.truth:
         lines.append(
             f"The cell now gives {words.truth(replace(prediction, truth=now))}; "
@@ -74,8 +83,11 @@ def result_in_words(
     return " ".join(filter(None, lines)), "Hit" if hit else "Miss"
 
 
-def _distance(answer: float, truth: float, unit: str | None) -> str:
+def _distance(answer: float, truth: float, unit: str | None, unchanged: float | None) -> str:
     """How far off a number was: the difference when it was near, a factor when it was not."""
+    if unchanged is not None:
+        of_truth, yours = (words.number(one - unchanged, unit) for one in (truth, answer))
+        return f"What counts is the gain or loss: {of_truth} in the answer, {yours} in your number."
     ratio = answer / truth if truth else 0.0
     if ratio >= 2:
         return f"Your number is {_rounded(ratio)} times the answer."

@@ -19,6 +19,8 @@ Answer: TypeAlias = Any
 WITHIN = 0.25
 # The same in words. "Within 25 %" might mean percentage points where the answer is a percentage.
 NEAR = "within a quarter of the answer"
+# Of a factor only what it gains says anything: 1 is within a quarter of 1.16, and no gain at all.
+NEAR_CHANGE = "within a quarter of the gain or loss"
 
 # The least and the most that a number can be; None where there is no end.
 Range: TypeAlias = tuple[float | None, float | None]
@@ -45,6 +47,8 @@ class Question:
         The least and the most that a number can be, in `unit`; None where there is no end.
     whole : bool
         Whether it counts something, as workers are counted.
+    unchanged : float or None
+        Of a number that says what a change brings, the value that says "nothing", in `unit`.
     """
 
     key: str
@@ -53,6 +57,7 @@ class Question:
     unit: str | None = None
     between: Range = NOT_NEGATIVE
     whole: bool = False
+    unchanged: float | None = None
 
     @classmethod
     def ask(
@@ -64,6 +69,7 @@ class Question:
         unit: str | None = None,
         between: Range | None = None,
         whole: bool = False,
+        unchanged: float | None = None,
     ) -> Question:
         """Make a question.
 
@@ -76,8 +82,9 @@ class Question:
         if choices is None:
             if between is None:
                 between = SHARE if unit == "%" else NOT_NEGATIVE
-            return cls(key=key, text=text, unit=unit, between=_checked_range(between), whole=whole)
-        if unit is not None or between is not None or whole:
+            between = _checked_range(between)
+            return cls(key=key, text=text, unit=unit, between=between, whole=whole, unchanged=unchanged)
+        if unit is not None or between is not None or whole or unchanged is not None:
             beside = "a unit" if unit is not None else "a range of numbers"
             raise InputError(
                 f"A prediction is a choice or a number, and {key!r} has choices and {beside}. "
@@ -214,6 +221,11 @@ def _checked_range(between: Range) -> Range:
             "Pass for example (0, 100), or (1, None) without an upper end."
         )
     return low, high
+
+
+def near(unchanged: float | None) -> str:
+    """What counts as near, in words."""
+    return NEAR if unchanged is None else NEAR_CHANGE
 
 
 def check_key(key: Answer) -> None:

@@ -17,7 +17,7 @@ from ..outcomes import quoted as quoted
 from ..outcomes import title as title
 from ..outcomes import truth as truth
 from ..outcomes import value as value
-from .question import NEAR as NEAR
+from .question import near
 
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {color}; border-radius: 3px; "
@@ -80,8 +80,8 @@ def confidence(locked: Prediction) -> str:
     """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
     if locked.confidence is None:
         return ""
-    near = "" if isinstance(locked.answer, str) else f" to be {NEAR}"
-    return f"{percent(locked.confidence)} sure{near}"
+    about = "" if isinstance(locked.answer, str) else f" to be {near(locked.unchanged)}"
+    return f"{percent(locked.confidence)} sure{about}"
 
 
 def timestamp(stored: str) -> str:

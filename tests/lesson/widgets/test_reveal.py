@@ -140,6 +140,37 @@ def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, of
     assert predictions()["busy"]["hit"] is (word == "Hit")
 
 
+@pytest.mark.parametrize(
+    ("answer", "truth", "asked", "hit"),
+    [
+        (1.0, 1.16, {"unchanged": 1}, False),
+        (1.13, 1.16, {"unchanged": 1}, True),
+        (1.2, 1.16, {"unchanged": 1}, True),
+        (2.4, 3.0, {"unchanged": 1}, False),
+        (2.5, 3.0, {"unchanged": 1}, True),
+        (0.5, 0.4, {"unchanged": 1}, True),
+        (1.0, 0.4, {"unchanged": 1}, False),
+        # Measurements of nothing differ by some percent.
+        (1.0, 1.007, {"unchanged": 1}, True),
+        (1.2, 1.007, {"unchanged": 1}, False),
+        (120, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, False),
+        (100, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, True),
+    ],
+)
+def test_of_a_change_the_gain_or_loss_is_judged(shown, answer, truth, asked, hit):
+    predict("gain", answer, question="How many times?", confidence=0.5, **asked)
+    reveal("gain", truth)
+    assert predictions()["gain"]["hit"] is hit
+    assert "50 % sure to be within a quarter of the gain or loss." in shown[0]
+    assert ("What counts is the gain or loss: " in shown[0]) is not hit
+
+
+def test_a_miss_of_a_gain_says_what_counts(shown):
+    predict("gain", 1, question="How many times?", unchanged=1)
+    reveal("gain", 1.16)
+    assert shown[0].endswith("What counts is the gain or loss: 0.16 in the answer, 0 in your number.")
+
+
 @pytest.mark.parametrize(("answer", "word"), [(0, "Hit"), (3, "Miss")])
 def test_nothing_but_zero_is_near_zero(shown, answer, word):
     predict("busy", answer, unit="%")

@@ -56,8 +56,8 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
     assert card.brier == pytest.approx(0.13)
     assert card.sentences() == [
         "1 of 2 revealed predictions came true.",
-        "You were 70 % sure on average and right 50 % of the time: well matched. "
-        "From 2 predictions this is only a hint.",
+        "You were 70 % sure on average and right 50 % of the time. "
+        "Whether the two match can be said from 5 predictions on.",
         "Your Brier score is 0.13: the mean squared distance between how sure you were and what came true. "
         "0 is perfect, 0.25 is what saying 50 % every time earns, lower is better.",
     ]
@@ -94,9 +94,18 @@ def test_confidence_is_held_against_the_rate_of_hits(sure, hits, verdict):
     assert card.sentences()[1] == verdict
 
 
-def test_what_chance_explains_is_well_matched():
-    card = revealed(*[(0.87, True)] * 7)
-    assert card.sentences()[1] == "You were 87 % sure on average and right 100 % of the time: well matched."
+@pytest.mark.parametrize(
+    ("sure", "count", "verdict"),
+    [
+        # Who is right as often as they say gets all of them one time in 2.7, in 13, in 21.
+        (0.87, 7, "they differ, and with so few predictions chance can explain it"),
+        (0.6, 5, "they differ, and with so few predictions chance can explain it"),
+        (0.6, 6, "underconfident"),
+    ],
+)
+def test_being_right_more_often_than_one_was_sure_is_no_match(sure, count, verdict):
+    said = revealed(*[(sure, True)] * count).sentences()[1]
+    assert said == f"You were {100 * sure:.0f} % sure on average and right 100 % of the time: {verdict}."
 
 
 def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
