@@ -74,4 +74,4 @@ def describe(pipe: Pipeline) -> str:
         if workers
         else "in the training loop itself"
     )
-    return f"{pipe.samples.name} {'images' if hasattr(pipe.samples, 'read') else 'items'} {how}"
+    return f"{getattr(pipe.samples, 'label', f'{pipe.samples.name} items')} {how}"

@@ -37,6 +37,14 @@ class InMemory(Samples):
     def __len__(self) -> int:
         return len(self.contents)
 
+    def __repr__(self) -> str:
+        return f"{len(self)} {self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
+
+    @property
+    def label(self) -> str:
+        """What they are, in a sentence."""
+        return self.name
+
     def read(self, index: int) -> bytes:
         """The stored bytes of one item; indices go round."""
         return self.contents[index % len(self.contents)]

@@ -63,6 +63,11 @@ class Samples:
     def __repr__(self) -> str:
         return f"{len(self)} images of {self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
 
+    @property
+    def label(self) -> str:
+        """What they are, in a sentence."""
+        return f"{self.name} images"
+
     def read(self, index: int) -> bytes:
         """The stored bytes of one sample; indices go round."""
         return self.path(index).read_bytes()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab.errors import UnknownNameError
+from starvelab.measure._run import describe
 from starvelab.measure.given_datasets import COUNT, GIVEN, given_pipeline
 
 
@@ -30,3 +31,9 @@ def test_a_spectrogram_shows_the_pitch_of_a_recording():
 def test_another_name_is_rejected():
     with pytest.raises(UnknownNameError, match=r"recordings, tables, volumes, got 'photos'\. Choose one"):
         given_pipeline("photos")
+
+
+def test_recordings_are_called_recordings_and_not_images():
+    recordings = given_pipeline("recordings")
+    assert describe(recordings).startswith("recordings with ")
+    assert repr(recordings.samples).startswith("8 recordings, ")
