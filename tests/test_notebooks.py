@@ -11,13 +11,16 @@ What an author has to know, beside what the tests below say of each notebook:
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import permutations
 from math import isclose
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 from nbformat import NotebookNode
 
@@ -391,6 +394,70 @@ def by_one_operation(numbers: set[float]) -> Iterator[tuple[str, float]]:
         yield from ((f"{a:g} / {b:g} in percent", 100 * a / b), (f"1 - {a:g} / {b:g}", 100 * (1 - a / b)))
 
 
+def prose_of_code(source: str) -> list[str]:
+    """The comments of a code cell, and its texts; a formatted one without what is put in."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    for node in ast.walk(ast.parse(source)):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+        found.append(" ".join(value for value in constants if isinstance(value, str)))
+    return list(filter(None, found))
+
+
+def sentences_of(cells: list[NotebookNode], choices: list[str]) -> Iterator[str]:
+    """What could tell a choice: the sentences of Markdown, and the prose of code.
+
+    The texts of a code cell are one sentence together, since it may list all choices; a comment, and a text
+    that is longer than a name, is one by itself. Exercises, which are graded, speak of themselves.
+    """
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            yield from re.split(r"(?<=[.?!:])\s+|\n\n", cell.source)
+        elif "nbgrader" not in cell.metadata:
+            prose = prose_of_code(cell.source)
+            longer = (text for text in prose if text.startswith("#") or len(text.split()) > 5)
+            yield from (text for text in longer if text not in choices)
+            yield " ".join(prose)
+
+
+def is_told(truth: str, choices: list[str], text: str) -> bool:
+    """Whether a text has the words that only the right choice has, and those of no other choice."""
+    words = {choice: set(re.findall(r"\w+", choice.lower())) for choice in choices}
+    own = {one: words[one].difference(*(words[two] for two in choices if two != one)) for one in choices}
+    return [one for one in choices if own[one] <= set(re.findall(r"\w+", text.lower()))] == [truth]
+
+
+@each_notebook
+def test_code_that_is_seen_before_an_answer_explains_nothing(notebook):
+    """What explains an answer is Markdown after its reveal: the code of the reveal is seen by all."""
+    revealed = {given(call)["key"]: position for position, call in reversed(notebook.calls("reveal"))}
+    for key, (asked, _) in notebook.questions().items():
+        for cell in notebook.cells[asked + 1 : revealed[key] + 1]:
+            if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+                longest = max(prose_of_code(cell.source), key=lambda text: len(text.split()), default="")
+                assert len(longest.split()) <= 25, f"before {key} is revealed one can read: {longest}"
+
+
+PLANTED = {
+    "a comment": nbformat.v4.new_code_cell("rate = 1  # so the drive holds it up"),
+    "a text": nbformat.v4.new_code_cell("print('Look: here it is the drive that is slow.')"),
+    "a formatted text": nbformat.v4.new_code_cell("print(f'Of {1} second the drive takes {2}, they say.')"),
+    "a name": nbformat.v4.new_code_cell("show('the drive', 7)"),
+    "a sentence": nbformat.v4.new_markdown_cell("Is it the CPU? No.\n\nThe *drive* it is, as\nyou will see."),
+}
+
+
+@pytest.mark.parametrize("cell", PLANTED.values(), ids=PLANTED)
+def test_a_truth_that_is_planted_is_found(cell):
+    choices = ["the CPU", "the drive", "the GPU"]
+    told = {
+        choice: any(is_told(choice, choices, text) for text in sentences_of([cell], choices))
+        for choice in ("the drive", "the GPU")
+    }
+    assert told == {"the drive": True, "the GPU": False}
+
+
 def hints_and_bold_words(text: str) -> str:
     """What stands out of a text: its hints, and what is bold."""
     hints = re.findall(r"<summary>Hint.*?</details>", text, flags=re.DOTALL)
@@ -418,7 +485,11 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
             others = [choice for choice in question["choices"] if choice != truth]
             for text in (hints_and_bold_words(written) + shown, question["question"]):
                 assert not is_named_alone(truth, others, text), f"{truth!r} is given away before {key}"
+            choices = question["choices"]
+            for text in sentences_of(cells[asked + 1 : until + 1], choices):
+                assert not is_told(truth, choices, text), f"{text!r} gives {truth!r} of {key} away"
             continue
+        written += "\n".join(prose_of_code(cells[until].source))
         given_away = ways_to_write(truth, locked[key].unit) & numbers_in(
             "\n".join((written, shown, earlier, written_before))
         )

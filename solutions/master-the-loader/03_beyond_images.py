@@ -96,9 +96,9 @@ credit.part(4, "audio", lambda: check(workers_needed(Q_("1500 /s"), 12, Q_("220 
     "Five workers and a bit: the accelerator waits for the bit.": 5,
     "A sample is 12 s long: how many of them does the model take in a second?": 68,
     "You multiplied by the units of a sample; it holds that many.": 810}))
-credit.part(3, "tables", lambda: check(workers_needed(Q_("3e6 /s"), 4096, Q_("8 MB"),
-    Q_("6 ms"), drive) is None, True,
-    what="whether no number of workers helps with tables", mistakes={
+credit.part(3, "samples of 8 MB", lambda: check(workers_needed(Q_("3e6 /s"), 4096,
+    Q_("8 MB"), Q_("6 ms"), drive) is None, True,
+    what="whether no number of workers helps with samples of 8 MB", mistakes={
     "Ask the drive first: how many bytes a second are that?": False}))
 credit.part(2, "video", lambda: check(workers_needed(Q_("2048 /s"), 32, Q_("4 MB"),
     Q_("900 ms"), drive), 58, what="the workers for video", mistakes={
@@ -121,9 +121,6 @@ credit.total()
 
 # %% [markdown]
 # ## Beside what you decided
-#
-# Where it does not happen is not where data is small, but where a sample is a lot of work for the accelerator, and little for
-# everybody else. Language models are the extreme: 400,000 tokens a second are less than one megabyte.
 
 # %%
 cases = {"tokens": (400_000 / 1024, 2e-6, 0.03e-3), "audio": (1500 / 12, 220e-6, 45e-3),
@@ -158,6 +155,9 @@ reveal("tables", binds("tables"), then=lambda: show("tables"))
 reveal("video", binds("video"), then=lambda: show(*cases))
 
 # %% [markdown]
+# Where it does not happen is not where data is small, but where a sample is a lot of work for the accelerator, and little for
+# everybody else. Language models are the extreme: 400,000 tokens a second are less than one megabyte.
+#
 # Make up a kind of data yourself: where is the border?
 
 # %%
