@@ -349,6 +349,14 @@ def test_code_that_ends_python_without_end_is_given_up(tmp_path):
     assert "The submitted code ended Python more than 10 times." in printed(nb, "call-13")
 
 
+def test_a_value_that_ends_python_when_it_is_looked_at_is_looked_at_once(tmp_path):
+    odd = "class Odd(dict):\n    def items(self): import os; os._exit(3)\ndouble, answer = Odd(), 42"
+    tests = {f"value-{number}": (1, "check(answer, 42)\nif not answer: double(1)") for number in range(14)}
+    assert points(execute(notebook(odd, **tests, twice=(1, "double(1)")), tmp_path)) == dict.fromkeys(
+        tests, 1
+    ) | {"twice": 0}
+
+
 def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_path):
     nb = execute(notebook("class Odd: pass\ndef double(x): return Odd()\nanswer = Odd()"), tmp_path)
     assert points(nb) == dict.fromkeys(MOST, 0)
