@@ -52,7 +52,7 @@ MISTAKES = {
     8: ("a sweep that misses its crossing", "04_batch_sweep", "Every row is CPU-bound: the crossing lies"),
     9: ("overhead that is called compute", "04_batch_sweep", "of it is overhead"),
     10: ("workers that scale for ever", "05_worker_fix", "Workers do not scale in a straight line"),
-    11: ("DALI for free", "07_gpu_decoding", "because its DALI is free"),
+    11: ("DALI for free", "07_gpu_decoding", "This DALI also takes nothing from the GPU."),
     12: ("an answer that cannot be run", "06_your_turn", "A number is not a plan"),
     13: ("no copy to the device", "02_storage_check", "leaves the copy out altogether"),
     14: ("utilization that is not nvidia-smi's", "03_cpu_wall", "reports something weaker"),

@@ -278,7 +278,7 @@ reveal("slow-samples", then=show_alone_and_last)
 # the workers bring 1.99 times the rate alone and 1.62 times at the end, mixed precision nothing alone and 2.37 times at the
 # end. Now look at the last row: `prefetch` and `in order` cure the same fault, slow samples. At the start these are not what
 # binds, so both levers gain next to nothing. At the end they would be, and still each of the two adds little, since the other
-# is there already. Only with neither is the rate lower, by a factor of 1.28.
+# is there already. Only with neither is the rate much lower, by a factor of 1.28.
 # %% [markdown]
 # ## Exercise 5.2: the best lever (5 points)
 #
@@ -354,7 +354,7 @@ here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
 bill(here, price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
-# More than half of the money is paid for waiting. It draws little power meanwhile, so starvation wastes money rather than energy.
+# More than half of the money is paid for waiting. The GPU draws less power meanwhile, so a smaller share of its energy is wasted.
 # Is it worth it to rent more cores? Say that each worker needs one, for 5 cents an hour. What counts is not the price of an
 # hour but that of an epoch:
 
@@ -367,7 +367,7 @@ table(["workers", "an hour", "throughput", "an epoch of ImageNet"], [
 ])
 
 # %% [markdown]
-# Each core that shortens the waiting pays for itself many times over. From the number on at which the accelerator binds, a
+# Here each core that shortens the waiting saves more than it costs. From the number on at which the accelerator binds, a
 # further core only costs.
 #
 # ## Exercise 5.3: dollars an hour (5 points, in parts)

@@ -72,8 +72,9 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 
 # %% [markdown]
 # That is the average. In PyTorch each worker prepares a **whole** batch, so here is the same pipeline batch by batch: eight
-# batches come at once, the GPU trains on them one after the other, and then it waits for the next eight. The mean is the
-# same, and the wait is longer than any gap of the first picture.
+# batches come at once, the GPU trains on them one after the other, and then it waits for the next eight. In the long run
+# the mean is the same, and the wait is longer than any gap of the first picture. That holds where every batch takes equally
+# long. Where some take longer, the workers drift apart, and the GPU waits more often.
 
 # %%
 loader = Loader(step_time=baseline.latency, prepare_time="512 ms", workers=8)
@@ -285,7 +286,7 @@ progress()
 #
 # - Workers and GPU overlap: the slower one sets the step, and the GPU's busy share is its own time over the step.
 # - Adding the times is right only when nothing overlaps.
-# - Where both take equally long, nobody waits: the CPU binds only if it takes longer.
+# - Where both take equally long, the CPU does not bind: it binds only if it takes longer.
 # - Utilization here is not what `nvidia-smi` calls by that name.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

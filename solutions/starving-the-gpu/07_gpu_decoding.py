@@ -118,14 +118,14 @@ CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive",
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_dali)
 
 # %% [markdown]
-# 100 %, as in every row of the walkthrough's table, because its DALI is free. It is not, and what it costs depends on *what* on
-# the GPU decodes:
+# 100 %, as in every row of the walkthrough's table, because a supply of 50 GB/s is more than the GPU can use. This DALI also
+# takes nothing from the GPU. A real one does, and how much depends on *what* on the GPU decodes:
 #
-# - An A100 and what came after it have a **decoder**, hardware of its own for baseline JPEGs. It works while the kernels
-#   train, so it is one more resource, and its time **overlaps**. On an A100 it took 127.65 ms for 1000 images
-#   (pytorch/vision, pull request 8496).
-# - Elsewhere, and for progressive JPEGs, **kernels** decode. They run where the model runs, so their time **adds**. NVIDIA says
-#   that the decoder is 4 to 8 times as fast as the kernels of a V100; take 4.
+# - Some GPUs, such as A100 and H100, have a **decoder**, hardware of its own for baseline JPEGs. It works while the kernels
+#   train, so it is one more resource, and its time **overlaps**. On an A100 it took 127.65 ms for 1000 images of 551 x 676
+#   pixels on average (pytorch/vision, pull request 8496).
+# - Elsewhere, and for progressive JPEGs, **kernels** decode, with some help of the CPU that we leave out. They run where the
+#   model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8 times as fast as the kernels of a V100; take 4.
 #
 # And the drive is still there.
 
@@ -300,7 +300,7 @@ say(explain(story))
 # Behind eight workers such a GPU is busy about as much as in the story. That does not prove the story: the sources of a
 # worker's rate and of the GPU's allow anything from 22 to 98 %. But it can happen with nothing wrong with the GPU and nothing with
 # the model: eight workers decode, crop and flip, the GPU is ready before they are, and it waits for more than half of each
-# step. More workers help, up to the cores of the host and to what the drive can read.
+# step. More workers help: past the cores of the host each adds less, and none reads more than the drive can.
 #
 # ## How well do you know what you know?
 #

@@ -11,6 +11,7 @@ and one of
 varies, stays
     Two expressions that are True: with another cause the effect is another one, and with a change of
     something else it is not. They know the package, the ``imports`` and ``names`` of the file, and trials.py.
+    Both run the lab: what numbers alone give is arithmetic, and no experiment.
     What is said without its conditions is tried over a range, and over seeds where chance has a part.
 shown
     What could only be measured: an expression on ``measured``, which `python -m benchmarks.causes` wrote.
@@ -142,6 +143,15 @@ def test_each_account_is_of_a_sentence_that_is_written_and_is_settled_in_one_way
 def test_the_effect_goes_with_its_cause_and_with_nothing_else(where, account):
     assert holds(account["varies"], where.assignment), "the effect does not follow its cause"
     assert holds(account["stays"], where.assignment), "the effect follows something else"
+
+
+@accounts_with("varies")
+def test_an_experiment_runs_the_lab(where, account):
+    known = known_names(where.assignment)
+    for way in ("varies", "stays"):
+        used = {node.id for node in ast.walk(ast.parse(account[way])) if isinstance(node, ast.Name)}
+        runs = {name for name in used & set(known) - {"same", "Q_"} if not isinstance(known[name], int | float)}
+        assert runs, f"{way} only computes: {account[way]}. Run a pipeline or a loader, or say no_cause."
 
 
 @accounts_with("shown")
