@@ -150,7 +150,9 @@ def test_an_experiment_runs_the_lab(where, account):
     known = known_names(where.assignment)
     for way in ("varies", "stays"):
         used = {node.id for node in ast.walk(ast.parse(account[way])) if isinstance(node, ast.Name)}
-        runs = {name for name in used & set(known) - {"same", "Q_"} if not isinstance(known[name], int | float)}
+        runs = {
+            name for name in used & set(known) - {"same", "Q_"} if not isinstance(known[name], int | float)
+        }
         assert runs, f"{way} only computes: {account[way]}. Run a pipeline or a loader, or say no_cause."
 
 
