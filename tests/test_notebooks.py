@@ -394,6 +394,12 @@ def by_one_operation(numbers: set[float]) -> Iterator[tuple[str, float]]:
         yield from ((f"{a:g} / {b:g} in percent", 100 * a / b), (f"1 - {a:g} / {b:g}", 100 * (1 - a / b)))
 
 
+# Whoever looks at the first page has locked nothing.
+WORDS_OF_PICTURES = re.findall(
+    r"!\[([^]]+)\]", "".join((REPOSITORY / page).read_text() for page in ("README.md", "docs/index.md"))
+)
+
+
 def prose_of_code(source: str) -> list[str]:
     """The comments of a code cell, and its texts; a formatted one without what is put in."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
@@ -489,7 +495,7 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
             for text in sentences_of(cells[asked + 1 : until + 1], choices):
                 assert not is_told(truth, choices, text), f"{text!r} gives {truth!r} of {key} away"
             continue
-        written += "\n".join(prose_of_code(cells[until].source))
+        written += "\n".join(prose_of_code(cells[until].source) + WORDS_OF_PICTURES)
         given_away = ways_to_write(truth, locked[key].unit) & numbers_in(
             "\n".join((written, shown, earlier, written_before))
         )
