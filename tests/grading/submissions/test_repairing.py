@@ -293,6 +293,13 @@ def test_an_answer_that_was_merged_into_a_locked_cell_is_kept():
     assert mended(nb) == "Cells were missing, and have been put back: f-test."
 
 
+def test_an_instructors_own_notebook_has_hidden_tests_and_no_merged_cells():
+    nb = given_out()
+    for cell, original in zip(nb.cells, TRUTH, strict=True):
+        cell.source = original.source
+    assert "merged" not in (mended(nb) or "")
+
+
 def test_what_was_written_into_a_locked_cell_needs_a_person_where_an_answer_is_missing():
     nb = given_out()
     nb.cells[2].source = "def f(): return 1\nassert f()"
