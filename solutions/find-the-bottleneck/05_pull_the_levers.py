@@ -450,7 +450,8 @@ credit.total()
 # | `deterministic=False` in the options | `in_order=False` |
 # | `AUTOTUNE` in the place of a number | raise what helps until it stops helping |
 #
-# Link by link, for 10 ms of work a sample, of which decoding takes 6 ms, batches of 32, a step of 30 ms and 8 cores:
+# Link by link, for 10 ms of work a sample, of which decoding takes 6 ms, batches of 32, a step of 30 ms and 8 cores. (A parallel
+# `map` also prepares a few samples ahead, one for each call. That is left out here, and makes its two rows a little too low.)
 
 # %%
 def autotune(loader, cores=8, worth=1.05):
