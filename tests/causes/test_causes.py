@@ -40,7 +40,8 @@ from tests.prose import NO_PROSE, ledger, names, path_of, prose
 
 FOLDER = "causes"
 EXPLAINS = re.compile(
-    r"\b(because|since|so that|lets|needs|follows|therefore|hence|due to|thanks to|the reason)\b"
+    r"\b(because|since|so that|lets|needs|follows|therefore|hence|due to|thanks to|the reason"
+    r"|that is why|is the cause|comes from|depends on)\b"
     r"|, so (?!that)|^So\b(?!-)",
     re.IGNORECASE,
 )
