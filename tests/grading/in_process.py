@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -16,9 +19,16 @@ from starvelab.grading.autograde import task
 from starvelab.grading.autograde.definition import Definition
 from starvelab.grading.autograde.task import GradingResult
 from starvelab.grading.commands import grade as grade_command
+from starvelab.grading.commands import mark as mark_command
 from starvelab.grading.submissions.submission import Submission
 from tests.grading.a_course import Course
 from tests.grading.shared_runners import RUNNERS
+
+
+def in_a_thread(coroutine):
+    """Run it, also where the browser of other tests keeps an event loop in this thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def run_here(
@@ -36,6 +46,7 @@ def run_here(
         # An application of nbgrader's is one for the process, and so is each of its commands.
         stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
         patch.setattr("starvelab.grading.configuration.Runners", lambda: RUNNERS)
+        patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
         patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
         patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import symtable
 from collections.abc import Iterable, Iterator
@@ -72,6 +73,21 @@ def _top(source: str) -> Iterator[symtable.SymbolTable]:
         return
     try:
         # IPython's own reading of lines such as `%matplotlib inline` and `files = !ls`.
-        yield symtable.symtable(TransformerManager().transform_cell(source), "cell", "exec")
+        tree = _Generators().visit(ast.parse(TransformerManager().transform_cell(source)))
+        yield symtable.symtable(ast.unparse(ast.fix_missing_locations(tree)), "cell", "exec")
     except NOT_PYTHON:
         return
+
+
+class _Generators(ast.NodeTransformer):
+    """Comprehensions as generators: from Python 3.12 on, the names of others seem to be the module's own."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
+        return self.generic_visit(ast.GeneratorExp(node.elt, node.generators))
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        return self.visit_ListComp(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        both = ast.Tuple([node.key, node.value], ast.Load())
+        return self.generic_visit(ast.GeneratorExp(both, node.generators))

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import copy
 from datetime import datetime
@@ -31,6 +30,7 @@ from starvelab.grading.marking.answers import NothingToMarkError
 from starvelab.grading.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
 from starvelab.grading.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
 from tests.grading.essays import GIVEN_OUT, LAB, EssayClass
+from tests.grading.in_process import in_a_thread
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 LONG = "The workers need 64 ms for a batch, and the accelerator needs 11.74 ms. They overlap, so that the "
@@ -258,12 +258,6 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
 
 
 # --- the page's server ------------------------------------------------------------------------------------
-
-
-def in_a_thread(coroutine):
-    """Run it, also where the browser of other tests keeps an event loop in this thread."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()
 
 
 def exchange(marking, *requests, **options):
