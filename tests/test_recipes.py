@@ -78,7 +78,10 @@ def commands(recipe: str) -> list[list[str]]:
 
 def change(source: Path, target: Path, how: Callable[[str], str]) -> None:
     target.parent.mkdir(exist_ok=True)
-    target.write_text(how(source.read_text(encoding="utf-8")), encoding="utf-8")
+    before = source.read_text(encoding="utf-8")
+    after = how(before)
+    assert after != before, f"nothing in {source.name} was to be changed"
+    target.write_text(after, encoding="utf-8")
 
 
 def write_notebook(root: Path, assignment: str, name: str) -> None:
@@ -100,14 +103,14 @@ def write_notebook(root: Path, assignment: str, name: str) -> None:
         return f"{head}{name} = {listed}\n"
 
     script_of, wrong = (f"{folder}/%s/%s" for folder in ("solutions", "tests/wrong_answers"))
-    prose = root / "tests/golden/prose"
     source, target = ("master-the-loader", old), (assignment, name)
     change(root / f"{script_of % source}.py", root / f"{script_of % target}.py", script)
     change(
         root / f"{wrong % source}.toml", root / f"{wrong % target}.toml",
         lambda text: re.sub(r"^\[\[", "[[x-", text, flags=re.MULTILINE),
     )  # fmt: skip
-    change(prose / "master-the-loader.toml", prose / f"{assignment}.toml", accounts)
+    for ledger in (root / "tests/golden/prose", root / "tests/causes"):
+        change(ledger / "master-the-loader.toml", ledger / f"{assignment}.toml", accounts)
 
 
 @pytest.fixture(scope="module")
