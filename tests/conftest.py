@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -84,10 +83,11 @@ def logged() -> Iterator[Logged]:
 
 
 @pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of this test run share."""
+def shared_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this test run share, and no other run."""
     folder = tmp_path_factory.getbasetemp()
-    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    # A run that a test starts inherits the variables of a worker, and is none.
+    return folder.parent if hasattr(request.config, "workerinput") else folder
 
 
 @pytest.fixture(scope="session")

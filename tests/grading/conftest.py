@@ -65,13 +65,10 @@ def _a_command_in_this_process_sets_the_umask_of_no_other_test() -> Iterator[Non
 
 
 @pytest.fixture(scope="session")
-def released_course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+def released_course(shared_folder: Path) -> Course:
     """The small course, released once for all processes of the run; not to be changed."""
-    run = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        run = run.parent
-    folder, done = run / "tiny", run / "tiny.released"
-    with FileLock(run / "tiny.lock"):
+    folder, done = shared_folder / "tiny", shared_folder / "tiny.released"
+    with FileLock(shared_folder / "tiny.lock"):
         if not done.exists():
             Course.release(folder)
             done.touch()
