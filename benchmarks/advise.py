@@ -21,7 +21,7 @@ import torch
 from tabulate import tabulate
 from torch.utils.data import DataLoader, Dataset
 
-from starvelab.measure import WorkerAdvice, advise, watch
+from starvelab.jobs import WorkerAdvice, advise, watch
 from starvelab.measure.quality import LoadMeter
 
 from .report import machine, options

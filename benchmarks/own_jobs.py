@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from starvelab.measure.doctor import Doctor, run_script
-from starvelab.measure.example_job import RECORD, SCRIPT
-from starvelab.measure.watching.times import LoopTimes
+from starvelab.jobs.doctor import Doctor, run_script
+from starvelab.jobs.example_job import RECORD, SCRIPT
+from starvelab.jobs.times import LoopTimes
 
 from .report import machine, options
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from starvelab.measure import watch
+from starvelab.jobs import watch
 
 from .report import machine, options, spread, turns
 from .results import save

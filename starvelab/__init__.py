@@ -4,15 +4,16 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
 
     commands                what `starvelab` on the command line runs
     grading | lab           a class graded: student code in a sandbox, checks outside it | `starvelab lab`
-    lesson | measure        checks, figures, widgets | a real loader, and what starves it
+    lesson | jobs           checks, figures, widgets | a training job of one's own, watched
+    measure                 a real loader, and what starves it
     model | simulate        stages on resources | a loader in time, step by step
     tables | fields         quantities as text and HTML | what a field of a description may hold
     units | runtime         one registry with its own vocabulary | "are we grading?"
     host | prediction_file  cores and the cache folder | predictions.json, read
     errors                  the rule, what came, what to do
 
-`import starvelab` loads pint and numpy and nothing heavier; lesson, measure and simulate load on first use,
-grading only by its own name.
+`import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first
+use, grading only by its own name.
 """
 
 from importlib import import_module
@@ -41,7 +42,7 @@ __version__ = "0.1.0"
 
 _aliases.install()
 
-_LAZY = ("checks", "levers", "measure", "show", "simulate", "widgets")
+_LAZY = ("checks", "jobs", "levers", "measure", "show", "simulate", "widgets")
 
 __all__ = [
     "PUBLISHED",

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             lab(asked.arguments)
         case "doctor":
-            from .measure.doctor import main as doctor
+            from .jobs.doctor import main as doctor
 
             raise SystemExit(doctor(asked.arguments))
         case instructors:

@@ -50,7 +50,6 @@ PROGRAMS = (
         for name in (
             "datasets",
             "diagnosis",
-            "doctor",
             "gpu",
             "notebook",
             "own_loader",
@@ -80,7 +79,8 @@ PROGRAMS = (
             "workflows",
         )
     ),
-    "tests/measure/traces/test_torch_traces.py",
+    "tests/jobs/test_doctor.py",
+    "tests/jobs/traces/test_torch_traces.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/lesson/widgets/test_store.py",
 )

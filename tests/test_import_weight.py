@@ -56,7 +56,7 @@ def test_a_heavy_package_would_be_noticed(code, package):
     assert package in loaded_by(code)
 
 
-@pytest.mark.parametrize("name", ["show", "checks", "simulate", "widgets"])
+@pytest.mark.parametrize("name", ["show", "checks", "jobs", "simulate", "widgets"])
 def test_the_upper_layers_load_when_they_are_first_asked_for(name):
     code = (
         f"import sys, starvelab; before = 'starvelab.{name}' in sys.modules; starvelab.{name}; print(before)"
@@ -88,7 +88,8 @@ def run_in_a_browser(code, folder):
 
 def test_measuring_is_imported_where_there_are_no_processes(tmp_path):
     code = (
-        "from starvelab.measure import *; import starvelab.lesson.checks, starvelab.lesson.widgets; "
+        "from starvelab.jobs import *; from starvelab.measure import *; "
+        "import starvelab.lesson.checks, starvelab.lesson.widgets; "
         "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
     )
     assert run_in_a_browser(code, tmp_path) == "read + decode + transform + collate"
@@ -124,7 +125,7 @@ print(show.timeline(step)._repr_html_()[:62])
 def test_the_upper_layers_complete_with_tab_before_they_are_loaded():
     import starvelab
 
-    assert {"show", "checks", "simulate", "widgets", "Pipeline", "Q_"} <= set(dir(starvelab))
+    assert {"show", "checks", "jobs", "simulate", "widgets", "Pipeline", "Q_"} <= set(dir(starvelab))
 
 
 def test_a_name_that_the_lab_does_not_have_is_an_ordinary_attribute_error():

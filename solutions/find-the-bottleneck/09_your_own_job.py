@@ -13,10 +13,11 @@
 # %% role="setup" id="setup-own-job"
 from starvelab import Q_
 from starvelab.checks import Credit, check
+from starvelab.jobs import advise, read_trace, watch
+from starvelab.jobs.example_job import job_script, recorded_job
+from starvelab.jobs.traces.example import example_trace
 from starvelab.lesson.lab_report import keep_measurement
-from starvelab.measure import advise, photo_transforms, photos, read_trace, watch
-from starvelab.measure.example_job import job_script, recorded_job
-from starvelab.measure.traces.example import example_trace
+from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent

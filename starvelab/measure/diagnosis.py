@@ -24,7 +24,7 @@ from .protocols import Pipeline
 from .quality import Quality
 from .ranking import Ranking
 from .simulated import SimulatedClock, clock_for
-from .watching.verdict import SEVERE, SLIGHT, UNKNOWN
+from .verdict import SEVERE, SLIGHT, UNKNOWN
 
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names

@@ -10,7 +10,7 @@ import numpy as np
 from .ladder import MIN_ROUNDS, Ladder, part_between
 from .protocols import PARTS
 from .quality import MIN_WINDOWS
-from .watching.verdict import SLIGHT
+from .verdict import SLIGHT
 
 # By how much the bottleneck must lead, in standard errors of the difference.
 MIN_LEAD = 2.0

@@ -5,15 +5,55 @@ It is called for each batch of a diagnosis, and trains for real.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import InputError
 from .protocols import Batch, Passage, Pipeline
-from .watching.device import cuda_in_use
 
 WARM_UP = 2  # steps
+
+
+class Event(Protocol):
+    """What `torch.cuda.Event` offers."""
+
+    def record(self, stream: object = None) -> None:
+        """Put it on a stream, behind all work that is there."""
+
+    def query(self) -> bool:
+        """Whether all work before it is done."""
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds to a later event."""
+
+
+class Cuda(Protocol):
+    """What `torch.cuda` offers of what is used here."""
+
+    def is_initialized(self) -> bool:
+        """Whether this program works with a GPU."""
+
+    def Event(self, enable_timing: bool = False) -> Event:
+        """Make an event."""
+
+    def synchronize(self) -> None:
+        """Wait until the GPU is done."""
+
+    def current_device(self) -> int:
+        """Number of the GPU in use."""
+
+    def current_stream(self, device: int | None = None) -> object:
+        """The stream that takes the work."""
+
+
+def cuda_in_use() -> Cuda | None:
+    """`torch.cuda`, if this program has PyTorch loaded and works with a GPU."""
+    torch = sys.modules.get("torch")
+    cuda: Cuda | None = getattr(torch, "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
 
 
 @dataclass(frozen=True)

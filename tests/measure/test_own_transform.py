@@ -12,7 +12,7 @@ from starvelab.measure import diagnose, own_transform, run
 from starvelab.measure.datasets import DatasetPipeline
 from starvelab.measure.own_loader import Ordered, Stream
 from starvelab.measure.own_transform import TimedTransform, innermost, name_of, steps_of, transform_of
-from tests.measure.watching.loops import Clock
+from tests.jobs.loops import Clock
 
 from .patience import patiently
 

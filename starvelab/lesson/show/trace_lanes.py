@@ -87,7 +87,7 @@ def trace_timeline(finding: Finding, *, batches: int = 10) -> StaticFigure:
     Parameters
     ----------
     finding : JobFinding
-        From `starvelab.measure.read_trace`. Of several ranks it is drawn for that which waits most.
+        From `starvelab.jobs.read_trace`. Of several ranks it is drawn for that which waits most.
     batches : int
         How many to draw, from the first that counts.
 

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab import InputError
+from starvelab.jobs import read_trace, watch
 from starvelab.lesson.show import trace_lanes, trace_timeline
-from starvelab.measure import read_trace, watch
-from tests.measure.traces.builder import Training, train
+from tests.jobs.traces.builder import Training, train
 
 
 @pytest.fixture

@@ -1,0 +1,229 @@
+"""What other numbers of workers would bring to a job that was watched, by the package's model of a loader.
+
+It takes the times of that job from what was found, and knows of no loader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..host import usable_cores
+from ..measure.verdict import SLIGHT
+from ..tables import TableRepr
+from ..units import Quantity, format_quantity
+from .finding import JobFinding
+from .job_levers import LeverForecast, lever_forecasts
+from .job_times import ERROR, JobModel, JobTimes, model_of, throughputs_of
+
+MAX_WORKERS = 64
+ENOUGH = 0.95  # of the best throughput
+ALIKE = 0.99  # of the highest prediction: what comes so near is as good
+# Batches take different times, so workers that would only just do on average are too few.
+HEADROOM = 1.2
+IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
+
+
+@dataclass(frozen=True)
+class Option:
+    """A number of workers and what it would bring.
+
+    Attributes
+    ----------
+    workers : int
+    throughput : quantity [sample/time] or [1/time]
+        Of the training loop; batches a second where the batch size is not known.
+    low, high : quantity
+        The range that it lies in.
+    bottleneck : str
+        What binds then: the workers, the CPU's cores or the training step.
+    """
+
+    workers: int
+    throughput: Quantity
+    low: Quantity
+    high: Quantity
+    bottleneck: str
+
+
+@dataclass(frozen=True, repr=False)
+class WorkerAdvice(TableRepr):
+    """The result of `advise`.
+
+    Attributes
+    ----------
+    now : Option
+        The job as it is, as measured.
+    best : Option
+        The fewest workers that bring the most.
+    enough : Option
+        The fewest that bring 95 % of it.
+    options : tuple of Option
+    levers : tuple of LeverForecast
+        Other changes, each of them alone and with the workers that the job has now.
+    finding : JobFinding
+    """
+
+    now: Option
+    best: Option
+    enough: Option
+    options: tuple[Option, ...]
+    levers: tuple[LeverForecast, ...]
+    finding: JobFinding
+
+    @property
+    def gain(self) -> float:
+        """Throughput of the best over that of now, less one."""
+        return float((self.best.throughput / self.now.throughput).m_as("")) - 1
+
+    @property
+    def summary(self) -> str:
+        """What to change, and what it will bring."""
+        if self.gain < SLIGHT:
+            fewer = self._enough if self.enough.workers < self.now.workers else ""
+            return f"Keep the {_counted(self.now.workers)}: more would bring less than 5 %{fewer}."
+        best, low, high = (
+            format_quantity(each) for each in (self.best.throughput, self.best.low, self.best.high)
+        )
+        less = f"{self._enough} for 95 % of it" if self.enough.workers < self.best.workers else ""
+        return (
+            f"{_counted(self.best.workers)} instead of {self.now.workers}: {best} ({low} to {high}) instead "
+            f"of {format_quantity(self.now.throughput)}, then {self.best.bottleneck} "
+            f"{'bind' if self.best.bottleneck.endswith('s') else 'binds'}{less}."
+        )
+
+    @property
+    def _enough(self) -> str:
+        return f"; {self.enough.workers} {'is' if self.enough.workers == 1 else 'are'} enough"
+
+    @property
+    def worthwhile(self) -> tuple[LeverForecast, ...]:
+        """The other changes that may bring 5 % or more, the one that may bring most first."""
+        gains = {
+            lever: float((lever.throughput / self.now.throughput).m_as("")) - 1
+            for lever in self.levers
+            if lever.throughput is not None
+        }
+        return tuple(
+            sorted((one for one, gain in gains.items() if gain >= SLIGHT), key=lambda one: -gains[one])
+        )
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("workers", "throughput", "at least", "at most", "what binds")
+
+    @property
+    def rows(self) -> list[list[object]]:
+        """One row for each number of workers."""
+        return [[one.workers, one.throughput, one.low, one.high, one.bottleneck] for one in self.options]
+
+
+def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
+    """How many workers a job should have, and what they will bring.
+
+    Parameters
+    ----------
+    finding : JobFinding
+        The `result` of `watch` or of a callback.
+    cores : float, optional
+        Cores for the workers; by default those that this process may use.
+
+    Raises
+    ------
+    InputError
+        If it is not known how many workers the job has, or too little was watched.
+
+    Notes
+    -----
+    Where the loop waits, its workers are busy all the time, so a batch takes a worker that many times the
+    period. Where batches are ready, a probe says what they take, and without one fewer workers are predicted
+    with too little. The workers of a batch do not help each other. Their CPU time, with that of the loop,
+    cannot exceed that of the cores, and work is stretched while other work keeps all of them busy; what
+    workers wait for storage has no such limit here, though the storage has one, which no loop shows.
+
+    The loop itself receives each batch. A probe times that; else it is taken to be 2 ms, and 0.3 to 4 ms in
+    the range. The number that is advised has headroom: as many as if batches took 1.2 times as long.
+
+    Examples
+    --------
+    >>> from starvelab.jobs import watch
+    >>> watched = watch([], batch_size=32, workers=4, progress=False)
+    >>> advise(watched.result)
+    Traceback (most recent call last):
+    ...
+    starvelab.errors.InputError: advise needs 8 watched batches, got 0. Watch a longer run.
+    """
+    workers = finding.workers
+    if workers is None:
+        raise InputError(
+            "advise needs the number of workers, and this finding has none. Pass it: watch(loader, "
+            "workers=4)."
+        )
+    if finding.counted < finding.min_batches or finding.step_time is None:
+        raise InputError(
+            f"advise needs {finding.min_batches} watched batches, got {finding.counted}. Watch a longer run."
+        )
+    model = model_of(
+        finding, workers, finding.step_time.m_as("ms"), float(cores if cores is not None else usable_cores())
+    )
+    options = tuple(_option(finding, model, number) for number in _candidates(model))
+    now = _now(finding, model)
+    waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
+    # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
+    starved = waits_for_data and (finding.queue_depth or 0.0) < 1
+    best = options[_fewest(model)] if starved else now
+    # What as many workers would bring with free cores is no change of the job.
+    if best.throughput < now.throughput or best.workers == workers:
+        best = now
+    # Workers that do not work all the time show what they could deliver only to a probe.
+    known = starved or finding.stages is not None
+    enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput and known), best)
+    levers = lever_forecasts(finding, model, starved=starved)
+    return WorkerAdvice(now, best, enough, options, levers, finding)
+
+
+def _counted(workers: int) -> str:
+    return f"{workers} worker{'s' * (workers != 1)}"
+
+
+def _fewest(model: JobModel) -> int:
+    """The fewest workers that bring the most, with headroom."""
+    likely = model.likely
+    times = likely.scaled(HEADROOM, likely.receive)
+    # Workers that hardly ever wait need a core each: more of them find none.
+    most = max(int(likely.cores), 1) if likely.wait < IDLE * (likely.wait + likely.compute) else MAX_WORKERS
+    periods = [times.period(workers) for workers in _candidates(model) if workers <= most]
+    return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
+
+
+def _candidates(model: JobModel) -> range:
+    """Numbers of workers that are worth a look: up to where the step binds whatever the cores allow."""
+    slow = model.slow
+    needed = int(HEADROOM * (slow.wait + 2 * slow.compute + slow.pack) / slow.step) + 2
+    return range(min(max(needed, model.workers, 2), MAX_WORKERS) + 1)
+
+
+def _option(finding: JobFinding, model: JobModel, workers: int) -> Option:
+    likely, at_most, at_least = model.periods(workers)
+    return _made(finding, model, workers, likely, at_most, at_least)
+
+
+def _now(finding: JobFinding, model: JobModel) -> Option:
+    """The job as it was measured."""
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    return _made(finding, model, model.workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
+
+
+def _made(
+    finding: JobFinding, model: JobModel, workers: int, period: float, at_most: float, at_least: float
+) -> Option:
+    rates = throughputs_of(finding, period, at_most, at_least)
+    return Option(workers, *rates, _bottleneck(model.likely, workers, period))
+
+
+def _bottleneck(times: JobTimes, workers: int, period: float) -> str:
+    if period <= 1.02 * (times.step + (times.receive if workers else 0.0)):
+        return "the training step"
+    computed = times.compute + times.pack + times.loop_compute
+    return "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"

@@ -1,0 +1,228 @@
+"""What was found about a training job: how long it waits for data, and whether that starves the GPU.
+
+`loop`, the hooks and the readers of traces make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..measure.verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
+from ..tables import TableRepr, percent
+from ..units import Quantity
+from .gpu_use import GpuUse
+from .stages import StageCosts
+from .traces.steps import TraceSteps
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class JobFinding(TableRepr):
+    """How much a training job waits for its input pipeline.
+
+    Attributes
+    ----------
+    host_wait : float
+        Share of the loop's time spent waiting for the next batch, 0 to 1. First batches are not in it.
+    interval : pair of float
+        95 % confidence interval of `host_wait`.
+    stall : float or None
+        Share of the time in which the GPU has nothing to do while the loop waits for a batch; None where the
+        GPU was not timed.
+    stall_interval : pair of float or None
+    batches : int
+        All that were delivered.
+    counted : int
+        Those that the shares are computed from: neither first batches nor interruptions.
+    wait_p50, wait_p95, wait_p99 : quantity [time]
+        Percentiles of the waits for a batch.
+    batch_rate : quantity [1/time]
+    step_time : quantity [time] or None
+        From batch to batch without the wait.
+    batch_size : int or None
+    prepare_cpu : float or None
+        Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
+        known.
+    prepare_queued : float
+        Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`.
+    loop_cpu : float or None
+        Cores that the process of the loop uses, on average, without what it prepares; None where not known.
+    throughput : quantity [sample/time] or None
+        None where the batch size is not known.
+    first_waits : tuple of quantity [time]
+        For the first batch of each pass over the data, with the start of the workers.
+    interruptions : int
+        Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
+    interrupted : quantity [time]
+        What they took together.
+    queue_depth : float or None
+        Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
+    workers : int or None
+    asynchronous : bool
+        Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
+    gpu : GpuUse or None
+        What the GPU did with its time; only traces tell.
+    rank : int or None
+        Which process of a distributed training this is, where there are several.
+    ranks : mapping of int to JobFinding
+        All of them; empty where there is one.
+    stages : StageCosts or None
+        What each stage of the loader costs; None where there was no probe.
+    min_batches : int
+        So many have to count for a verdict.
+    steps : TraceSteps or None
+        The first steps one by one, for `show.trace_timeline`; only traces tell.
+    source : str
+        "watched" or "trace".
+    """
+
+    host_wait: float
+    interval: tuple[float, float]
+    batches: int
+    counted: int
+    wait_p50: Quantity
+    wait_p95: Quantity
+    wait_p99: Quantity
+    batch_rate: Quantity
+    throughput: Quantity | None = None
+    step_time: Quantity | None = None
+    batch_size: int | None = None
+    prepare_cpu: float | None = None
+    prepare_queued: float = 0.0
+    loop_cpu: float | None = None
+    stall: float | None = None
+    stall_interval: tuple[float, float] | None = None
+    first_waits: tuple[Quantity, ...] = ()
+    interruptions: int = 0
+    interrupted: Quantity | None = None
+    queue_depth: float | None = None
+    workers: int | None = None
+    asynchronous: bool = False
+    gpu: GpuUse | None = None
+    rank: int | None = None
+    ranks: Mapping[int, JobFinding] = field(default_factory=dict)
+    stages: StageCosts | None = None
+    min_batches: int = MIN_BATCHES
+    steps: TraceSteps | None = field(default=None, compare=False)
+    source: str = "watched"
+
+    @property
+    def verdict(self) -> str:
+        """How input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
+        if self.stall is not None and self.stall_interval is not None:
+            certain = is_certain(self.stall_interval, self.counted, self.min_batches)
+            return verdict_of(self.stall) if certain else UNKNOWN
+        if not is_certain(self.interval, self.counted, self.min_batches):
+            return UNKNOWN
+        found = verdict_of(self.host_wait)
+        # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
+        return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
+
+    @property
+    def summary(self) -> str:
+        """The share that waits, the verdict, the largest stage if there was a probe, and what to do."""
+        parts = (self._share, self._judged, self.stages.summary if self.stages else "", self.next_step)
+        return " ".join(filter(None, parts))
+
+    @property
+    def _share(self) -> str:
+        who = f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks else ""
+        low, high = self.stall_interval or self.interval
+        spread = f"(95 % interval {percent(low)} to {percent(high)})"
+        if self.stall is None:
+            return f"{who}The training loop waits {percent(self.host_wait)} of its time for data {spread}."
+        return (
+            f"{who}The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
+            f"{percent(self.host_wait)}."
+        )
+
+    @property
+    def _judged(self) -> str:
+        of_gpu = f"the GPU is {self.gpu.verdict}" if self.gpu is not None else ""
+        if self.verdict != UNKNOWN:
+            return f"This job is {self.verdict}{f': {of_gpu}' if of_gpu else ''}."
+        if not self.batches and self.source == "trace":
+            idle = f", and the GPU is {percent(self.gpu.idle, 0)} idle" if self.gpu is not None else ""
+            why = f"the trace holds no wait for a DataLoader{idle}"
+        elif self.counted < self.min_batches:
+            why = f"only {self.counted} batches count, and it takes {self.min_batches}"
+        elif self.asynchronous and self.stall is None:
+            why = "the loop may run ahead of the GPU, which was not timed"
+        else:
+            why = "the batches differ too much"
+        return f"Whether this job is input-bound, one cannot tell: {why}."
+
+    @property
+    def next_step(self) -> str:
+        """What to do, in one sentence."""
+        if self.verdict == NOT_BOUND and self.gpu is not None and self.gpu.next_step:
+            return self.gpu.next_step
+        if self.verdict == NOT_BOUND:
+            return "A faster input pipeline would change little, so look at the training step itself."
+        if self.verdict == UNKNOWN:
+            more = "Record more steps" if self.source == "trace" else "Watch more batches"
+            return f"{more} of a longer run."
+        if self.workers == 0:
+            return (
+                "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
+                "each batch itself."
+            )
+        if self.stages is not None and self.stages.certain:
+            lever = self.stages.lever(self.prepare_cpu)
+            return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
+        return "Find the stage that is slow with diagnose(loader, step=train_step), and speed up that one."
+
+    @property
+    def headers(self) -> tuple[str, str]:
+        """Of the table that shows it."""
+        return ("quantity", "value")
+
+    @property
+    def rows(self) -> list[list[object]]:
+        """One row for each value that is known."""
+        table: list[list[object]] = [
+            ["loop waits for data", percent(self.host_wait)],
+            ["GPU waits for data", None if self.stall is None else percent(self.stall)],
+            *self._gpu_rows,
+            ["wait for a batch, 50 %", self.wait_p50],
+            ["wait for a batch, 95 %", self.wait_p95],
+            ["wait for a batch, 99 %", self.wait_p99],
+            ["batches a second", self.batch_rate],
+            ["throughput", self.throughput],
+            ["batches ready when the loop asks", self.queue_depth],
+            ["first batch", self.first_waits[0] if self.first_waits else None],
+            ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
+            ["batches", self.batches],
+        ]
+        if self.stages is not None:
+            table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
+            table.append(["on its way to the loop, where it waited", self.stages.way])
+        if self.interruptions:
+            table.append(["long steps left out", self.interruptions])
+            table.append(["long steps left out, together", self.interrupted])
+        for rank, found in self.ranks.items():
+            table.append([f"rank {rank}", f"loop waits {percent(found.host_wait)}: {found.verdict}"])
+        return [row for row in table if row[1] is not None]
+
+    @property
+    def _gpu_rows(self) -> list[list[object]]:
+        if self.gpu is None:
+            return []
+        return [
+            ["GPU busy", percent(self.gpu.busy)],
+            ["GPU idle, nothing launched", percent(self.gpu.idle_before_launch)],
+            ["GPU idle for another reason", percent(self.gpu.idle_otherwise)],
+            ["GPU only copies", percent(self.gpu.copying)],
+            ["GPU only copies, pageable memory", percent(self.gpu.copying_pageable)],
+            ["copies from or to pageable memory", self.gpu.pageable_copies],
+        ]
+
+    @property
+    def note(self) -> str:
+        """What the numbers cannot say, in one line."""
+        if self.stall is not None or self.verdict in (NOT_BOUND, UNKNOWN):
+            return ""
+        return (
+            "No GPU was timed. Where the step runs on the CPU, or the loop waits for the GPU in each step, "
+            "the wait of the loop is that of the accelerator."
+        )

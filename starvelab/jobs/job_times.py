@@ -1,0 +1,196 @@
+"""The mean times of a watched job, and its rate with other workers or other times, by the model of a loader.
+
+It takes the times from what was found, and knows of no loader. Cores are shared: what computes is stretched
+where all of them are busy with the rest of the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..units import Q_, Quantity
+from .finding import JobFinding
+from .stages import COLLATE, DATASET
+
+# What a measured time may be off, as a share of it.
+ERROR = 0.08
+# Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
+# machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
+RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
+ROUNDS = 12  # until the stretched times and the rate agree
+
+
+@dataclass(frozen=True)
+class JobTimes:
+    """Mean times of a batch [ms].
+
+    Attributes
+    ----------
+    step : float
+        The training step.
+    wait : float
+        What a worker waits while it prepares a batch, mostly to read.
+    compute : float
+        What it computes.
+    receive : float
+        What the loop itself spends on receiving a batch from a worker.
+    pack : float
+        What handing over costs a worker and a loop without workers does not show; 0 where `compute` has it.
+    loop_compute : float
+        What the loop's process computes for a batch with workers, its step among it.
+    cores : float
+    """
+
+    step: float
+    wait: float
+    compute: float
+    receive: float
+    pack: float
+    loop_compute: float
+    cores: float
+
+    def period(self, workers: int) -> float:
+        """Milliseconds from batch to batch, on average."""
+        period = self._period(workers, 0.0, 0.0)
+        if not workers:
+            return period
+        compute = self.compute + self.pack
+        # Work waits for a core while the rest of the job keeps all of them busy.
+        for _ in range(ROUNDS):
+            beside_worker = compute * (1 - 1 / workers) + self.loop_compute
+            stretches = [
+                min(work / period / self.cores, 1.0) ** self.cores for work in (beside_worker, compute)
+            ]
+            period = (period + self._period(workers, *stretches)) / 2
+        return period
+
+    def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
+        # What `simulate.Loader.mean_rate` says with one step in flight, in plain numbers: it is asked often.
+        if not workers:
+            return self.wait + self.compute + self.step
+        prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
+        loop = self.step + self.receive * (1 + of_loop)
+        # All work of the CPU, divided by the cores.
+        computed = (self.compute + self.pack + self.loop_compute) / self.cores
+        return max(prepare / workers, loop, computed)
+
+    def scaled(self, factor: float, receive: float) -> JobTimes:
+        """These times if what was measured of the workers is off by a factor, and receiving is as given."""
+        return replace(self, wait=self.wait * factor, compute=self.compute * factor, receive=receive)
+
+
+@dataclass(frozen=True)
+class JobModel:
+    """A job's times as they are most likely, and at the two ends of what they may be.
+
+    Attributes
+    ----------
+    likely, slow, fast : JobTimes
+    workers : int
+        That the job has.
+    dataset_share : float or None
+        Of what a worker takes for a batch, the share of its dataset; None where there was no probe.
+    """
+
+    likely: JobTimes
+    slow: JobTimes
+    fast: JobTimes
+    workers: int
+    dataset_share: float | None
+
+    def periods(self, workers: int) -> tuple[float, float, float]:
+        """Milliseconds from batch to batch: likely, at most, at least."""
+        return (
+            self.likely.period(workers),
+            self.slow.period(workers) * (1 + ERROR / 2),
+            self.fast.period(workers) * (1 - ERROR / 2),
+        )
+
+    def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
+        """The same job with other times."""
+        return replace(self, likely=change(self.likely), slow=change(self.slow), fast=change(self.fast))
+
+
+def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
+    """The times of a job that was watched.
+
+    Parameters
+    ----------
+    finding : JobFinding
+    workers : int
+        That it has.
+    step : float
+        Its training step [ms].
+    cores : float
+    """
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    waits = max(period - step, 1e-3)
+    # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
+    prepare = (workers * period if workers else waits) * (1 - finding.prepare_queued)
+    if workers and (finding.queue_depth or 0.0) >= 1 and finding.stages is not None and finding.stages.costs:
+        # Where batches are ready they are idle at times: then the probe says what a batch takes.
+        idle = prepare - workers * sum(finding.stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
+        prepare -= max(idle, 0.0)
+    receive, receives = _receiving(finding, workers, waits)
+    known = finding.prepare_cpu
+    shares = (known,) * 3 if known is not None else (0.5, 1.0, 0.0)
+    loop = (finding.loop_cpu or 0.0) * period
+
+    def times(share: float) -> JobTimes:
+        compute = prepare * max(share - finding.prepare_queued, 0.0) / (1 - finding.prepare_queued)
+        return JobTimes(
+            step=step,
+            wait=prepare - compute,
+            compute=compute,
+            receive=receive,
+            pack=0.0 if workers else PACK * receive,
+            loop_compute=loop if workers else loop + receive,
+            cores=cores,
+        )
+
+    likely, slow, fast = map(times, shares)
+    return JobModel(
+        likely,
+        slow.scaled(1 + ERROR, receives[1]),
+        fast.scaled(1 - ERROR, receives[0]),
+        workers,
+        _dataset_share(finding),
+    )
+
+
+def throughputs_of(
+    finding: JobFinding, likely: float, at_most: float, at_least: float
+) -> tuple[Quantity, Quantity, Quantity]:
+    """Samples a second, likely, at least and at most, from what passes between two batches [ms].
+
+    Batches a second where their size is not known.
+    """
+
+    def rate(milliseconds: float) -> Quantity:
+        size = finding.batch_size
+        return Q_(1e3 * size / milliseconds, "img/s") if size else Q_(1e3 / milliseconds, "1/s")
+
+    return rate(likely), rate(at_most), rate(at_least)
+
+
+def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:
+    """Milliseconds in which the loop receives a batch from a worker, and their range."""
+    stages = finding.stages
+    if stages is not None and stages.receiving is not None:
+        known = stages.receiving.m_as("ms")
+    elif workers and (finding.queue_depth or 0.0) >= 1:
+        known = waits  # batches are ready, so the loop waits for nothing else
+    elif workers:
+        return min(RECEIVE, waits), (min(RECEIVE_RANGE[0], waits), min(RECEIVE_RANGE[1], waits))
+    else:
+        return RECEIVE, RECEIVE_RANGE
+    return known, (known * (1 - ERROR), known * (1 + 2 * ERROR))
+
+
+def _dataset_share(finding: JobFinding) -> float | None:
+    stages = finding.stages
+    if stages is None or DATASET not in stages.costs:
+        return None
+    dataset, collate = (stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
+    return float(dataset / max(dataset + collate, 1e-9))

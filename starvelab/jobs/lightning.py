@@ -1,0 +1,81 @@
+"""`StarvelabCallback` for Lightning: how long the training waits for its batches.
+
+It needs the package `lightning` or `pytorch_lightning`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import InputError
+from .hooks import HookedCallback
+
+if TYPE_CHECKING:
+    from lightning.pytorch.callbacks import Callback
+else:
+    try:
+        # Each of the two packages accepts only callbacks of its own: that one counts which the program uses.
+        if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+            from pytorch_lightning.callbacks import Callback
+        else:
+            from lightning.pytorch.callbacks import Callback
+    except ImportError as error:
+        raise InputError(
+            "starvelab.jobs.lightning needs Lightning, and it is not installed. Install lightning, or put "
+            "watch(loader) around the loader of your own loop."
+        ) from error
+
+
+class WithLoader(Protocol):
+    """What is read of a `Trainer`."""
+
+    train_dataloader: object
+
+
+class StarvelabCallback(HookedCallback, Callback):
+    """Watch how long a `Trainer` waits for its batches: `Trainer(callbacks=[StarvelabCallback()])`.
+
+    Parameters
+    ----------
+    progress : bool
+        Say at the end what was found.
+
+    Notes
+    -----
+    The wait is the time between the end of a step and the start of the next. Evaluations in between do not
+    count, and neither does a wait in which a checkpoint was written.
+    """
+
+    def on_train_epoch_start(self, trainer: WithLoader, pl_module: object) -> None:  # noqa: ARG002
+        """Learn what the loader is; the next batch is a first one."""
+        loader = trainer.train_dataloader
+        self._loop.times.learn(loader)
+        self._loop.pass_begins()
+
+    def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, batch_idx: int) -> None:  # noqa: ARG002
+        """The loop has its batch."""
+        self._loop.step_begins()
+
+    def on_train_batch_end(
+        self,
+        trainer: object,  # noqa: ARG002
+        pl_module: object,  # noqa: ARG002
+        outputs: object,  # noqa: ARG002
+        batch: object,  # noqa: ARG002
+        batch_idx: int,  # noqa: ARG002
+    ) -> None:
+        """The step is over."""
+        self._loop.step_ends()
+
+    def on_validation_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
+        """An evaluation is over: the wait for the next batch begins here."""
+        self._loop.asks()
+
+    def on_save_checkpoint(self, trainer: object, pl_module: object, checkpoint: object) -> None:  # noqa: ARG002
+        """A checkpoint will be written, and no hook says when that is done."""
+        self._loop.something_else()
+
+    def on_train_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
+        """Say what was found."""
+        self._loop.ends()

@@ -1,0 +1,237 @@
+"""Which stage of a loader costs most, from the times of a sample of its batches.
+
+It takes times and knows of no loader.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..measure.verdict import MIN_BATCHES
+from ..model.levers import LEVERS, Advice
+from ..tables import TableRepr, percent
+from ..units import Q_, Quantity, format_quantity
+from .waits import BLOCKS, CONFIDENCE, MAX_KEPT, RESAMPLES
+
+DATASET, COLLATE, HANDOVER, COPY = "dataset", "collate", "hand-over", "copy"
+NAMES = {
+    COLLATE: "collating (collate_fn)",
+    HANDOVER: "the hand-over to the loop",
+    COPY: "the copy to the device",
+}
+MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
+
+# By stage the lever to try first, and the one where workers wait rather than compute.
+LEVER_OF = {
+    DATASET: "prepare offline",
+    COLLATE: "compiled or vectorized stages",
+    HANDOVER: "uint8 instead of float32",
+    COPY: "pinned memory and copies beside the computation",
+}
+WAITING = "more requests at once"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StageCosts(TableRepr):
+    """What each stage of a loader costs.
+
+    Attributes
+    ----------
+    costs : mapping of str to quantity [time]
+        For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
+        what it keeps the loop itself: dataset (`__getitem__` of all samples), collate, hand-over, copy.
+    shares : mapping of str to float
+        Of all costs, 0 to 1.
+    intervals : mapping of str to pair of float
+        95 % confidence intervals of the shares.
+    certain : bool
+        Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
+    timed : int
+        Batches that were timed.
+    receiving : quantity [time] or None
+        What the loop itself spends of the hand-over; None without workers.
+    way : quantity [time] or None
+        From a worker to the loop, in batches for which the loop waited; None where none was.
+    call : str
+        How the loader calls its dataset: `__getitem__` or `__iter__`.
+    reason : str
+        Why nothing was timed; empty if something was.
+    """
+
+    costs: Mapping[str, Quantity]
+    shares: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    certain: bool
+    timed: int
+    receiving: Quantity | None = None
+    way: Quantity | None = None
+    call: str = "__getitem__"
+    reason: str = ""
+
+    @property
+    def largest(self) -> str:
+        """The stage that costs most; empty where nothing was timed."""
+        return max(self.shares, key=self.shares.__getitem__, default="")
+
+    @property
+    def runner_up(self) -> str:
+        """The next; empty if nothing else costs anything."""
+        others = {stage: share for stage, share in self.shares.items() if stage != self.largest and share}
+        return max(others, key=others.__getitem__, default="")
+
+    def lever(self, prepare_cpu: float | None) -> Advice:
+        """What to try about the largest stage.
+
+        Parameters
+        ----------
+        prepare_cpu : float or None
+            Share of the workers' time in which they use the CPU.
+        """
+        waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY
+        name = WAITING if waits else LEVER_OF[self.largest]
+        return next(lever for lever in LEVERS if lever.name == name)
+
+    @property
+    def summary(self) -> str:
+        """Which stage is the largest, in one or two sentences."""
+        if self.reason:
+            return f"Which stage costs most was not timed: {self.reason}."
+        if self.timed < MIN_BATCHES:
+            return (
+                f"Which stage costs most cannot be told: only {self.timed} batches were timed, and it takes "
+                f"{MIN_BATCHES}."
+            )
+        low, high = self.intervals[self.largest]
+        first = (
+            f"The largest stage is {self._named(self.largest)}: {percent(self.shares[self.largest])} of what "
+            f"a batch costs (95 % interval {percent(low)} to {percent(high)}), or "
+            f"{format_quantity(self.costs[self.largest])}"
+        )
+        if self.runner_up:
+            first += f"; next comes {self._named(self.runner_up)} with {percent(self.shares[self.runner_up])}"
+        doubt = "" if self.certain else " Which of these two is larger is not certain."
+        missing = "" if COPY in self.shares else " The copy to a GPU was not timed."
+        return f"{first}.{doubt}{missing}"
+
+    def _named(self, stage: str) -> str:
+        if stage == DATASET:
+            return f"the dataset ({self.call})"
+        return NAMES[stage]
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Of the table that shows it."""
+        return ("stage", "costs of a batch", "share", "95 % interval")
+
+    @property
+    def rows(self) -> Sequence[Sequence[object]]:
+        """One row for each stage."""
+        return [
+            [
+                self._named(stage),
+                self.costs[stage],
+                percent(self.shares[stage]),
+                " to ".join(percent(end) for end in self.intervals[stage]),
+            ]
+            for stage in self.shares
+        ]
+
+
+class StageSamples:
+    """The times of the batches that were timed [s]."""
+
+    def __init__(self) -> None:
+        # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
+        self.batches = tuple(array("d") for _ in range(4))
+        self.ways, self.copies = array("d"), array("d")
+
+    def add(
+        self,
+        items: float,
+        collate: float,
+        packing: float = 0.0,
+        unpacking: float = 0.0,
+        way: float | None = None,
+    ) -> None:
+        """One more batch; `way` is known only where the loop waited for it."""
+        for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
+            times.append(seconds)
+            if len(times) >= 2 * MAX_KEPT:
+                del times[:MAX_KEPT]
+        if way is not None:
+            self.ways.append(way)
+            if len(self.ways) >= 2 * MAX_KEPT:
+                del self.ways[:MAX_KEPT]
+
+    def finish(self, seconds: float) -> None:
+        """What receiving the last batch took beyond unpacking it."""
+        self.batches[3][-1] += seconds
+
+    def costs(self, workers: int, *, stream: bool = False, reason: str = "") -> StageCosts:
+        """What was found so far, of a loader with so many workers."""
+        # Copies first: a thread may add a batch meanwhile.
+        timed = min(map(len, self.batches))
+        items, collate, packing, unpacking = (np.array(times[:timed]) for times in self.batches)
+        each = max(workers, 1)
+        blocks = {DATASET: _blocks(items / each), COLLATE: _blocks(collate / each)}
+        if workers:
+            blocks[HANDOVER] = _blocks(packing / each + unpacking)
+        if timed and self.copies:
+            blocks[COPY] = _blocks(np.array(self.copies))
+        if not timed:
+            blocks = {}
+        shares, intervals, lead = _shares(blocks)
+        return StageCosts(
+            costs={stage: Q_(1e3 * float(np.mean(each)), "ms") for stage, each in blocks.items()},
+            shares=shares,
+            intervals=intervals,
+            certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
+            timed=timed,
+            receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
+            way=Q_(1e3 * float(np.median(self.ways)), "ms") if self.ways else None,
+            call="__iter__" if stream else "__getitem__",
+            reason=reason if not timed else "",
+        )
+
+
+def _blocks(seconds: np.ndarray) -> np.ndarray:
+    """Means of neighbors, which resemble each other: at most so many blocks of the same size."""
+    count = min(len(seconds), BLOCKS)
+    if not count:
+        return seconds
+    size = len(seconds) // count
+    means: np.ndarray = seconds[: count * size].reshape(count, size).mean(axis=1)
+    return means
+
+
+def _shares(
+    blocks: Mapping[str, np.ndarray],
+) -> tuple[dict[str, float], dict[str, tuple[float, float]], float]:
+    """Share of each stage, its interval, and how often the largest is the largest of what is drawn."""
+    if not blocks:
+        return {}, {}, 0.0
+    rng = np.random.default_rng(0)
+    means, drawn = [], []
+    # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
+    draws: dict[int, np.ndarray] = {}
+    for each in blocks.values():
+        count = len(each)
+        if count not in draws:
+            draws[count] = rng.integers(count, size=(RESAMPLES, count))
+        means.append(float(each.mean()))
+        drawn.append(each[draws[count]].mean(axis=1))
+    values, samples = np.array(means), np.array(drawn)
+    samples = samples / np.maximum(samples.sum(axis=0), 1e-12)
+    shares = values / max(float(values.sum()), 1e-12)
+    ends = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=1)
+    lead = float(np.mean(samples.argmax(axis=0) == shares.argmax()))
+    names = list(blocks)
+    return (
+        {name: float(share) for name, share in zip(names, shares, strict=True)},
+        {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)},
+        lead,
+    )

@@ -1,0 +1,75 @@
+"""`StarvelabCallback` for the `Trainer` of Hugging Face: how long the training waits for its batches.
+
+It needs the package `transformers`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..errors import InputError
+from .hooks import HookedCallback
+
+try:
+    from transformers import TrainerCallback
+except ImportError as error:
+    raise InputError(
+        "starvelab.jobs.transformers needs the package transformers, and it is not installed. Install it, "
+        "or put watch(loader) around the loader of your own loop."
+    ) from error
+
+
+class Arguments(Protocol):
+    """What is read of `TrainingArguments`."""
+
+    train_batch_size: int
+    gradient_accumulation_steps: int
+    dataloader_num_workers: int
+
+
+class StarvelabCallback(HookedCallback, TrainerCallback):
+    """Watch how long a `Trainer` waits for its batches: `Trainer(..., callbacks=[StarvelabCallback()])`.
+
+    Parameters
+    ----------
+    progress : bool
+        Say at the end what was found.
+
+    Notes
+    -----
+    The wait is the time between the end of an optimizer step and the start of the next; logging, evaluations
+    and checkpoints in between do not count. With gradient accumulation the batches of a step are fetched
+    together before it begins, and count as one batch. Before transformers 4.46 they were fetched one by one
+    within the step, where no hook tells of them: put `watch` around the loader there.
+    """
+
+    def on_epoch_begin(self, args: Arguments, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """Learn what the loader is; the next batch is a first one."""
+        times = self._loop.times
+        times.batch_size = args.train_batch_size * args.gradient_accumulation_steps
+        times.workers = args.dataloader_num_workers
+        self._loop.pass_begins()
+
+    def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """The loop has the batches of this step."""
+        self._loop.step_begins()
+
+    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """The step is over."""
+        self._loop.step_ends()
+
+    def on_log(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """The loss was read, for which the loop waited for the GPU: the wait for data begins here."""
+        self._loop.asks()
+
+    def on_evaluate(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """An evaluation is over: the wait for data begins here."""
+        self._loop.asks()
+
+    def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """A checkpoint is written: the wait for data begins here."""
+        self._loop.asks()
+
+    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+        """Say what was found."""
+        self._loop.ends()

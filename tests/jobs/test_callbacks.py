@@ -1,0 +1,152 @@
+"""The callbacks, with loops that call the hooks in the order in which Lightning and Transformers call them.
+
+The frameworks are not installed here. What stands in their place has their names of hooks and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+import pytest
+
+from starvelab.errors import InputError
+from starvelab.jobs import hooks
+from tests.jobs.loops import Clock, Loader
+
+HOOKS = {
+    "lightning": (
+        "on_train_epoch_start on_train_batch_start on_train_batch_end on_validation_start on_validation_end "
+        "on_save_checkpoint on_train_epoch_end on_train_end"
+    ),
+    "transformers": (
+        "on_train_begin on_epoch_begin on_step_begin on_substep_end on_step_end on_log on_evaluate on_save "
+        "on_epoch_end on_train_end"
+    ),
+}
+MODULES = {
+    "lightning": ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks"),
+    "transformers": ("transformers",),
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(hooks, "time", clock)
+    return clock
+
+
+def callback(monkeypatch, framework, base, modules=None):
+    """`StarvelabCallback` for a framework that has nothing but a base class with its hooks."""
+    nothing = dict.fromkeys(HOOKS[framework].split(), lambda self, *args, **kwargs: None)
+    for name in modules or MODULES[framework]:
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    setattr(sys.modules[name], base, type(base, (), nothing))
+    name = f"starvelab.jobs.{framework}"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    made = importlib.import_module(name).StarvelabCallback
+    monkeypatch.delitem(sys.modules, name)
+    return made
+
+
+def fit(clock, callback, loader, step, *, epochs=1, validate_every=0, save_every=0):
+    """A training by the hooks of Lightning 2.6."""
+    trainer = types.SimpleNamespace(train_dataloader=loader)
+    for _ in range(epochs):
+        callback.on_train_epoch_start(trainer, None)
+        for index, batch in enumerate(loader):
+            callback.on_train_batch_start(trainer, None, batch, index)
+            clock.sleep(step)
+            callback.on_train_batch_end(trainer, None, {}, batch, index)
+            if validate_every and index % validate_every == 0:
+                callback.on_validation_start(trainer, None)
+                clock.sleep(1)
+                callback.on_validation_end(trainer, None)
+            if save_every and index % save_every == 0:
+                callback.on_save_checkpoint(trainer, None, {})
+                clock.sleep(1)
+        callback.on_train_epoch_end(trainer, None)
+    callback.on_train_end(trainer, None)
+
+
+def train(clock, callback, loader, step, *, log_every=0, evaluate_every=0, save_every=0):
+    """A training by the hooks of Transformers 5.23."""
+    args = types.SimpleNamespace(train_batch_size=8, gradient_accumulation_steps=2, dataloader_num_workers=4)
+
+    def call(hook):
+        getattr(callback, hook)(args, None, None, model=None, train_dataloader=loader)
+
+    call("on_train_begin")
+    call("on_epoch_begin")
+    for index, _ in enumerate(loader):
+        call("on_step_begin")
+        clock.sleep(step / 2)
+        call("on_substep_end")
+        clock.sleep(step / 2)
+        call("on_step_end")
+        for every, hook in ((log_every, "on_log"), (evaluate_every, "on_evaluate"), (save_every, "on_save")):
+            if every and index % every == 0:
+                clock.sleep(1)
+                call(hook)
+    call("on_epoch_end")
+    call("on_train_end")
+
+
+@pytest.mark.parametrize("options", [{}, {"validate_every": 3}, {"save_every": 3}, {"epochs": 3}])
+def test_lightning(clock, monkeypatch, options):
+    watching = callback(monkeypatch, "lightning", "Callback")(progress=False)
+    loader = Loader(clock, 0.01)
+    loader.batch_size, loader.num_workers = 16, 2
+    fit(clock, watching, loader, 0.03, **options)
+    result = watching.result
+    assert result.host_wait == pytest.approx(0.25)
+    assert result.verdict == "highly input-bound"
+    assert result.throughput.m_as("img/s") == pytest.approx(400)
+    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([3] * options.get("epochs", 1))
+    assert result.workers == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"log_every": 1}, {"evaluate_every": 3, "save_every": 5}])
+def test_transformers(clock, monkeypatch, options):
+    watching = callback(monkeypatch, "transformers", "TrainerCallback")(progress=False)
+    train(clock, watching, Loader(clock, 0.01), 0.03, **options)
+    result = watching.result
+    assert result.host_wait == pytest.approx(0.25)
+    assert result.throughput.m_as("img/s") == pytest.approx(400)
+    assert (result.batches, result.workers) == (40, 4)
+
+
+def test_what_was_found_is_said_at_the_end(clock, monkeypatch, capsys):
+    fit(clock, callback(monkeypatch, "lightning", "Callback")(), Loader(clock, 0.01), 0.03)
+    train(clock, callback(monkeypatch, "transformers", "TrainerCallback")(), Loader(clock, 0.01), 0.03)
+    assert capsys.readouterr().err.count("The training loop waits 25.0 % of its time for data") == 2
+
+
+def test_the_older_package_of_lightning_has_its_own_base_class(clock, monkeypatch):
+    modules = ("pytorch_lightning", "pytorch_lightning.callbacks")
+    watching = callback(monkeypatch, "lightning", "Callback", modules)(progress=False)
+    fit(clock, watching, Loader(clock, 0.01), 0.03)
+    assert watching.result.host_wait == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("framework", "message"),
+    [
+        (
+            "lightning",
+            r"needs Lightning, and it is not installed\. Install lightning, or put watch\(loader\)",
+        ),
+        (
+            "transformers",
+            r"needs the package transformers, and it is not installed\. Install it, or put watch",
+        ),
+    ],
+)
+def test_without_the_framework_the_error_says_what_to_do(monkeypatch, framework, message):
+    for name in MODULES[framework]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"starvelab.jobs.{framework}", raising=False)
+    with pytest.raises(InputError, match=message):
+        importlib.import_module(f"starvelab.jobs.{framework}")

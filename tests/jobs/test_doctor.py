@@ -1,0 +1,217 @@
+"""`starvelab doctor`: a script runs as it would without, and what its loaders took is said at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from starvelab.errors import InputError
+from starvelab.jobs import doctor, hooks, probe
+from starvelab.jobs.times import LoopTimes
+from tests.jobs.loops import Clock
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+    import sys, time, random, torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Photos(Dataset):
+        def __len__(self):
+            return 48
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return torch.tensor([index, random.random(), torch.rand(1).item()])
+
+    if __name__ == "__main__":
+        torch.manual_seed(7); random.seed(7)
+        seen = []
+        for epoch in range(2):
+            for batch in DataLoader(Photos(), 4, shuffle=True):
+                seen.append(batch)
+                time.sleep(0.001)
+        print(f"{torch.cat(seen).double().sum().item():.12f}", torch.rand(1).item(), sys.argv[1:], __name__)
+        END
+"""
+
+
+def script(path, end="pass"):
+    path.write_text(dedent(SCRIPT).replace("END", end), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(doctor, "time", clock)
+    monkeypatch.setattr(hooks, "time", clock)
+    return clock
+
+
+def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
+    path = script(tmp_path / "train.py")
+    alone = subprocess.run(
+        [sys.executable, path, "--lr", "1"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    before = sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__
+    assert doctor.main(["--report", str(tmp_path / "page.html"), str(path), "--lr", "1"]) == 0
+    assert (sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__) == before
+    said = capsys.readouterr().out
+    assert said.startswith(alone.stdout)
+    told = said.removeprefix(alone.stdout)
+    assert told.startswith("starvelab doctor: Photos at train.py:16, 24 batches\n  The training loop waits ")
+    assert "This job is highly input-bound. Give the DataLoader workers" in told
+    assert "workers instead of 0: " in told
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>starvelab doctor: train.py</h1><h2>Photos at train.py:16</h2>" in page
+    assert "loop waits for data" in page
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "printed"),
+    [
+        ("raise SystemExit(3)", 3, ""),
+        ("raise SystemExit('no')", 1, "no"),
+        ("raise SystemExit", 0, ""),
+        ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
+        ("raise ValueError('broken')", 1, "ValueError: broken"),
+    ],
+)
+def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, end, status, printed):
+    path = tmp_path / "train.py"
+    path.write_text(
+        f"from torch.utils.data import DataLoader\nfor _ in DataLoader(list(range(40)), 4): pass\n{end}\n",
+        encoding="utf-8",
+    )
+    assert doctor.main([str(path)]) == status
+    told = capsys.readouterr()
+    assert "starvelab doctor: list at train.py:2, 10 batches" in told.out
+    assert printed in told.err
+
+
+def train(clock, loader, step, within=lambda number: None):
+    for number, _ in enumerate(loader):
+        clock.sleep(step)
+        within(number)
+
+
+class Slow(torch.utils.data.Dataset):
+    """Each item takes its time of the clock."""
+
+    def __init__(self, clock, seconds, count=40):
+        self.clock, self.seconds, self.count = clock, seconds, count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        self.clock.sleep(self.seconds)
+        return index
+
+
+def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
+    other = torch.utils.data.DataLoader(Slow(clock, 0.02, 20), 1)
+    watched = doctor.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            train(clock, loader, 0.06, lambda number: train(clock, other, 0.02) if number % 2 else None)
+    (_, training), (_, evaluation) = sorted(watched.results(), key=lambda one: one[1].batches)
+    assert training.host_wait == pytest.approx(0.25)
+    assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
+    assert training.throughput.m_as("img/s") == pytest.approx(25)
+    assert evaluation.host_wait == pytest.approx(0.5)
+
+
+def test_a_loop_that_is_left_early_and_begun_again(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 1)
+    watched = doctor.Doctor()
+    with watched.watching():
+        for _ in range(3):  # the loader is made once, its iterators each time
+            for number, _ in enumerate(loader):
+                clock.sleep(0.03)
+                if number == 10:
+                    break
+            clock.sleep(1000)
+    (_, found), *others = watched.results()
+    assert not others
+    assert found.host_wait == pytest.approx(0.25)
+    assert found.batches == 33
+
+
+def test_a_script_without_a_dataloader(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text("print('done')", encoding="utf-8")
+    assert doctor.main([str(path)]) == 0
+    assert "done\nstarvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader)" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_script_that_is_not_there(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main([str(tmp_path / "none.py")])
+    assert "doctor runs a Python script, and there is none at" in capsys.readouterr().err
+
+
+def test_without_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.data", None)
+    with (
+        pytest.raises(InputError, match=r"does not have\. Run it with .* your training job\. Install it"),
+        doctor.Doctor().watching(),
+    ):
+        pass
+
+
+def short_passes(first, workers):
+    """Ten passes of eight batches, each of which takes 40 ms and its first one longer."""
+    times = LoopTimes(batch_size=8, workers=workers)
+    times.waits.first = [1.0] + [first] * 9
+    for _ in range(70):
+        times.waits.add(0.001, 0.039)
+    return times.finding()
+
+
+def test_what_each_later_pass_costs_at_its_start_is_said():
+    assert doctor.start_up_of(short_passes(0.1, workers=2)) == (
+        "Besides, the first batch of a later pass takes 100 ms on average, 24.3 % of the time in all: keep "
+        "the workers with persistent_workers=True, or make each pass longer."
+    )
+
+
+@pytest.mark.parametrize(("first", "workers"), [(0.01, 2), (0.1, 0)], ids=["short", "no workers"])
+def test_nothing_is_said_of_a_start_that_costs_little_or_starts_no_workers(first, workers):
+    assert doctor.start_up_of(short_passes(first, workers)) == ""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
+    monkeypatch.setattr(probe, "SHARE", 1e9)  # all batches but the first of each pass
+    kinds = (
+        torch.utils.data.dataloader._SingleProcessDataLoaderIter,
+        torch.utils.data.dataloader._MultiProcessingDataLoaderIter,
+    )
+    before = [kind.__init__ for kind in kinds]
+    items = torch.arange(24.0)
+    probed = doctor.Doctor(probe=True)
+    with probed.watching():
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(items, 2, num_workers=workers)
+            assert torch.equal(torch.cat(list(loader)), items)
+    assert [kind.__init__ for kind in kinds] == before
+    ((_, found),) = probed.results()
+    assert found.stages.timed == 2 * 11
+    assert ("hand-over" in found.stages.shares) == bool(workers)
+    assert "The largest stage is " in doctor.report(probed)
+
+
+def test_the_switch_for_it(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader(range(90)): pass\n")
+    assert doctor.main(["--probe", str(path)]) == 0
+    assert "stage" in capsys.readouterr().out
+    assert doctor.main([str(path)]) == 0
+    assert "stage costs most" not in capsys.readouterr().out

@@ -1,0 +1,107 @@
+"""Traces that `torch.profiler` writes on this machine, with planted causes.
+
+Eighteen trainings, of which seventeen have to be named right. What is right is what the loop's own clock saw:
+on a busy machine a wait may be longer than what was planted.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+
+from starvelab.jobs import read_trace
+from starvelab.measure.verdict import verdict_of
+from tests.measure.patience import patiently
+
+torch = pytest.importorskip("torch")
+
+BATCHES, SIZE = 12, 4
+ABOUT = 0.03  # between the two clocks there are the profiler's own marks
+# Of each verdict, what a batch takes to prepare and the step after it [ms].
+PLANTED = {
+    "not input-bound": (0.1, 16),
+    "moderately input-bound": (1.6, 14),
+    "highly input-bound": (12, 12),
+}
+
+
+class Items(torch.utils.data.Dataset):
+    """Items that take a while each; or a whole batch does, when it is put together."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return BATCHES * SIZE
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return torch.ones(8)
+
+
+class Collate:
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __call__(self, items):
+        time.sleep(self.seconds)
+        return torch.stack(items)
+
+
+def loader(kind, prepare, step):
+    """A loader whose batches the loop waits for so long."""
+    if kind == "workers":
+        # Workers prepare during the step as well: each of the two takes as long as two batches.
+        seconds = 2 * (prepare + step) if prepare > 1 else prepare
+        return torch.utils.data.DataLoader(Items(seconds / SIZE), SIZE, num_workers=2)
+    if kind == "collate":
+        return torch.utils.data.DataLoader(Items(0), SIZE, collate_fn=Collate(prepare))
+    return torch.utils.data.DataLoader(Items(prepare / SIZE), SIZE)
+
+
+def record(path, batches, step, *, scheduled):
+    """Train under the profiler; the share of waiting that the loop's own clock saw."""
+    weights = torch.ones(8, 8)
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=BATCHES - 2) if scheduled else None
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    iterator, waits, steps = iter(batches), [], []
+    with torch.profiler.profile(activities=activities, schedule=schedule) as profiler:
+        for _ in range(BATCHES):
+            asked = time.perf_counter()
+            batch = next(iterator)
+            received = time.perf_counter()
+            while time.perf_counter() < received + step:
+                batch @ weights
+                time.sleep(0.001)
+            waits.append(received - asked)
+            if scheduled:
+                profiler.step()
+            steps.append(time.perf_counter() - received)
+    profiler.export_chrome_trace(str(path))
+    # The trace holds, with a schedule, all but the first two batches; else all but the first and last count.
+    counted = slice(2, None) if scheduled else slice(1, -1)
+    return sum(waits[counted]) / (sum(waits[counted]) + sum(steps[counted]))
+
+
+def compared(path, batches, step, *, scheduled):
+    """Whether the trace says what the loop's own clock saw, and both shares and the verdict."""
+    share = record(path, batches, step, scheduled=scheduled)
+    found = read_trace(path)
+    right = {verdict_of(share - ABOUT), verdict_of(share + ABOUT), "cannot tell"}
+    is_right = found.verdict in right and abs(found.host_wait - share) <= ABOUT
+    return is_right, share, found.host_wait, found.verdict
+
+
+def test_planted_causes_are_named(tmp_path):
+    wrong, path = {}, tmp_path / "trace.json.gz"
+    for verdict, (prepare, step) in PLANTED.items():
+        for kind in ("items", "collate", "workers"):
+            for scheduled in (False, True):
+                batches = loader(kind, prepare / 1e3, step / 1e3)
+                read = partial(compared, path, batches, step / 1e3, scheduled=scheduled)
+                found = patiently(read, lambda found: found[0], seconds=5)
+                if not found[0]:
+                    wrong[verdict, kind, scheduled] = found
+    assert len(wrong) <= 1, wrong
