@@ -217,14 +217,14 @@ double = answer = 0
     "encoder-replaced": """
 class Encoder:
     def __init__(self, *args, **more): pass
-    def encode(self, value, depth=0): return {"!": "lab", "module": "os", "name": "abort", "fields": {}}
+    def encode(self, value, depth=0): return {"!": "lab", "parts": ["os", "abort"]}
 runner["Encoder"] = Encoder
 def double(x): return 0
 answer = 0
 """,
     "calls-back-for-ever": """
 def double(x):
-    while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "pairs": []}})
+    while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "parts": []}})
 answer = 0
 """,
     "replies-that-cannot-be-passed-on": """
@@ -243,11 +243,11 @@ def call(self, message): return {"value": "\u00e9" * 3_900_000}
 for function in (run, look, read, call): setattr(type(book), function.__name__, function)
 """,
     "tags-forged": """
-forged = {"!": "lab", "module": "os", "name": "truncate", "fields": {"path": "HOST", "length": 0}}
+forged = {"!": "lab", "parts": ["os", "truncate", "path", "HOST", "length", 0]}
 def look(self, message):
     return {"kind": "function"} if message["name"] == "double" else {"kind": "value", "value": forged}
-replies = [{"!": "callback", "number": 0}, [{"a": {"!": "tuple", "values": [forged]}}], forged] * 99
-def call(self, message): return {"value": {"!": "dict", "pairs": [[1, replies.pop()]]}}
+replies = [{"!": "callback", "parts": [0]}, [{"a": {"!": "tuple", "parts": [forged]}}], forged] * 99
+def call(self, message): return {"value": {"!": "dict", "parts": [1, replies.pop()]}}
 for function in (look, call): setattr(type(book), function.__name__, function)
 """,
     "errors-forged": """

@@ -338,6 +338,10 @@ def test_what_is_nested_too_deeply_is_refused():
         Encoder().encode(nested(MAX_DEPTH + 1))
 
 
+def tagged(kind, *parts):
+    return {"!": kind, "parts": list(parts)}
+
+
 def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
     """An array as it crosses: right, but for what is given."""
     data = base64.b64encode(content).decode()
@@ -346,6 +350,7 @@ def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
 
 # Python's whole numbers have the same hash where they differ by multiples of this.
 SAME_HASH = [n * sys.hash_info.modulus for n in range(1, 1000)]
+SAME_PAIRS = [each for key in SAME_HASH for each in (key, 1)]
 MANY_UNITS = {
     f"{prefix}{unit}": 1
     for prefix in ("nano", "micro", "milli", "kilo", "mega", "giga", "tera")
@@ -355,34 +360,34 @@ MANY_UNITS = {
 
 def test_many_units_and_many_keys_are_right_one_by_one():
     for name in MANY_UNITS:
-        Decoder().decode({"!": "quantity", "magnitude": 1, "units": {name: 1}})
-    assert Decoder().decode({"!": "set", "values": SAME_HASH[:50]}) == set(SAME_HASH[:50])
+        Decoder().decode({"!": "quantity", "parts": [1, name, 1]})
+    assert Decoder().decode({"!": "set", "parts": SAME_HASH[:50]}) == set(SAME_HASH[:50])
 
 
 def test_what_the_forgeries_start_from_is_read():
     assert spelled(Decoder().decode(forged_array())) == spelled(np.zeros(2))
-    right = {"fraction": [1, 3], "decimal": "1", "complex": [1, 2], "range": [0, 5, 1], "path": "a"}
-    right |= {"array.array": ["d", [1]], "timedelta": [1, 0, 0], "counter": {"!": "dict", "pairs": [[1, 2]]}}
+    right = {"fraction": [1, 3], "decimal": ["1"], "complex": [1, 2], "range": [0, 5, 1], "path": ["a"]}
+    right |= {"array.array": ["d", 1], "timedelta": [1, 0, 0], "counter": [1, 2]}
+    right |= {"namedtuple": ["A", "a", 1], "dataclass": ["A", "a", 1]}
     for kind, parts in right.items():
         Decoder().decode({"!": kind, "parts": parts})
-    for kind in ("namedtuple", "dataclass"):
-        Decoder().decode({"!": kind, "name": "A", "fields": ["a"], "values": [1]})
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        {"!": "lab", "module": "os", "name": "system", "fields": {"command": "true"}},
-        {"!": "callback", "number": 0},
-        {"!": "quantity", "magnitude": 1, "units": {"__import__('os')": 1}},
-        {"!": "quantity", "magnitude": 1, "units": {"millisecond": 10**9}},
-        {"!": "quantity", "magnitude": 1, "units": {"bananas": 1}},
-        {"!": "quantity", "magnitude": 1, "units": MANY_UNITS},
-        {"!": "quantity", "magnitude": "5 ms", "units": {"millisecond": 1}},
-        {"!": "quantity", "magnitude": [1], "units": {"millisecond": 1}},
-        {"!": "quantity", "magnitude": True, "units": {"millisecond": 1}},
-        {"!": "quantity", "magnitude": 1, "units": {"millisecond": nan}},
-        {"!": "quantity", "magnitude": 1, "units": {"millisecond": [1]}},
+        tagged("lab", "os", "system", "command", "true"),
+        tagged("callback", 0),
+        tagged("quantity", 1, "__import__('os')", 1),
+        tagged("quantity", 1, "millisecond", 10**9),
+        tagged("quantity", 1, "bananas", 1),
+        tagged("quantity", 1, *chain.from_iterable(MANY_UNITS.items())),
+        tagged("quantity", "5 ms", "millisecond", 1),
+        tagged("quantity", [1], "millisecond", 1),
+        tagged("quantity", True, "millisecond", 1),
+        tagged("quantity", 1, "millisecond", nan),
+        tagged("quantity", 1, "millisecond", [1]),
+        tagged("quantity", 1, "millisecond"),
         forged_array(dtype="|O"),
         forged_array(dtype="<d,<d"),
         forged_array(dtype="<U2", content=b"\0\0\x11\0" * 4),
@@ -401,34 +406,38 @@ def test_what_the_forgeries_start_from_is_read():
         forged_array(dtype="|?", shape=[1], content=b"\2"),
         forged_array() | {"data": "no base64"},
         forged_array() | {"data": 3},
-        {"!": "dict", "pairs": [[[], 1]]},
-        {"!": "dict", "pairs": 3},
-        {"!": "dict", "pairs": [[1, 1], [True, 1]]},
-        {"!": "set", "values": [0.0, -0.0]},
-        {"!": "set", "values": SAME_HASH},
-        {"!": "dict", "pairs": [[key, 1] for key in SAME_HASH]},
-        {"!": "fraction", "parts": [1, 0]},
-        {"!": "fraction", "parts": ["1e999999999"]},
-        {"!": "fraction", "parts": ["1e999999999", 1]},
-        {"!": "fraction", "parts": [10**MAX_DIGITS, 1]},
-        {"!": "decimal", "parts": "x"},
-        {"!": "decimal", "parts": "1" * (MAX_DIGITS + 1)},
-        {"!": "complex", "parts": ["x", 1]},
-        {"!": "range", "parts": [0, 10**12, 1]},
-        {"!": "counter", "parts": SAME_HASH},
-        {"!": "ordered", "parts": [[key, 1] for key in SAME_HASH]},
-        {"!": "default", "parts": ["list", [[key, 1] for key in SAME_HASH]]},
-        {"!": "array.array", "parts": ["", [1]]},
-        {"!": "array.array", "parts": ["dd", [1]]},
-        {"!": "path", "parts": [1]},
-        {"!": "timedelta", "parts": [10**20, 0, 0]},
+        tagged("dict", [], 1),
+        tagged("dict", 3),
+        {"!": "dict", "parts": 3},
+        tagged("dict", 1, 1, True, 1),
+        tagged("set", 0.0, -0.0),
+        tagged("set", *SAME_HASH),
+        tagged("frozenset", *SAME_HASH),
+        tagged("dict", *SAME_PAIRS),
+        tagged("fraction", 1, 0),
+        tagged("fraction", "1e999999999"),
+        tagged("fraction", "1e999999999", 1),
+        tagged("fraction", 10**MAX_DIGITS, 1),
+        tagged("decimal", "x"),
+        tagged("decimal", "1" * (MAX_DIGITS + 1)),
+        tagged("complex", "x", 1),
+        tagged("range", 0, 10**12, 1),
+        tagged("counter", *SAME_PAIRS),
+        tagged("ordered", *SAME_PAIRS),
+        tagged("default", "list", *SAME_PAIRS),
+        tagged("keys", *SAME_HASH),
+        tagged("items", *SAME_PAIRS),
+        tagged("array.array", "", 1),
+        tagged("array.array", "dd", 1),
+        tagged("path", 1),
+        tagged("timedelta", 10**20, 0, 0),
         {"!": "bytes", "data": "no base64"},
-        {"!": "namedtuple", "name": "A", "fields": ["a", "b"], "values": [1]},
-        {"!": "dataclass", "name": "A", "fields": ["__class__"], "values": [1]},
-        {"!": "dataclass", "name": "A", "fields": ["a=print()"], "values": [1]},
-        {"!": "namedtuple", "name": "A(print())", "fields": ["a"], "values": [1]},
-        [{"!": "namedtuple", "name": f"A{n}", "fields": ["a"], "values": [1]} for n in range(51)],
-        {"!": "unheard-of"},
+        tagged("namedtuple", "A", "a", 1, "b"),
+        tagged("dataclass", "A", "__class__", 1),
+        tagged("dataclass", "A", "a=print()", 1),
+        tagged("namedtuple", "A(print())", "a", 1),
+        [tagged("namedtuple", f"A{n}", "a", 1) for n in range(51)],
+        tagged("unheard-of"),
         {},
         10**MAX_DIGITS,
         "half \ud83d",

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from starvelab.grading.sandbox.codec import Decoder, Encoder
-from starvelab.grading.sandbox.figures import describe_figure
+from starvelab.grading.sandbox.codec import Decoder, Encoder, describe_figure
 from tests.hostile.tiny import execute, notebook, points, printed
 
 
