@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from starvelab.lesson.show import info, table
+from starvelab.show import info, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 

@@ -2,24 +2,25 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                what `starvelab` on the command line runs
-    grading | lab           a class graded: student code in a sandbox, checks outside it | `starvelab lab`
-    lesson | jobs           checks, figures, widgets | a training job of one's own, watched
-    measure                 a real loader, and what starves it
-    model | simulate        stages on resources | a loader in time, step by step
-    tables | fields         quantities as text and HTML | what a field of a description may hold
-    units | runtime         one registry with its own vocabulary | "are we grading?"
-    host | prediction_file  cores and the cache folder | predictions.json, read
-    errors                  the rule, what came, what to do
+    commands                 what `starvelab` on the command line runs
+    grading | lab            a class graded: student code in a sandbox, checks outside it | `starvelab lab`
+    checks | show | widgets  what a notebook imports of the lesson, by short names
+    lesson | jobs            checks, figures, widgets | a training job of one's own, watched
+    measure                  a real loader, and what starves it
+    model | simulate         stages on resources | a loader in time, step by step
+    tables | fields          quantities as text and HTML | what a field of a description may hold
+    units | runtime          one registry with its own vocabulary | "are we grading?"
+    host | prediction_file   cores and the cache folder | predictions.json, read
+    errors                   the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first
 use, grading only by its own name.
 """
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from . import _aliases
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.analysis import (
     accelerators_fed,
@@ -40,9 +41,15 @@ from .units import Q_
 
 __version__ = "0.1.0"
 
-_aliases.install()
+if TYPE_CHECKING:  # they load on first use, and a checker is told that they are there
+    from . import checks as checks
+    from . import jobs as jobs
+    from . import measure as measure
+    from . import show as show
+    from . import simulate as simulate
+    from . import widgets as widgets
 
-_LAZY = ("checks", "jobs", "levers", "measure", "show", "simulate", "widgets")
+_LAZY = ("checks", "jobs", "measure", "show", "simulate", "widgets")
 
 __all__ = [
     "PUBLISHED",
@@ -75,11 +82,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     if name in _LAZY:
         return import_module(f"{__name__}.{name}")
-    if name == "MissingFigureError":
-        return _aliases.deprecated(MissingValueError, name, "MissingValueError")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from starvelab.lesson.widgets import predict
+from starvelab.widgets import predict
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

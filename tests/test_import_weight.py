@@ -36,6 +36,12 @@ def test_simulating_a_loader_loads_nothing_heavy():
     assert loaded_by(code) == set()
 
 
+def test_figures_load_matplotlib_when_one_is_drawn():
+    code = "from starvelab.show import svg, stage_bars, table, whole_pipeline"
+    assert loaded_by(code) == set()
+    assert loaded_by(f"{code}; whole_pipeline()") == {"matplotlib"}
+
+
 def test_counting_cores_loads_no_images():
     code = "from starvelab.host import usable_cores; usable_cores(); import sys; print('PIL' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -89,7 +95,7 @@ def run_in_a_browser(code, folder):
 def test_measuring_is_imported_where_there_are_no_processes(tmp_path):
     code = (
         "from starvelab.jobs import *; from starvelab.measure import *; "
-        "import starvelab.lesson.checks, starvelab.lesson.widgets; "
+        "import starvelab.checks, starvelab.widgets; "
         "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
     )
     assert run_in_a_browser(code, tmp_path) == "read + decode + transform + collate"

@@ -133,7 +133,7 @@ print(json.dumps([sl.__file__, f"{step.step_time.to('ms').magnitude:.0f}", step.
 
 def test_an_empty_environment_with_the_wheel_has_the_figures_and_the_widgets(installed, tmp_path):
     code = "import starvelab as sl; print(sl.show.__name__, sl.widgets.__name__)"
-    assert run(installed, code, tmp_path).split() == ["starvelab.lesson.show", "starvelab.lesson.widgets"]
+    assert run(installed, code, tmp_path).split() == ["starvelab.show", "starvelab.widgets"]
 
 
 def test_the_lab_of_an_empty_environment_with_the_wheel_is_its_own(installed, tmp_path):

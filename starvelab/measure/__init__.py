@@ -1,6 +1,5 @@
 """Measuring: a real input pipeline is run, calibrated, predicted and diagnosed, on any machine."""
 
-from .._aliases import renamed
 from ..host import usable_cores
 from ._run import run
 from .calibration import Calibration, calibrate
@@ -38,7 +37,3 @@ __all__ = [
     "run",
     "usable_cores",
 ]
-
-__getattr__ = renamed(
-    __name__, {"Record": "Measurement", "Stage": "Transform", "photo_stages": "photo_transforms"}
-)

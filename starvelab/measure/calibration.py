@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..errors import check_names
 from ..host import usable_cores
 from ..tables import TableRepr, percent
@@ -67,10 +66,6 @@ class Calibration(TableRepr):
         """A copy with some values changed, such as the contention of another calibration."""
         check_names(changes, [f.name for f in dataclasses.fields(self)], "A calibration")
         return dataclasses.replace(self, **changes)
-
-    def but(self, **changes: Unchecked) -> Calibration:
-        """The old name of `replace`."""
-        return deprecated(self.replace(**changes), "Calibration.but", "Calibration.replace")
 
     def costs(self, pipe: Pipeline) -> WorkerCosts:
         """What a batch of a pipeline costs a worker. Handing it over follows its bytes."""

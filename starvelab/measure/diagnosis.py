@@ -11,7 +11,6 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError
 from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
@@ -80,11 +79,6 @@ class Finding(TableRepr):
     stage: str = ""
     stages: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     step_known: bool = True
-
-    @property
-    def culprit(self) -> str:
-        """The old name of `bottleneck`."""
-        return deprecated(self.bottleneck, "Finding.culprit", "Finding.bottleneck")
 
     @property
     def verdict(self) -> str:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..errors import InputError, check_names
 from ..units import Q_, Unchecked, positive_int
 from .devices import StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
@@ -97,10 +96,6 @@ class InputPipeline:
         """A copy with some fields changed."""
         check_names(changes, [f.name for f in dataclasses.fields(self)], "An input pipeline")
         return dataclasses.replace(self, **changes)
-
-    def but(self, **changes: Unchecked) -> InputPipeline:
-        """The old name of `replace`."""
-        return deprecated(self.replace(**changes), "InputPipeline.but", "InputPipeline.replace")
 
     # How a DataLoader joins samples (torch's own way), and where the caching ladder can stand.
     collate_fn: ClassVar[None] = None

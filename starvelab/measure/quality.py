@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._aliases import deprecated
-
 if TYPE_CHECKING:
     import psutil
 
@@ -38,11 +36,6 @@ class Quality:
     background_load: float
     variation: float
     windows: int
-
-    @property
-    def foreign_load(self) -> float:
-        """The old name of `background_load`."""
-        return deprecated(self.background_load, "Quality.foreign_load", "Quality.background_load")
 
     @property
     def reason(self) -> str:

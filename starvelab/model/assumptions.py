@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
-from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError
 from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
@@ -171,10 +170,6 @@ class Assumptions:
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
         """How many times one worker's rate that many reach on so many cores [int or array]."""
         return self.scaling.speedup(workers, cores)
-
-    def but(self, *, name: str | None = None, **changes: Unchecked) -> Assumptions:
-        """The name of `replace` in version 0.1."""
-        return deprecated(self.replace, "but", "replace")(name=name, **changes)
 
     def replace(self, *, name: str | None = None, **changes: Unchecked) -> Assumptions:
         """A copy in which some assumptions are yours; strings with units are read as quantities.

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..errors import InputError, UnknownNameError, check_names
 from ..fields import choice, count, meanings, number, quantity, shape_of, supply, switch
 from ..tables import cell
@@ -294,10 +293,6 @@ class Pipeline:
         """
         check_fields(changes)
         return dataclasses.replace(self, **changes)
-
-    def but(self, **changes: Unchecked) -> Self:
-        """The name of `replace` in version 0.1."""
-        return deprecated(self.replace, "but", "replace")(**changes)
 
     @property
     def numbers(self) -> Mapping[str, Number]:

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Number, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
@@ -73,11 +72,6 @@ class Step(TableRepr):
     actual_demand: Quantity
     feasible: Number
     infeasible_reason: str
-
-    @property
-    def binding(self) -> Number:
-        """The name of `bottleneck` in version 0.1."""
-        return deprecated(self.bottleneck, "binding", "bottleneck")
 
     @cached_property
     def _corners(self) -> tuple[list[Step], list[Step]]:

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from .._aliases import deprecated
 from ..errors import InputError, check_names
 from ..fields import Given, Kind, count, meanings, number, quantity, shape_of, switch
 from ..tables import cell
@@ -138,10 +137,6 @@ class Loader:
         """
         check_names(changes, [field.name for field in dataclasses.fields(self)], "A loader")
         return dataclasses.replace(self, **changes)
-
-    def but(self, **changes: Unchecked) -> Self:
-        """The name of `replace` in version 0.1."""
-        return deprecated(self.replace, "but", "replace")(**changes)
 
     def ms(self, name: str) -> float:
         """A field that is a time, as a plain number of milliseconds."""

@@ -15,7 +15,7 @@ from traitlets.config import Config
 
 from starvelab.grading import IsolatedExecute
 from starvelab.grading.lms.collecting import collect_download
-from starvelab.lesson.widgets import pack, predict
+from starvelab.widgets import pack, predict
 from tests.grading.a_course import MOST, TINY, Course, points, source
 from tests.grading.shared_runners import RUNNERS
 

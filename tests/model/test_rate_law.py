@@ -24,10 +24,10 @@ from starvelab import (
     sweep,
     throughput_range,
 )
-from starvelab.lesson.show import over_batch, stage_bars
 from starvelab.lesson.show.svg import step_bars
 from starvelab.model.rate_law import Work, frameworks_of, sample_time
 from starvelab.model.rates import measured_rates
+from starvelab.show import over_batch, stage_bars
 
 CLOUD = Hardware.Cloud
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 from ...errors import InputError
 from ...units import format_number
-from .canvas import Axes, FuncFormatter, PercentFormatter
+from .canvas import Axes
 
-NUMBERS = FuncFormatter(lambda value, _: format_number(value))
-PERCENT = PercentFormatter(1, decimals=0, symbol=" %")
+
+def as_number(value: float, _: object) -> str:
+    """A value beside an axis."""
+    return format_number(value)
+
+
+def as_percent(share: float, _: object) -> str:
+    """A share beside an axis."""
+    return f"{100 * share:.0f} %"
 
 
 def ascending(given: Sequence[int], asks: str, what: str) -> list[int]:

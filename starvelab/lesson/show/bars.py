@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...errors import InputError
 from ...model.resources import CPU, STORAGE
-from .canvas import Figure
+from .canvas import new_figure
 from .figure import StaticFigure, render_figure
 
 
@@ -37,7 +37,7 @@ def labeled_bars(
             "Each bar has a label, a value and a note, "
             f"got {len(labels)}, {len(values)} and {len(notes)} of them. Pass as many of each."
         )
-    figure = Figure(figsize=(9, 0.8 + 0.4 * len(labels)), layout="constrained")
+    figure = new_figure(9, 0.8 + 0.4 * len(labels))
     axes = figure.add_subplot()
     for y, (value, note) in enumerate(zip(values, notes, strict=True)):
         resource, hatch = (CPU, None) if value >= 0 else (STORAGE, "//")

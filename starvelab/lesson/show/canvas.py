@@ -6,7 +6,14 @@ A figure's caption and table are computed beside its drawing, so both remain wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+else:  # matplotlib is loaded when a figure is drawn, if it is installed; these are named in annotations
+    Axes = Figure = Patch = object
 
 
 class Blank:
@@ -35,27 +42,24 @@ class Blank:
         return (Blank(),) * (rows * columns)
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.patches import FancyBboxPatch, Patch
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
-else:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches. Where matplotlib is installed, this is what loads it."""
     try:
-        from matplotlib.axes import Axes
         from matplotlib.figure import Figure
-        from matplotlib.patches import FancyBboxPatch, Patch
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
     except ImportError:
-        Axes = Figure = FancyBboxPatch = Patch = FuncFormatter = MaxNLocator = PercentFormatter = Blank
+        return cast("Figure", Blank())
+    return Figure(figsize=(width, height), layout="constrained")
 
-__all__ = [
-    "Axes",
-    "Blank",
-    "FancyBboxPatch",
-    "Figure",
-    "FuncFormatter",
-    "MaxNLocator",
-    "Patch",
-    "PercentFormatter",
-]
+
+# Any: options of matplotlib's patches, each of a type of its own.
+def patch(kind: str, *place: Any, **options: Any) -> Patch:
+    """One of matplotlib's patches, such as "Patch" for a legend; a blank where matplotlib is missing."""
+    try:
+        from matplotlib import patches
+    except ImportError:
+        return cast("Patch", Blank())
+    made: Patch = getattr(patches, kind)(*place, **options)
+    return made
+
+
+__all__ = ["Axes", "Blank", "Figure", "Patch", "new_figure", "patch"]

@@ -18,8 +18,8 @@ from ...model.resources import ACCELERATOR, CPU, LABELS
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number
-from .axes import NUMBERS, PERCENT, ascending, bare
-from .canvas import Axes, Figure
+from .axes import as_number, as_percent, ascending, bare
+from .canvas import Axes, new_figure
 from .feasibility import caveat, with_feasible
 from .figure import StaticFigure, render_figure
 from .style import COLORS, DASHES, GRAY, SERIES, Options
@@ -52,12 +52,12 @@ def over_batch(
     at = pipeline.solve(batch_size=ticks)
     dense = np.unique(np.geomspace(ticks[0], ticks[-1], 400).round().astype(int))
     step = pipeline.solve(batch_size=dense)
-    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
+    figure = new_figure(9.6, 3.7)
     left, right = figure.subplots(1, 2)
     for name, time in step.resource_times.items():
         left.plot(dense, time.m_as("ms"), color=COLORS[name], linestyle=DASHES[name], label=name, linewidth=2)
     left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
-    left.yaxis.set_major_formatter(NUMBERS)
+    left.yaxis.set_major_formatter(as_number)
     left.legend(frameon=False)
     right.plot(dense, step.utilization, color=ACCELERATOR.color, linewidth=2)
     banded = _band(right, dense, step, ACCELERATOR.color, ranges)
@@ -65,7 +65,7 @@ def over_batch(
         if not np.all(step.feasible):
             axes.axvspan(dense[np.argmin(step.feasible)], dense[-1], **_CANNOT_RUN)
     right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
-    right.yaxis.set_major_formatter(PERCENT)
+    right.yaxis.set_major_formatter(as_percent)
     if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
         where = float(found.batch)
         for axes in (left, right):
@@ -125,7 +125,7 @@ def over_workers(
         )
     ticks = ascending(workers, "over_workers", "numbers of workers")
     dense = np.arange(ticks[0], ticks[-1] + 1)
-    figure = Figure(figsize=(7.5, 3.9), layout="constrained")
+    figure = new_figure(7.5, 3.9)
     axes = figure.add_subplot()
     columns, sentences, banded = {}, [], False
     for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
@@ -147,7 +147,7 @@ def over_workers(
             axes.plot(dense[wall], step.utilization[wall], marker, color=color, markersize=9, fillstyle=fill)
     axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
-    axes.yaxis.set_major_formatter(PERCENT)
+    axes.yaxis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="lower right")
     bare(axes)
     rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]

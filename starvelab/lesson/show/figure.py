@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from html import escape
 
 from ... import runtime
-from ..._aliases import renamed
 from ...tables import paragraph, to_html, to_text
 from .canvas import Blank, Figure
 
@@ -80,6 +79,3 @@ def render_figure(
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=2 * _PIXELS_PER_INCH, facecolor="white")
     return StaticFigure(buffer.getvalue(), alt, caption, headers, rows, width)
-
-
-__getattr__ = renamed(__name__, {"Picture": "StaticFigure", "picture": "render_figure"})

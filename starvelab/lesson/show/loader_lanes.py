@@ -10,7 +10,7 @@ from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, positive_int
-from .canvas import Axes, Figure, MaxNLocator, Patch
+from .canvas import Axes, Figure, new_figure, patch
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, INK, Options
 
@@ -49,7 +49,7 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
     lanes = [_named(worker) for worker in np.unique(seen.worker)]
     below = ["copy", ACCELERATOR.name] if copies else [ACCELERATOR.name]
     heights = [0.36 * len(lanes), *([] if inline else [0.85]), 0.36 * len(below)]
-    figure = Figure(figsize=(9.6, 1.75 + sum(heights)), layout="constrained")
+    figure = new_figure(9.6, 1.75 + sum(heights))
     parts = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     _draw_workers(parts[0], seen, lanes, end)
     held = 0
@@ -129,7 +129,7 @@ def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
         axes.fill_between(times, in_turn, total, step="post", **_HELD)
     axes.plot(times, total, drawstyle="steps-post", color=GRAY, linewidth=1.2)
     axes.set_ylim(0, max(2, total.max() + 0.5))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
+    axes.locator_params(axis="y", nbins=3, integer=True, steps=None)
     axes.set_ylabel("batches\nin queue", rotation=0, ha="right", va="center")
     return int((total - in_turn).max())
 
@@ -171,14 +171,14 @@ def _lanes(axes: Axes, names: list[str]) -> None:
 
 def _legend(figure: Figure, *, inline: bool, held: bool, copies: bool, reads: bool) -> None:
     entries = [
-        *([Patch(**_ASKED, label="waiting for the storage")] if reads else []),
-        *([Patch(color=STORAGE.color, label="reading a batch")] if reads else []),
-        Patch(color=CPU.color, label="preparing a batch"),
-        *([] if inline else [Patch(**_READY, label="ready for the loop")]),
-        *([Patch(**_HELD, label="ready, held back by an earlier batch")] if held else []),
-        *([Patch(color=LINK.color, label="copying")] if copies else []),
-        Patch(color=ACCELERATOR.color, label="computing"),
-        Patch(**WAITS, label="waiting"),
+        *([patch("Patch", **_ASKED, label="waiting for the storage")] if reads else []),
+        *([patch("Patch", color=STORAGE.color, label="reading a batch")] if reads else []),
+        patch("Patch", color=CPU.color, label="preparing a batch"),
+        *([] if inline else [patch("Patch", **_READY, label="ready for the loop")]),
+        *([patch("Patch", **_HELD, label="ready, held back by an earlier batch")] if held else []),
+        *([patch("Patch", color=LINK.color, label="copying")] if copies else []),
+        patch("Patch", color=ACCELERATOR.color, label="computing"),
+        patch("Patch", **WAITS, label="waiting"),
     ]
     figure.legend(
         handles=entries,

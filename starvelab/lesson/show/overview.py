@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.resources import RESOURCES
-from .canvas import FancyBboxPatch, Figure
+from .canvas import new_figure, patch
 from .figure import StaticFigure, render_figure
 
 # By the name of the resource: what it does for a training step, and what it passes on.
@@ -18,12 +18,12 @@ _WIDE, _HIGH, _APART = 2.3, 1.1, 3.5  # of a box, and from one box to the next
 
 def whole_pipeline() -> StaticFigure:
     """The four resources in the order in which a batch meets them."""
-    figure = Figure(figsize=(9.6, 1.7), layout="constrained")
+    figure = new_figure(9.6, 1.7)
     axes = figure.add_subplot()
     for place, (name, (work, passed)) in enumerate(_WORK.items()):
         left, resource = _APART * place, RESOURCES[name]
         axes.add_patch(
-            FancyBboxPatch((left, 0), _WIDE, _HIGH, boxstyle="round,pad=0.05", color=resource.color)
+            patch("FancyBboxPatch", (left, 0), _WIDE, _HIGH, boxstyle="round,pad=0.05", color=resource.color)
         )
         middle = left + _WIDE / 2
         for y, text, weight in ((0.82, name, "bold"), (0.36, work, "normal")):

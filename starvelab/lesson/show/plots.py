@@ -18,8 +18,8 @@ from ...model.stages import SingleNodeModel
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .axes import NUMBERS, ascending, bare
-from .canvas import Figure
+from .axes import as_number, ascending, bare
+from .canvas import new_figure
 from .feasibility import caveat, ground, with_feasible
 from .figure import StaticFigure, render_figure
 from .style import COLORS, GRAY, HATCHES, INK, SERIES, Options
@@ -40,7 +40,7 @@ def stage_bars(step: Step) -> StaticFigure:
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     length, overlap = step.step_time.m_as("ms"), step.pipeline.overlap
-    figure = Figure(figsize=(7.5, 0.9 + 0.55 * len(times)), layout="constrained")
+    figure = new_figure(7.5, 0.9 + 0.55 * len(times))
     axes = figure.add_subplot()
     for y, (name, ms) in enumerate(times.items()):
         axes.barh(y, ms, hatch=HATCHES[name], height=0.62, **ground(COLORS[name], step.feasible))
@@ -93,7 +93,7 @@ def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
     jobs = schedule(step, batches=batches)
     lanes = [name for name in DISPLAY_ORDER if name in step.resource_times]
     end = max(job.end for job in jobs)
-    figure = Figure(figsize=(7.5, 1.0 + 0.6 * len(lanes)), layout="constrained")
+    figure = new_figure(7.5, 1.0 + 0.6 * len(lanes))
     axes = figure.add_subplot()
     done = 0.0
     for job in jobs:
@@ -167,7 +167,7 @@ def roofline(
     flop = found.work.m_as("TFLOP") * np.asarray(batches)
     traffic = found.memory_time.m_as("s") * bandwidth  # TB
     intensity, reached = flop / traffic, flop / found.latency.m_as("s")
-    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    figure = new_figure(7.5, 4.2)
     axes = figure.add_subplot()
     x = np.geomspace(min(1.0, intensity.min() / 2), max(intensity.max() * 3, 1e4), 200)
     roof, share = np.minimum(peak, bandwidth * x), percent(assumptions.efficiency, 0)
@@ -186,7 +186,7 @@ def roofline(
     axes.set(yscale="log", ylabel="arithmetic rate (TFLOP/s)")
     axes.legend(frameon=False, loc="lower right")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(NUMBERS)
+        axis.set_major_formatter(as_number)
     bare(axes)
     headers = ["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"]
     rows = [

@@ -3,7 +3,6 @@
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from ..._aliases import renamed
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 
 # Any: keyword arguments of matplotlib's functions, each of a type of its own.
@@ -24,5 +23,3 @@ PART_COLORS = MappingProxyType({"compute": _GREEN, "memory": _PINK, "overhead": 
 SERIES = ((_BLUE, "-", "o"), (_ORANGE, "--", "s"), (_GREEN, "-.", "^"), (_PINK, ":", "D"))
 # On a white ground.
 GRAY = "#595959"
-
-__getattr__ = renamed(__name__, {"COLOURS": "COLORS"})

@@ -12,7 +12,7 @@ from ...simulate.trace import counted
 from ...tables import percent
 from ...units import positive_int
 from .axes import bare
-from .canvas import Axes, Figure, Patch
+from .canvas import Axes, Figure, new_figure, patch
 from .figure import StaticFigure, render_figure
 from .loader_lanes import HEIGHT, NARROW, WAITS
 from .style import GRAY, INK, Options
@@ -104,7 +104,7 @@ def trace_timeline(finding: Finding, *, batches: int = 10) -> StaticFigure:
     steps: Steps = found.first(positive_int(batches, "batches"))
     has_gpu = steps.busy is not None
     lanes = ["training loop", "GPU"] if has_gpu else ["training loop"]
-    figure = Figure(figsize=(9.6, 1.3 + 0.5 * len(lanes)), layout="constrained")
+    figure = new_figure(9.6, 1.3 + 0.5 * len(lanes))
     axes = figure.add_subplot()
     _draw_loop(axes, steps)
     if has_gpu:
@@ -153,13 +153,14 @@ def _draw_gpu(axes: Axes, steps: Steps) -> None:
 
 
 def _legend(figure: Figure, has_gpu: bool) -> None:
-    entries = [Patch(**_LOOP, label="the loop works on a step")]
+    entries = [patch("Patch", **_LOOP, label="the loop works on a step")]
     if has_gpu:
-        entries += [Patch(**_COMPUTES, label="computing"), Patch(**_COPIES, label="only copying")]
+        entries.append(patch("Patch", **_COMPUTES, label="computing"))
+        entries.append(patch("Patch", **_COPIES, label="only copying"))
     waits = "waiting for data, and idle meanwhile" if has_gpu else "waiting for data"
-    entries.append(Patch(**WAITS, label=waits))
+    entries.append(patch("Patch", **WAITS, label=waits))
     if has_gpu:
-        entries.append(Patch(**_IDLE, label="idle for another reason"))
+        entries.append(patch("Patch", **_IDLE, label="idle for another reason"))
     figure.legend(
         handles=entries, loc="outside lower center", ncols=len(entries), frameon=False, fontsize=9,
         handlelength=1.6, columnspacing=1.4,

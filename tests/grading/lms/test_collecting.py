@@ -14,7 +14,7 @@ from starvelab.grading.commands.collect import CollectApp
 from starvelab.grading.lms import collecting
 from starvelab.grading.lms.collecting import TOO_LARGE, collect_download
 from starvelab.grading.submissions.archives import SubmissionReader
-from starvelab.lesson.widgets import pack
+from starvelab.widgets import pack
 from tests.grading.in_process import run_here
 
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from starvelab import InputError
-from starvelab.lesson.show import bars, labeled_bars
+from starvelab.lesson.show import bars
+from starvelab.show import labeled_bars
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage, crossover
-from starvelab.lesson.show import curves, over_batch, over_workers, style
+from starvelab.lesson.show import curves, style
+from starvelab.show import over_batch, over_workers
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)

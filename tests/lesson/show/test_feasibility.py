@@ -9,9 +9,10 @@ import pytest
 from matplotlib.colors import same_color
 
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
-from starvelab.lesson.show import curves, over_batch, over_workers, plots, roofline, stage_bars, svg, timeline
+from starvelab.lesson.show import curves, plots, svg
 from starvelab.lesson.show.style import COLORS
-from starvelab.lesson.widgets import explore
+from starvelab.show import over_batch, over_workers, roofline, stage_bars, timeline
+from starvelab.widgets import explore
 
 # A batch of 2048 needs about 91 GB for training, of the 80 GB that there are.
 FITS = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, phase="training")

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab import Q_, InputError
-from starvelab.lesson import show
-from starvelab.lesson.show import loader_lanes, loader_timeline
+from starvelab.lesson.show import loader_lanes
+from starvelab.show import loader_timeline
 from starvelab.simulate import Loader, Trace, simulate
 
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
@@ -185,11 +185,6 @@ def test_the_table_tells_each_batch_from_beginning_to_end():
         [1, "worker 1", "0.0", "50.0", "50.0", "50.0 to 70.0", "50.0"],
         [2, "worker 2", "0.0", "50.0", "50.0", "70.0 to 90.0", "0.0"],
     ]
-
-
-def test_it_is_among_the_pictures_of_the_lab():
-    assert "loader_timeline" in dir(show)
-    assert show.loader_timeline is loader_lanes.loader_timeline
 
 
 def test_anything_else_is_refused():

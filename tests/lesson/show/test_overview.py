@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from starvelab.lesson.show import whole_pipeline
 from starvelab.lesson.show.overview import _WORK
 from starvelab.model.resources import DISPLAY_ORDER
+from starvelab.show import whole_pipeline
 
 
 def test_it_shows_every_resource_in_the_order_in_which_a_batch_meets_them(painted):

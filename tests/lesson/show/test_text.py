@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, Hardware, InputError, Models, SingleNodeModel
-from starvelab.lesson.show import info, say, table
+from starvelab.show import info, say, table
 
 
 @pytest.mark.parametrize(

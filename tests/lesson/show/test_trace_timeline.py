@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from starvelab import InputError
 from starvelab.jobs import read_trace, watch
-from starvelab.lesson.show import trace_lanes, trace_timeline
+from starvelab.lesson.show import trace_lanes
+from starvelab.show import trace_timeline
 from tests.jobs.traces.builder import Training, train
 
 

@@ -6,8 +6,8 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
-from starvelab.lesson.widgets import Drawing, explore, predict
 from starvelab.runtime import Runtime, use
+from starvelab.widgets import Drawing, explore, predict
 
 
 def svg(text="") -> str:

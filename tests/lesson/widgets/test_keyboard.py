@@ -10,7 +10,7 @@ from starvelab.lesson.widgets.keyboard import Box
 
 
 def test_the_script_and_its_style_travel_with_the_package():
-    names = {path.name for path in files("starvelab.widgets").iterdir()}
+    names = {path.name for path in files("starvelab.lesson.widgets").iterdir()}
     assert {"keyboard.js", "keyboard.css"} <= names
 
 
@@ -38,7 +38,7 @@ def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_ot
 def test_the_public_names_are_these_and_no_more():
     import starvelab.widgets
 
-    assert starvelab.lesson.widgets.__all__ == [
+    assert starvelab.widgets.__all__ == [
         "Drawing",
         "explore",
         "lock_predictions",

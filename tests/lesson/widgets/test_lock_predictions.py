@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets import lock_predictions, predict, predictions, scorecard
 from starvelab.runtime import GRADING, use
+from starvelab.widgets import lock_predictions, predict, predictions, scorecard
 from tests.lesson.test_exercises import cell, write
 
 NOTEBOOKS = {"rate": "1", "batch": "4", "drive": "4"}

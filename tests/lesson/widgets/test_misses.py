@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from starvelab.lesson.lab_report.contents import MAX_LESSON
-from starvelab.lesson.widgets import _reveal, misses, predict, report, reveal
+from starvelab.lesson.widgets import _reveal, misses
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.lesson.widgets.misses import MissBox
 from starvelab.runtime import GRADING, Runtime, use
+from starvelab.widgets import predict, report, reveal
 
 
 @pytest.fixture

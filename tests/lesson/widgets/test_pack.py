@@ -7,9 +7,9 @@ import zipfile
 import pytest
 
 from starvelab import InputError
-from starvelab.lesson.widgets import pack
 from starvelab.lesson.widgets._pack import GRADED, SAVED
 from starvelab.runtime import GRADING, use
+from starvelab.widgets import pack
 
 
 def test_the_link_downloads_the_file_and_names_what_is_in_it(folder):

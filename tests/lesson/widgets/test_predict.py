@@ -8,10 +8,10 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets import predict, predictions
 from starvelab.lesson.widgets.memory import KERNEL, Memory
 from starvelab.lesson.widgets.store import PredictionStore
 from starvelab.runtime import Runtime, use
+from starvelab.widgets import predict, predictions
 
 CHOICES = ["CPU", "storage"]
 

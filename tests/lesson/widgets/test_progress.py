@@ -7,9 +7,9 @@ import math
 import pytest
 
 from starvelab import runtime
-from starvelab.lesson.widgets import predict, progress
 from starvelab.lesson.widgets._progress import GRADED, NO_NOTEBOOK
 from starvelab.lesson.widgets.cells import CellLog
+from starvelab.widgets import predict, progress
 from tests.lesson.test_exercises import CREDIT, cell, write
 
 HIDDEN = (

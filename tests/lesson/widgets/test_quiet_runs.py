@@ -7,9 +7,10 @@ from datetime import date
 import pytest
 
 from starvelab import Q_
-from starvelab.lesson.widgets import _reveal, predict, predictions, reveal
+from starvelab.lesson.widgets import _reveal
 from starvelab.lesson.widgets.quiet_runs import QuietRun, QuietRunOffer, recorded_run
 from starvelab.lesson.widgets.store import PredictionStore
+from starvelab.widgets import predict, predictions, reveal
 from tests.assignments import NOTEBOOKS, given
 
 QUIET = QuietRun(value=104.0, unit="%", machine="2 physical cores, x86_64, Linux", date=date(2026, 11, 22))

@@ -7,9 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from starvelab.errors import InputError
-from starvelab.lesson.widgets import predict, report, reveal
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.runtime import GRADING, use
+from starvelab.widgets import predict, report, reveal
 
 
 def graded(cell, **flags):

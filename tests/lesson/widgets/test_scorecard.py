@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.lesson.widgets import predict, reveal, scorecard
 from starvelab.lesson.widgets._scorecard import ScoreCard
 from starvelab.prediction_file import Prediction
+from starvelab.widgets import predict, reveal, scorecard
 
 
 def revealed(*pairs) -> ScoreCard:

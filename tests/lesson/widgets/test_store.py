@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from starvelab.lesson.widgets import predictions, store
+from starvelab.lesson.widgets import store
 from starvelab.lesson.widgets.store import PredictionStore, now
 from starvelab.prediction_file import MAX_BYTES, Contents, Prediction
+from starvelab.widgets import predictions
 
 NAME = "predictions.json"
 IMPORTING = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
