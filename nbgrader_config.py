@@ -2,14 +2,14 @@
 
 What students hand in, their marks and the gradebook never enter the repository. They live in the folder that
 the environment variable STARVELAB_COURSE names, or in ~/starvelab-course. How is graded stands in
-`starvelab.grading.configure`, which any course can call.
+`starvelab_grader.configure`, which any course can call.
 """
 
 import os
 from pathlib import Path
 
-from starvelab.grading import configure
-from starvelab.grading.batch.private import make_private
+from starvelab_grader import configure
+from starvelab_grader.batch.private import make_private
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()

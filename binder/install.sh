@@ -12,16 +12,22 @@ constraints=binder/constraints.txt
 
 with_pip() { "$python" -m pip install --quiet --disable-pip-version-check --constraint $constraints "$@"; }
 
+# The grader is a distribution of its own, and no index has the one of this checkout.
+case $extra in
+grade | docs | site | test) grader="--editable ./grader" ;;
+*) grader="" ;;
+esac
+
 with_uv() {
 	with_pip uv || return
-	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints --editable ".[$extra]"
+	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints $grader --editable ".[$extra]"
 }
 
 with_uv "$1" || {
 	echo "uv could not install it; pip does, which takes longer."
 	# An old pip takes twice as long, and so does one that compiles what hardly anybody imports.
 	with_pip --upgrade pip
-	with_pip --no-compile --editable ".[$extra]"
+	with_pip --no-compile $grader --editable ".[$extra]"
 }
 case $extra in torch | test)
 	"$python" -c "from importlib.util import find_spec as found; from starvelab.errors import install_hint as hint

@@ -20,7 +20,7 @@ LIBRARY = "python_stdlib.zip"
 # For tracebacks, and for whoever reads them. Of all packages this would be megabytes more to fetch.
 BOTH = "starvelab/"
 # Hardly ever imported in a browser, and byte code takes twice the room of a source.
-ONLY_SOURCES = ("pygments/styles/", "starvelab/grading/")
+ONLY_SOURCES = ("pygments/styles/",)
 LEFT_OUT = (
     # Parts of JupyterLab and of its server, which the site has elsewhere.
     "*.data/data/*",

@@ -22,7 +22,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import PyFileConfigLoader
 
-from starvelab.grading.autograde.nbgrader_private import environment_with
+from starvelab_grader.autograde.nbgrader_private import environment_with
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12

@@ -3,7 +3,7 @@
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     commands                 what `starvelab` on the command line runs
-    grading | lab            a class graded: student code in a sandbox, checks outside it | `starvelab lab`
+    lab                      `starvelab lab`: the notebooks copied and opened
     checks | show | widgets  what a notebook imports of the lesson, by short names
     lesson | jobs            checks, figures, widgets | a training job of one's own, watched
     measure                  a real loader, and what starves it
@@ -14,7 +14,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     errors                   the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first
-use, grading only by its own name.
+use. A class is graded by starvelab-grader, a distribution of its own.
 """
 
 from importlib import import_module

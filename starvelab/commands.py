@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from .errors import UnknownNameError, check_names
-from .grading.commands.options import OPTIONS, start
+from .errors import UnknownNameError, check_names, install_hint
 
 COMMANDS = {
     "lab": "Copy the lab's notebooks into a folder, and open them in JupyterLab.",
     "doctor": "Run a training script, and say how long it waited for its data.",
-    **{name: options.description for name, options in OPTIONS.items()},
+    "release": "Make what students are given, if the reference solution earns every point.",
+    "collect": "Sort a download from Canvas or Moodle into one folder for each student.",
+    "grade": "Grade the submissions of a class: safely, in parallel, and nothing twice.",
+    "mark": "Mark by hand: one essay of all students at a time, on a page in your browser.",
+    "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
 }
 
 
@@ -48,4 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             raise SystemExit(doctor(asked.arguments))
         case instructors:
-            start(instructors, asked.arguments)
+            _run_grader(instructors, asked.arguments)
+
+
+def _run_grader(command: str, arguments: list[str]) -> None:
+    """Forward to `starvelab-grader`, a distribution of its own, which no module of this one imports."""
+    try:
+        grader = import_module("starvelab_grader.commands.options")
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        missing = f"starvelab {command} needs {package}, which is not installed. {install_hint('grade')}"
+        raise SystemExit(missing) from None
+    grader.main([command, *arguments])

@@ -17,7 +17,7 @@ DOCS = REPOSITORY / "docs"
 # docs/learners/ holds what a build has copied from labs/.
 PAGES = sorted(DOCS.glob("*.md"))
 # What a line that installs the lab may name: a release, a checkout, or the repository itself.
-OURS = r"(?:starvelab|\.|git\+https://[\w./-]+)(?:\[\w+\])?"
+OURS = r"(?:starvelab|starvelab-grader|\.|\./grader|git\+https://[\w./-]+)(?:\[\w+\])?"
 FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 DOCUMENTS = [*FRONT, *PAGES]
 
@@ -50,6 +50,12 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def sources() -> list[Path]:
+    """The modules of the distributions."""
+    packages = (REPOSITORY / "starvelab", REPOSITORY / "grader" / "starvelab_grader")
+    return sorted(path for package in packages for path in package.rglob("*.py"))
+
+
 def published() -> dict[str, list[str]]:
     """The folder of each distribution that is published, with its extras."""
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
@@ -58,7 +64,7 @@ def published() -> dict[str, list[str]]:
 
 def install_lines() -> Iterator[tuple[str, str]]:
     """Where each line that installs the lab stands, and what it names: `starvelab[grade]`, `.[lab]`."""
-    paths = [*DOCUMENTS, REPOSITORY / "solutions" / "build.py", *(REPOSITORY / "starvelab").rglob("*.py")]
+    paths = [*DOCUMENTS, REPOSITORY / "solutions" / "build.py", *sources()]
     texts = {path.relative_to(REPOSITORY).as_posix(): path.read_text(encoding="utf-8") for path in paths}
     texts["install_hint"] = "\n".join(install_hint(extra) for extra in published()["."])
     for where, text in texts.items():

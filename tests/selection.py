@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SANDBOXED = (
     "tests/hostile",
     *(
-        f"tests/grading/{name}.py"
+        f"tests/grader/{name}.py"
         for name in (
             "autograde/test_execution",
             "autograde/test_task",
@@ -41,10 +41,10 @@ COURSE = "released_course"
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
-    "tests/grading/batch/test_private.py",
-    "tests/grading/lms/test_collecting.py",
-    "tests/grading/sandbox/test_cgroup.py",
-    "tests/grading/submissions/test_repairing.py",
+    "tests/grader/batch/test_private.py",
+    "tests/grader/lms/test_collecting.py",
+    "tests/grader/sandbox/test_cgroup.py",
+    "tests/grader/submissions/test_repairing.py",
     *(
         f"tests/measure/test_{name}.py"
         for name in (
@@ -89,7 +89,7 @@ NEEDS = {
     "browser": ("tests/browser",),
     "index": ("tests/test_packaging.py",),
     "sandbox": SANDBOXED,
-    "postgres": ("tests/grading/test_postgres.py",),
+    "postgres": ("tests/grader/test_postgres.py",),
     "programs": PROGRAMS,
 }
 REASONS = {
@@ -104,19 +104,19 @@ LONGEST_FIRST: tuple[str, ...] = (
     # While it drives widgets, the notebooks that it shows then are run for tests/test_notebooks.py.
     "tests/browser/test_widgets_in_browser.py",
     "tests/browser",
-    "tests/grading/test_round.py",
+    "tests/grader/test_round.py",
     "tests/test_notebooks.py",
-    "tests/grading/commands/test_grade.py",
+    "tests/grader/commands/test_grade.py",
     "tests/hostile/test_attacks.py",
     "tests/hostile/test_structures.py",
-    "tests/grading/test_faults.py",
-    "tests/grading/test_instructors_page.py",
-    "tests/grading/autograde/test_execution.py",
+    "tests/grader/test_faults.py",
+    "tests/grader/test_instructors_page.py",
+    "tests/grader/autograde/test_execution.py",
     "tests/test_nbval.py",
     "tests/hostile/test_machine.py",
-    "tests/grading/test_answers_in_the_sandbox.py",
-    "tests/grading/test_postgres.py",
-    "tests/grading/test_honest.py",
+    "tests/grader/test_answers_in_the_sandbox.py",
+    "tests/grader/test_postgres.py",
+    "tests/grader/test_honest.py",
     "tests/measure/loaders/test_loaders.py",
     "tests/test_build.py",
 )

@@ -33,7 +33,7 @@ def without(monkeypatch):
 
     def block(package: str) -> None:
         for name in list(sys.modules):
-            if name.startswith("starvelab.grading.commands.") and not name.endswith(".options"):
+            if name.startswith("starvelab_grader.commands.") and not name.endswith(".options"):
                 monkeypatch.delitem(sys.modules, name)
             elif name.startswith(f"{package}."):
                 monkeypatch.setitem(sys.modules, name, None)

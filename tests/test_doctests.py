@@ -11,10 +11,11 @@ from importlib import import_module
 import pytest
 
 from tests.assignments import REPOSITORY
+from tests.documents import sources
 
 MODULES = [
-    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted((REPOSITORY / "starvelab").rglob("*.py"))
+    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removeprefix("grader.").removesuffix(".__init__")
+    for path in sources()
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 

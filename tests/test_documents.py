@@ -9,7 +9,7 @@ import pytest
 
 from starvelab import show
 from tests.assignments import EXPECTED, REPOSITORY
-from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, text_of, without_code
+from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
 
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def test_each_make_target_that_is_named_exists(path):
 
 @each_document
 def test_each_path_that_is_named_exists(path):
-    folders = "benchmarks|binder|docs|labs|solutions|starvelab|tests"
+    folders = "benchmarks|binder|docs|grader|labs|solutions|starvelab|tests"
     for name in set(re.findall(rf"`((?:{folders})/[a-z][\w./-]*)`", text_of(path))):
         if "_build" not in name and not re.search(r"[A-Z]{3}|NN_", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), name
@@ -90,26 +90,26 @@ def test_each_path_that_is_named_exists(path):
 
 def test_each_file_and_each_function_of_the_walks_exists():
     walks = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## One solve")[1]
-    sources = {path: path.read_text(encoding="utf-8") for path in (REPOSITORY / "starvelab").rglob("*.py")}
-    defined = set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+) = ", "\n".join(sources.values()), re.MULTILINE))
+    written = "\n".join(path.read_text(encoding="utf-8") for path in sources())
+    defined = set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+) = ", written, re.MULTILINE))
     names = {name for pair in defined for name in pair if name}
     for named in set(re.findall(r"`([\w./]+)`", walks)):
         if named.endswith(".py"):
-            assert any(path.as_posix().endswith(f"/{named}") for path in sources), named
+            assert any(path.as_posix().endswith(f"/{named}") for path in sources()), named
         elif re.search(r"_|[a-z][A-Z]", named) and "/" not in named and not named.startswith("Models."):
             assert named.rpartition(".")[2] in names, named
 
 
 def test_each_file_and_each_table_that_a_recipe_names_exists():
     recipes = without_code((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-    for name in set(re.findall(r"(?<![\w/])(?:starvelab|tests|docs|benchmarks)/[\w./-]*\w", recipes)):
+    for name in set(re.findall(r"(?<![\w/])(?:starvelab|grader|tests|docs|benchmarks)/[\w./-]*\w", recipes)):
         if not re.search(r"NAME|ASSIGNMENT", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), f"CONTRIBUTING.md names {name}, and there is no such file"
-    folders = [REPOSITORY / "starvelab", REPOSITORY / "tests"]
-    sources = "\n".join(path.read_text(encoding="utf-8") for one in folders for path in one.rglob("*.py"))
+    files = [*sources(), *(REPOSITORY / "tests").rglob("*.py")]
+    written = "\n".join(path.read_text(encoding="utf-8") for path in files)
     for name in set(re.findall(r"`(_\w+|[A-Z][A-Z_]+)`", recipes)):
         if not re.fullmatch(r"_[a-z_]+", name):  # an ending of names, such as _dense
-            defined = re.search(rf"^ *{name}\b.* = ", sources, flags=re.MULTILINE)
+            defined = re.search(rf"^ *{name}\b.* = ", written, flags=re.MULTILINE)
             assert defined, f"CONTRIBUTING.md names {name}, and nothing defines it"
 
 

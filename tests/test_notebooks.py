@@ -24,9 +24,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from starvelab.grading.submissions.names import defined, loaded
 from starvelab.lesson.widgets._reveal import LOCK_FIRST
 from starvelab.prediction_file import read_file
+from starvelab_grader.submissions.names import defined, loaded
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
 

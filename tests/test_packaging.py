@@ -21,7 +21,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from tests.documents import anchors, install_lines
+from tests.documents import anchors, install_lines, published
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 UV = [REPOSITORY / "binder" / "uv.sh", sys.prefix] if os.name != "nt" else [sys.executable, "-m", "uv"]
@@ -41,12 +41,19 @@ def project(repository: Path) -> dict:
 def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that `make dist` has built, or one built with the build backend that is installed."""
     out = Path(os.environ.get("STARVELAB_DIST") or tmp_path_factory.mktemp("wheel"))
-    if "STARVELAB_DIST" not in os.environ:
+    for folder in () if "STARVELAB_DIST" in os.environ else published():
         subprocess.run(
-            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, repository],
-            check=True, capture_output=True,
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, folder],
+            cwd=repository, check=True, capture_output=True,
         )  # fmt: skip
     (built,) = out.glob("starvelab-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel_of_grader(wheel: Path) -> Path:
+    """The wheel of the grader, which is built with the other."""
+    (built,) = wheel.parent.glob("starvelab_grader-*.whl")
     return built
 
 
@@ -76,12 +83,11 @@ def test_what_a_learner_imports_is_a_dependency(repository, project):
     """JupyterLab brings much of it along; Python in a browser has nothing that nobody asks for."""
     modules = set()
     for path in (repository / "starvelab").rglob("*.py"):
-        if "grading" not in path.parts:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    modules |= {alias.name.partition(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and not node.level:
-                    modules.add(node.module.partition(".")[0])
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                modules.add(node.module.partition(".")[0])
     wanted = modules - sys.stdlib_module_names - OPTIONAL - BROUGHT_BY_IPYWIDGETS - {"starvelab"}
     required = {Requirement(text).name for text in project["dependencies"]}
     assert {"pillow" if name == "PIL" else name for name in wanted} == required
@@ -107,16 +113,29 @@ def test_the_wheel_carries_every_file_of_the_package(wheel, repository):
     assert {Path(name).suffix for name in carried} >= {".py", ".toml", ".txt", ".js"}
 
 
-def test_the_wheel_carries_the_licence(wheel, repository):
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
-        assert archive.read(name).decode() == (repository / "LICENSE").read_text(encoding="utf-8")
+def test_the_wheel_of_the_grader_carries_every_file_of_it(wheel_of_grader, repository):
+    folder = repository / "grader"
+    files = {
+        path.relative_to(folder).as_posix()
+        for path in (folder / "starvelab_grader").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    carried = zipfile.ZipFile(wheel_of_grader).namelist()
+    assert {name for name in carried if name.startswith("starvelab_grader/")} == files
 
 
-def test_the_wheel_holds_nothing_but_the_package(wheel, project):
-    assert {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()} == {
-        "starvelab", f"starvelab-{project['version']}.dist-info",
-    }  # fmt: skip
+def test_each_wheel_carries_the_licence(wheel, wheel_of_grader, repository):
+    for path in (wheel, wheel_of_grader):
+        with zipfile.ZipFile(path) as archive:
+            (name,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+            assert archive.read(name).decode() == (repository / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_a_wheel_holds_nothing_but_its_package(wheel, wheel_of_grader, project):
+    for path, package in ((wheel, "starvelab"), (wheel_of_grader, "starvelab_grader")):
+        assert {name.split("/")[0] for name in zipfile.ZipFile(path).namelist()} == {
+            package, f"{package}-{project['version']}.dist-info",
+        }  # fmt: skip
 
 
 def test_an_empty_environment_with_the_wheel_has_the_model_and_its_facts(installed, tmp_path):
@@ -254,22 +273,26 @@ def test_pytorch_is_left_out_where_it_does_not_exist(resolved):
 
 
 @pytest.mark.parametrize("line", sorted({named for _, named in install_lines()}))
-def test_each_line_that_installs_it_is_resolved_with_the_exact_versions(line, wheel, project, repository):
+def test_each_line_that_installs_it_is_resolved_with_the_exact_versions(line, wheel, repository):
     """A line of the index by a folder with the wheel, one of a checkout by this one; nothing is installed."""
-    extras = re.sub(r"^[^[]*", "", line)
-    named = line.startswith("starvelab")
-    where = f"=={project['version']}" if named else f" @ {repository.as_uri()}"
+    found = re.fullmatch(r"(starvelab-grader|\./grader|[^[]*)(\[\w+\])?", line)
+    folder = "grader" if found[1].endswith("grader") else "."
+    metadata = tomllib.loads((repository / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named, extra = found[1].startswith("starvelab"), found[2] or ""
+    where = f"=={metadata['version']}" if named else f" @ {(repository / folder).as_uri()}"
     done = subprocess.run(
         [
             *UV, "pip", "compile", "-", "--constraint", PINS, "--find-links", wheel.parent, "--no-annotate",
             "--no-python-downloads", "--python", sys.executable,
         ],
-        input=f"starvelab{extras}{where}", capture_output=True, text=True,
+        input=f"{metadata['name']}{extra}{where}", capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = {one.partition("==")[0].partition(" @")[0] for one in done.stdout.splitlines()}
-    needed = project["optional-dependencies"][extras[1:-1]] if extras else []
-    assert {"starvelab", *(Requirement(one).name for one in needed)} <= found
+    names = {re.split(r"==| @", one)[0] for one in done.stdout.splitlines()}
+    needed = metadata["optional-dependencies"][extra[1:-1]] if extra else []
+    # What stands in a folder of the checkout is named by that folder.
+    names |= {"starvelab-grader" for one in names if one.rstrip("/").endswith("grader")}
+    assert {metadata["name"], *(Requirement(one).name for one in needed)} <= names
 
 
 def test_the_page_of_the_index_has_links_and_a_picture_that_lead_somewhere(wheel, project, repository):

@@ -30,13 +30,13 @@ def test_each_need_can_be_left_out():
         ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
         ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
         (
-            "tests/grading/lms/test_exports.py",
+            "tests/grader/lms/test_exports.py",
             ["course", "released_course"],
             {"browser", "sandbox"},
             "sandbox",
         ),
-        ("tests/grading/lms/test_exports.py", ["course", "released_course"], {"programs"}, "programs"),
-        ("tests/grading/lms/test_exports.py", ["tmp_path"], {"sandbox", "programs"}, ""),
+        ("tests/grader/lms/test_exports.py", ["course", "released_course"], {"programs"}, "programs"),
+        ("tests/grader/lms/test_exports.py", ["tmp_path"], {"sandbox", "programs"}, ""),
     ],
 )
 def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):
@@ -52,7 +52,7 @@ def run(without: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_last_line_says_how_many_tests_were_left_out_and_why():
-    files = ("tests/grading/test_postgres.py", "tests/test_errors.py")
+    files = ("tests/grader/test_postgres.py", "tests/test_errors.py")
     done = run("browser,postgres", *files, "--numprocesses=2")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

@@ -16,6 +16,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from tests.documents import published
+
 FOLDER = Path(__file__).resolve().parents[1] / ".github/workflows"
 EACH_WORKFLOW = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
 PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
@@ -47,9 +49,12 @@ def test_the_tests_of_the_learners_path_import_nothing_that_a_learner_does_not_i
     steps = jobs("test")["learners"]["steps"]
     install, test, notebook = (shlex.split(step["run"]) for step in steps if "run" in step)
     assert {"make", "bash", "sh"}.isdisjoint([*install, *test, *notebook]), "Windows has none of them"
-    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project, grader = (
+        tomllib.loads((repository / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in published()
+    )
     extras = (project["optional-dependencies"][name] for name in ("grade", "postgres", "test", "torch"))
-    others = {Requirement(text).name for text in chain(*extras)} - {
+    others = {Requirement(text).name for text in chain(grader["dependencies"], *extras)} - {
         "starvelab", *install, *(Requirement(text).name for text in project["dependencies"])
     }  # fmt: skip
     missing = ["yaml" if name == "pyyaml" else name.replace("-", "_") for name in (*others, "dask")]

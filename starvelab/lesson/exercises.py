@@ -12,7 +12,7 @@ from typing import Any
 
 from .questions import questions_in
 
-# What stands where nothing was answered yet; the class has it from `starvelab.grading.configure`.
+# What stands where nothing was answered yet; the class has it from `starvelab_grader.configure`.
 NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
 # How the line begins that is shown in place of the error of an open exercise.

@@ -11,8 +11,8 @@ import pytest
 from lab_in_browser import ACTION_SECONDS
 from playwright.sync_api import expect
 
-from starvelab.grading.marking.server import MarkingServer
-from tests.grading.essays import GIVEN_OUT, EssayClass
+from starvelab_grader.marking.server import MarkingServer
+from tests.grader.essays import GIVEN_OUT, EssayClass
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
 ANSWERS = {"ada": "Because.", "bob": HOSTILE, "cem": GIVEN_OUT, "dan": "Because.", "eve": "Since it is."}

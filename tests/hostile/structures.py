@@ -18,7 +18,7 @@ from typing import Any
 
 import nbformat
 
-from starvelab.grading.submissions.archives import MAX_FILES
+from starvelab_grader.submissions.archives import MAX_FILES
 
 Released = dict[str, Any]
 HOSTILE: dict[str, tuple[Callable[[Path, Released], None], str]] = {}

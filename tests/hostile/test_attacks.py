@@ -12,8 +12,8 @@ import nbformat
 import psutil
 import pytest
 
-from starvelab.grading.autograde.outputs import MAX_OUTPUTS
-from tests.grading.shared_runners import RUNNERS
+from starvelab_grader.autograde.outputs import MAX_OUTPUTS
+from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import ATTACKS, CROSSING, GREED, RUNNER, TRICKS
 from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
 

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from starvelab.grading.autograde.restoring import WARNINGS
-from starvelab.grading.sandbox import bubblewrap, process, seccomp
-from starvelab.grading.sandbox.channel import ClosedError
-from starvelab.grading.sandbox.process import Runner
-from tests.grading.shared_runners import RUNNERS
+from starvelab_grader.autograde.restoring import WARNINGS
+from starvelab_grader.sandbox import bubblewrap, process, seccomp
+from starvelab_grader.sandbox.channel import ClosedError
+from starvelab_grader.sandbox.process import Runner
+from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 

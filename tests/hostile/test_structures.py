@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from starvelab import runtime
-from starvelab.grading.sandbox import bubblewrap
-from tests.grading.a_course import MOST, earned, points, said
-from tests.grading.shared_runners import RUNNERS
+from starvelab_grader.sandbox import bubblewrap
+from tests.grader.a_course import MOST, earned, points, said
+from tests.grader.shared_runners import RUNNERS
 from tests.hostile.structures import ESCAPED, HONEST, HOSTILE
 
 # nbgrader's own queries warn.

@@ -10,8 +10,8 @@ from nbformat import NotebookNode
 from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
-from starvelab.grading import IsolatedExecute
-from tests.grading.shared_runners import RUNNERS
+from starvelab_grader import IsolatedExecute
+from tests.grader.shared_runners import RUNNERS
 
 SET_UP = """import numpy as np
 from starvelab import Q_

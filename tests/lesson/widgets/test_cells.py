@@ -8,7 +8,6 @@ import pytest
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
 from starvelab import runtime
-from starvelab.grading.sandbox.shell import Shell
 from starvelab.lesson.credit import Points
 from starvelab.lesson.exercises import NOT_ANSWERED, Exercise
 from starvelab.lesson.widgets.cells import CellLog, install
@@ -26,10 +25,11 @@ KINDS = (
 
 @pytest.fixture(scope="module")
 def shell():
+    of_grader = pytest.importorskip("starvelab_grader.sandbox.shell")
     # IPython makes its own module the main one, and processes that other tests start look for theirs there.
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-        yield Shell()
+        yield of_grader.Shell()
 
 
 @pytest.fixture

@@ -1,0 +1,194 @@
+"""nbgrader's execution of a notebook, replaced: student code runs in a sandbox, the checks run outside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode, default, observe
+from traitlets.utils.bunch import Bunch
+
+from starvelab.errors import StarvelabError
+from starvelab.prediction_file import FILE_NAME as PREDICTIONS
+
+from ..sandbox import bubblewrap, seccomp
+from ..sandbox.process import IMPORTS, Runner, scratch_folder
+from ..submissions.reference import (
+    ReferenceNotebook,
+    is_check_side,
+    is_test,
+    name_of,
+    read_files_beside,
+    read_reference,
+)
+from ..submissions.warnings import SubmissionWarning
+from .attachments import encoded, modules_in, read_attachments
+from .notebook_run import EXTRA_TIMEOUT, Limits, NotebookRun, NotebookRunInside
+from .outputs import as_nodes, printed
+from .restoring import REJECTED, add_warnings
+from .runners import Runners
+from .scoring import scored
+
+# How a notebook was run, the safest first.
+MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
+RESULT = "starvelab_graded"  # where a graded notebook says how it was run
+
+
+class NoSandboxError(StarvelabError, RuntimeError):
+    """Student code cannot be run safely here."""
+
+
+class IsolatedExecute(NbGraderPreprocessor):
+    """Runs a notebook for grading, with student code in bubblewrap and test cells where none of it runs."""
+
+    unsafe = Bool(
+        False,
+        help="Run student code with your own rights where bubblewrap does not work. "
+        "It can then read, change and send all that you can.",
+    ).tag(config=True)
+    timeout = Float(60.0, min=0, help="Seconds that a cell may take.").tag(config=True)
+    deadline = Float(300.0, min=0, help="Seconds that all student code of a submission may take.").tag(
+        config=True
+    )
+    imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.").tag(
+        config=True
+    )
+    readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.").tag(
+        config=True
+    )
+    max_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
+    most_bytes = Integer(help="The name of `max_bytes` in version 0.1.").tag(config=True)
+    max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
+    max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
+    shown_warnings = List(
+        Unicode(), help="Warnings that stand in another notebook of the submission already."
+    ).tag(config=True)
+    checks = Enum(
+        ("outside", "inside"),
+        "outside",
+        help="Where test cells run: outside of the sandbox, where student code can neither read nor change "
+        "them, or inside, in one process with it, for checks whose values cannot leave that process.",
+    ).tag(config=True)
+    runners = Instance(Runners, help="The runners that notebooks share; `configure` sets them.").tag(
+        config=True
+    )
+
+    @default("runners")
+    def _runners_default(self) -> Runners:
+        return Runners()
+
+    @observe("most_bytes")
+    def _most_bytes_set(self, change: Bunch) -> None:
+        self.log.warning("IsolatedExecute.most_bytes is now called IsolatedExecute.max_bytes.")
+        self.max_bytes = change.new
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Run all cells, and put their outputs where nbgrader looks for them.
+
+        Raises
+        ------
+        NoSandboxError
+            If there is no sandbox here, and the instructor did not accept that.
+        """
+        result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": version("starvelab")}
+        if reason := nb.metadata.get(REJECTED):
+            _earn_nothing(nb, reason)
+            nb.metadata[RESULT] = result | {"mode": "not run"}
+            return nb, resources
+        is_sandboxed = self._is_sandboxed()
+        run = self._run(nb, resources, is_sandboxed)
+        mode = "sandboxed" if is_sandboxed else "unsafe"
+        if self.checks == "inside":
+            mode += ", checks inside"
+        nb.metadata[RESULT] = result | {
+            "mode": mode,
+            "mistakes": run.mistakes,
+            "designs": run.designs,
+            "unreadable": run.unreadable,
+            "out_of_time": run.is_out_of_time,
+            "limited": run.is_limited,
+        }
+        return nb, resources
+
+    def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
+        course, names = CourseDirectory(parent=self), resources["nbgrader"]
+        assignment, student = names["assignment"], names["student"]
+        submitted = Path(course.format_path(course.submitted_directory, student, assignment))
+        beside = read_files_beside(course, assignment)
+        files, warnings = read_attachments(
+            Path(resources["metadata"]["path"]), submitted, self.max_bytes, beside
+        )
+        restored = {str(name_of(cell)) for cell in nb.cells if is_check_side(cell)}
+        written = read_reference(course, assignment, names["notebook"], locked=restored)
+        small = sum(map(len, beside.values())) <= self.max_bytes
+        own = encoded({name: each for name, each in beside.items() if small or name.endswith(".py")})
+        own |= {name: content for name, content in files.items() if name == PREDICTIONS}
+        limits = Limits(self.timeout, self.deadline, self.max_output, self.max_output_in_all)
+        kind = NotebookRunInside if self.checks == "inside" else NotebookRun
+        with (
+            self.runners.of_submission(
+                (names.get("db_url"), assignment, student),
+                sandboxed=is_sandboxed,
+                imports=self.imports,
+                readable=self.readable,
+                shown_warnings=self.shown_warnings,
+            ) as (checks, runner),
+            ExitStack() as stack,
+        ):
+            students_folder, checks_folder = (
+                stack.enter_context(scratch_folder(each)) for each in (is_sandboxed, False)
+            )
+            run = kind(
+                nb,
+                limits,
+                self.runners,
+                checks,
+                runner,
+                ReferenceNotebook(written, nb.cells),
+                lambda: _opened(checks, checks_folder, own, modules_in(beside)),
+                modules_in(beside),
+            )
+            run.open(students_folder, files)
+            stack.callback(run.close)
+            add_warnings(nb, self.runners.new_warnings(warnings))
+            run.run_cells()
+            run.is_limited |= run.time_left() < EXTRA_TIMEOUT
+            if run.cut:
+                add_warnings(nb, [SubmissionWarning(run.cut)])
+        return run
+
+    def _is_sandboxed(self) -> bool:
+        reason = bubblewrap.why_not()
+        if not reason:
+            weakness = seccomp.why_not()
+            if weakness and self.runners.is_first_time(weakness):
+                self.log.warning(weakness)
+            return True
+        if not self.unsafe:
+            raise NoSandboxError(reason)
+        self.log.warning("UNSAFE: student code runs with all your rights. %s", reason)
+        return False
+
+
+@contextmanager
+def _opened(runner: Runner, folder: str, files: dict[str, str], modules: dict[str, str]) -> Iterator[None]:
+    """A notebook that a runner has open meanwhile."""
+    runner.open(folder, files, modules=modules)
+    try:
+        yield
+    finally:
+        runner.close()
+
+
+def _earn_nothing(nb: NotebookNode, reason: str) -> None:
+    for cell in nb.cells:
+        if is_test(cell):
+            nothing = scored({"failed": False, "outputs": [printed(reason)], "value": 0.0}, max_points=0.0)
+            cell.outputs = as_nodes(nothing)

@@ -1,0 +1,436 @@
+"""The cells of one notebook: code of the student runs in a sandbox, and the checks run outside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from starvelab.errors import StarvelabError
+from starvelab.prediction_file import FILE_NAME as PREDICTIONS
+
+from ..sandbox.channel import ChannelError, Message, MessageTooLongError
+from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Runner
+from ..submissions.names import defined, loaded
+from ..submissions.reference import ReferenceNotebook, is_test, name_of
+from ..text import storable
+from .attachments import MAX_PREDICTIONS
+from .outputs import NOT_SHOWN, as_nodes, checked, printed
+from .runners import Runners
+from .scoring import scored
+
+EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
+MIN_CALLBACK_TIMEOUT = 0.01  # seconds
+MAX_ENDS = 10  # times that a notebook begins anew after code of the student has ended its process
+TOO_LARGE = "it is too large to be sent to the checks"
+MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
+ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
+# What the grader writes below a cell once the code of a student runs no longer.
+ENDED = "The submitted code "
+ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
+
+
+class ChecksEndedError(StarvelabError, RuntimeError):
+    """A check of the instructor ended its own process."""
+
+
+class _EndedError(StarvelabError):
+    """The process of the notebook has ended, and why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What student code may take.
+
+    Attributes
+    ----------
+    timeout, deadline : float
+        Of one cell, and of all code of a submission [s].
+    notebook_output, submission_output : int
+        Outputs that are kept of a notebook, and of a submission [B].
+    """
+
+    timeout: float
+    deadline: float
+    notebook_output: int
+    submission_output: int
+
+
+class NotebookRun:
+    """The cells of one notebook, run one after the other.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+    limits : Limits
+    runners : Runners
+        They count what the notebooks of a submission take together.
+    checks, student : Runner
+    reference : ReferenceNotebook
+    open_checks : callable
+        Opens the notebook on the side of the checks, and closes it.
+    modules : mapping of str to str
+        The instructor's modules among the files: their names and paths.
+
+    Attributes
+    ----------
+    mistakes : dict of str to list of str
+        By test cell, the mistakes that its checks named.
+    designs : dict of str to list of float
+        By test cell, dollars and busy share of the design that its checks judged.
+    unreadable : dict of str to str
+        By name, why a value of the student could not be sent to the checks.
+    is_out_of_time : bool
+        Whether the code waited for a core so long that it might have got further on an idle machine.
+    is_limited : bool
+        Whether the notebooks of the submission reached a limit together.
+    cut : str
+        What is said where outputs were left out.
+    """
+
+    def __init__(
+        self,
+        nb: NotebookNode,
+        limits: Limits,
+        runners: Runners,
+        checks: Runner,
+        student: Runner,
+        reference: ReferenceNotebook,
+        open_checks: Callable[[], AbstractContextManager[None]],
+        modules: Mapping[str, str],
+    ) -> None:
+        self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+        self.limits, self.runners, self.reference = limits, runners, reference
+        self.checks, self.student, self.modules = checks, student, modules
+        self.mistakes: dict[str, list[str]] = {}
+        self.designs: dict[str, list[float]] = {}
+        self.unreadable: dict[str, str] = {}
+        self.is_out_of_time = self.is_limited = False
+        self.cut = ""
+        self._open_checks, self._checks_open = open_checks, ExitStack()
+        self._locked_done: list[str] = []  # locked cells that the side of the checks has run
+        self._end_reason = ""
+        self._output_bytes = 0
+        self._place: tuple[str, dict[str, str]] = ("", {})
+        self._ran: list[str] = []  # sources that the process of the notebook has run
+        self._ends = 0
+        self._is_apart = False  # whether another process answers in the place of the notebook's
+        self._lost: dict[str, str] = {}  # names that a cell would have defined, and why it did not
+        self._fatal: set[str] = set()  # names that end Python where they are looked at
+        self._missing: set[str] = set()  # names that the last locked cell asked for in vain
+
+    def open(self, folder: str, files: dict[str, str]) -> None:
+        """Begin the notebook in the sandbox, where processes of an earlier notebook may slow it down."""
+        self._place = folder, files
+        reason = ""
+        for _ in range(2):  # what an earlier notebook has left may keep this one from beginning there
+            if self._is_over():
+                return
+            self.student = self.runners.student_again()
+            with self.runners.counted(self.student):
+                try:
+                    self.student.open(
+                        folder, files, min(START_TIMEOUT, self.time_left()), modules=self.modules
+                    )
+                    return
+                except ChannelError as error:
+                    reason = f"had to be ended ({error})"
+        self._end(reason)
+
+    def _begin_again(self) -> None:
+        """Open the notebook anew, and run what had run: what ended Python costs no other cell its points."""
+        while not self._is_over():
+            self._ends += 1
+            if self._ends > MAX_ENDS:
+                self._end(f"ended Python more than {MAX_ENDS} times")
+                return
+            self.open(*self._place)
+            if self._end_reason or self._runs_again():
+                return
+
+    def _runs_again(self) -> bool:
+        for source in self._ran:
+            try:
+                self._exchange({"do": "run", "source": source})
+            except _EndedError as error:
+                self._leave_out(source, str(error))
+                return False
+        return True
+
+    def _leave_out(self, source: str, reason: str) -> None:
+        self._ran = [each for each in self._ran if each != source]
+        self._lost |= dict.fromkeys(defined([source]), reason)
+
+    def close(self) -> None:
+        """End the notebook in the sandbox, and the sandbox where that takes too long."""
+        with self.runners.counted(self.student):
+            self.student.close(max(0.0, min(CLOSE_TIMEOUT, self.time_left())))
+
+    def time_left(self) -> float:
+        """Time that code of this submission may still take [s]."""
+        return self.limits.deadline - self.runners.seconds_used
+
+    def _is_over(self) -> bool:
+        """Whether code of the student may run no longer; it is ended then."""
+        if not self._end_reason and self.time_left() <= 0:
+            self._end(f"took longer in all than the {self.limits.deadline:g} s that it may")
+        return bool(self._end_reason)
+
+    def run_cells(self) -> None:
+        """Run the cells in the student's order; the checks run locked cells in the instructor's order."""
+        with self._checks_open:
+            self._checks_open.enter_context(self._open_checks())
+            for cell in self.cells:
+                cell.outputs, cell.execution_count = [], None
+                if is_test(cell):
+                    self._run_test(cell)
+                    continue
+                name = name_of(cell)
+                # A locked cell that stands too early waits for the first test that comes after it for the
+                # instructor.
+                if (
+                    name is not None
+                    and self.reference.is_locked(cell)
+                    and self._locked_done == self.reference.before(name)
+                ):
+                    self._run_locked(name)
+                cell.outputs = self._kept_outputs(self._run_in_sandbox(cell.source))
+
+    def _run_in_sandbox(self, source: str) -> Message:
+        self._ran.append(source)
+        return self._ask_student({"do": "run", "source": source})
+
+    def _kept_outputs(self, reply: Message) -> list[NotebookNode]:
+        """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
+        nodes = checked(reply.get("outputs"))
+        if nodes is None:
+            return as_nodes([printed(NOT_SHOWN)])
+        return as_nodes([printed(self.cut)]) if self._is_too_much(reply["outputs"]) else nodes
+
+    def _is_too_much(self, outputs: list[Message]) -> bool:
+        """Whether outputs are more than may still be kept; if not, they are counted."""
+        size = len(json.dumps(outputs))
+        for limit, before, owner in (
+            (self.limits.notebook_output, self._output_bytes, "notebook"),
+            (self.limits.submission_output, self.runners.output_bytes, "submission"),
+        ):
+            if before + size > limit:
+                self.cut = f"Outputs are left out: a {owner} may put out {limit / 1e6:g} MB in all."
+                self.is_limited |= owner == "submission"
+                return True
+        self._output_bytes += size
+        self.runners.output_bytes += size
+        return False
+
+    def _run_test(self, cell: NotebookNode) -> None:
+        """Run a test cell, which finds the student's names."""
+        name = str(name_of(cell))
+        before = self.reference.before(name)
+        if self._locked_done != before[: len(self._locked_done)]:
+            # Cells have run that come later in the instructor's order: the checks begin anew.
+            self._checks_open.close()
+            self._checks_open.enter_context(self._open_checks())
+            self._locked_done = []
+        for earlier in before[len(self._locked_done) :]:
+            self._run_locked(earlier)
+        reply = self._run_locked(name)
+        if reply.get("mistakes"):
+            self.mistakes[name] = reply["mistakes"]
+        if reply.get("design"):
+            self.designs[name] = reply["design"]
+        lost = self._missing & self._lost.keys() & loaded(self.reference.cells[name].source)
+        if reason := self._end_reason or next(iter(self._lost[each] for each in sorted(lost)), ""):
+            reply = _with_end_reason(reply, reason)
+        # What the student's functions printed stands there too. The error of a failed check has to stay.
+        if self._is_too_much([output for output in reply["outputs"] if output["output_type"] != "error"]):
+            errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
+            reply = {**reply, "outputs": [printed(self.cut), *errors]}
+        cell.outputs = as_nodes(scored(reply, float(cell.metadata.nbgrader.points)))
+
+    def _run_locked(self, name: str) -> Message:
+        """Run a cell of the instructor's on the side of the checks."""
+        cell = self.reference.cells[name]
+        answers, others = self.reference.asked_for(name)
+        if others:
+            # A magic or an `import *` of a locked cell may have defined some of them.
+            others -= set(self._ask_checks({"do": "names"})["names"])
+        names = {each: self._looked_at(each) for each in sorted(answers | others)}
+        self._missing = {each for each, binding in names.items() if binding["kind"] == "missing"}
+        try:
+            self._ask_checks({"do": "bind", "names": names})
+        except MessageTooLongError:
+            binding = {"kind": "other", "why": TOO_LARGE}
+            self._ask_checks({"do": "bind", "names": dict.fromkeys(names, binding)})
+        if is_test(cell):
+            self._copy_predictions()
+        self._locked_done.append(name)
+        return self._ask_checks({"do": "run", "source": cell.source})
+
+    def _looked_at(self, name: str) -> Message:
+        return _binding(
+            {"kind": "missing"} if name in self._fatal else self._ask_student({"do": "look", "name": name})
+        )
+
+    def _copy_predictions(self) -> None:
+        """Give the checks the predictions of the student, as they are now."""
+        reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
+        content = reply.get("content")
+        # The student's side was asked to limit what it reads, and may have been changed by the student. Where
+        # the file is gone the checks keep what they have: nobody who locked predictions loses them.
+        if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(MAX_PREDICTIONS))):
+            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": content})
+
+    # --- questions and answers ------------------------------------------------------------------------
+
+    def _ask_checks(self, message: Message) -> Message:
+        """Ask the side of the checks, and pass on what it asks of the student meanwhile."""
+        no_limit = self.limits.deadline + 2 * self.limits.timeout
+        reply = self.checks.ask(message, no_limit)
+        while "ask" in reply:
+            if reply.get("apart"):
+                self._begin_apart()
+            answer = self._ask_student({**reply, "do": reply["ask"]})
+            try:
+                if "callback" not in answer:
+                    self._end_apart()
+                    reply = self.checks.ask(answer, no_limit)
+                    continue
+                # A function of the checks that code of the student calls takes of the student's time.
+                with self.runners.counted(self.student):
+                    left = min(self.limits.timeout, self.time_left())
+                    answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
+                    reply = self.checks.ask(answer, no_limit)
+            except MessageTooLongError:
+                self._end_apart(by_force=True)
+                reply = self.checks.ask({"strange": TOO_LARGE}, no_limit)
+        if "ended" in reply:
+            raise ChecksEndedError(
+                "The process that runs the checks ended in the middle of one. Run the test cells of this "
+                "notebook by themselves: one of them ends Python, or needs more memory than there is."
+            )
+        return reply
+
+    def _begin_apart(self) -> None:
+        """Let what is asked next be answered by a process in which no cell has run; the notebook waits."""
+        if self._is_over():
+            return
+        try:
+            self._exchange({"do": "pause"})
+            with self.runners.counted(self.student):
+                self.student.open(
+                    self._place[0], {}, min(START_TIMEOUT, self.time_left()), modules=self.modules
+                )
+            self._is_apart = True
+        except (_EndedError, ChannelError):
+            self._begin_again()
+
+    def _end_apart(self, *, by_force: bool = False) -> None:
+        if not self._is_apart:
+            return
+        self._is_apart = False
+        if by_force:
+            self.student.end()
+        self.close()
+        if not self.student.alive:
+            self._begin_again()
+
+    def _ask_student(self, message: Message) -> Message:
+        """Ask the student's side, while the student's time runs."""
+        if self._is_over():
+            return _reply_after_end(self._end_reason)
+        try:
+            reply = self._exchange(message)
+        except _EndedError as error:
+            if self._is_apart and self.student.alive:  # the notebook goes on
+                self._is_apart = False
+                return _reply_after_end(str(error))
+            self._is_apart = False
+            if message["do"] == "run":
+                self._leave_out(message["source"], str(error))
+            elif message["do"] == "look":
+                self._lost[message["name"]] = str(error)
+                self._fatal.add(message["name"])
+            self._begin_again()
+            return _reply_after_end(str(error), message["do"])
+        if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+            self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
+        return reply
+
+    def _exchange(self, message: Message) -> Message:
+        seconds = min(self.limits.timeout, self.time_left())
+        clock = self.student.clock
+        with self.runners.counted(self.student):
+            start = clock()
+            try:
+                reply = self.student.ask({**message, "seconds": seconds}, seconds + EXTRA_TIMEOUT)
+            except ChannelError as error:
+                raise _EndedError(f"had to be ended ({error})") from error
+            finally:
+                self.is_out_of_time |= clock() - start >= seconds and clock.starved
+        if "paused" in reply and message["do"] != "pause":  # the code of the student has stopped its process
+            self.student.end()
+            raise _EndedError("stopped Python")
+        if "ended" in reply:
+            raise _EndedError("ended Python")
+        return reply
+
+    def _end(self, reason: str) -> None:
+        self._end_reason = reason
+        self.student.end()
+
+
+class NotebookRunInside(NotebookRun):
+    """The cells of one notebook and its checks, all in one process in the sandbox.
+
+    Student code can read and change such checks. It cannot reach what is outside of the sandbox.
+    """
+
+    def run_cells(self) -> None:
+        """Run the cells in the student's order."""
+        for cell in self.cells:
+            cell.outputs, cell.execution_count = [], None
+            reply = self._run_in_sandbox(cell.source)
+            cell.outputs = self._kept_outputs(reply)
+            if is_test(cell):
+                self._score(cell, reply)
+
+    def _score(self, cell: NotebookNode, reply: Message) -> None:
+        # A forged reply may lack anything, and hold anything.
+        has_failed = reply.get("failed") is not False
+        safe = {"outputs": cell.outputs, "failed": has_failed, "value": reply.get("value")}
+        cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
+        mistakes = reply.get("mistakes")
+        if isinstance(mistakes, list) and mistakes:
+            texts = [storable(str(each)[:MAX_MISTAKE]) for each in mistakes[:MAX_MISTAKES]]
+            self.mistakes[str(name_of(cell))] = texts
+
+
+def _reply_after_end(reason: str, asked: str = "") -> Message:
+    """What the code of the student would have answered; `asked` is what ended it."""
+    text = ENDED_PYTHON if asked == "run" and reason == "ended Python" else f"{ENDED}{reason}."
+    error = {"type": ENDED_EARLY, "message": text}
+    return {"kind": "missing", "error": error, "outputs": [printed(text)]}
+
+
+def _with_end_reason(reply: Message, reason: str) -> Message:
+    """The reply of a check that may have failed only because code of the student ran no longer."""
+    text = f"{ENDED}{reason}."
+    error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": text, "traceback": [text]}
+    outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
+    return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
+
+
+def _binding(reply: Message) -> Message:
+    """What a sandbox says of a name, in the form that `bind` takes."""
+    kind = reply.get("kind")
+    if kind == "missing":
+        return {"kind": "missing"}
+    if kind == "value" and "value" in reply:
+        return {"kind": "value", "value": reply["value"]}
+    if kind == "function":
+        return {"kind": "function"}
+    return {"kind": "other", "why": str(reply.get("why", "nothing came"))}

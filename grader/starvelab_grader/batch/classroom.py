@@ -1,0 +1,285 @@
+"""A class: who has submitted, what has to be graded, and where the grades go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from starvelab.errors import StarvelabError
+
+from ..autograde.definition import Definition
+from ..autograde.task import GradingResult
+from ..submissions.digests import changed
+from ..submissions.submission import Submission, read_submission
+from .merging import entries_of, is_in_book, merge
+from .one_student import READ_TIMEOUT, one_student
+from .records import GradedSubmission, GradedSubmissions
+from .retrying import retry
+
+MAX_NAME = 128  # characters, in nbgrader's gradebook
+MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
+MAX_LISTED = 5  # students in a message
+UNREADABLE = "The submission could not be read"
+
+
+class NoSubmissionError(StarvelabError, LookupError):
+    """Nobody has submitted anything, or nobody of those who were asked for."""
+
+
+class BusyError(StarvelabError, RuntimeError):
+    """Another process is grading the same assignment."""
+
+
+@dataclass
+class Outcome:
+    """What became of a class.
+
+    Attributes
+    ----------
+    graded, unchanged : list of str
+        Students whose submissions were graded now, and those whose submissions have not changed since.
+    failed : dict of str to str
+        Students whose submissions could not be graded, and why.
+    again : dict of str to dict of str to str
+        By student and notebook, why a notebook had to be graded again: a key of `digests.REASONS`.
+    """
+
+    graded: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    again: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class Classroom:
+    """The submissions of an assignment.
+
+    Parameters
+    ----------
+    course : CourseDirectory
+    config : Config
+    assignment : str
+
+    Raises
+    ------
+    NotReleasedError
+    """
+
+    def __init__(self, course: CourseDirectory, config: Config, assignment: str) -> None:
+        self.course, self.config, self.assignment = course, config, assignment
+        self.definition = Definition.of(course, config, assignment)
+        autograded = Path(course.root) / course.autograded_directory
+        self.records = GradedSubmissions(autograded.parent / "graded", autograded, assignment)
+
+    # --- who ------------------------------------------------------------------------------------------
+
+    def students(self, only: str = "") -> list[str]:
+        """Those who have submitted.
+
+        Parameters
+        ----------
+        only : str
+            Names with commas between them; `*` and `?` stand for any characters.
+
+        Raises
+        ------
+        NoSubmissionError
+        """
+        folder = self._submitted("*")
+        students = sorted(
+            path.parent.name for path in folder.parent.parent.glob(f"*/{self.assignment}") if path.is_dir()
+        )
+        if not students:
+            raise NoSubmissionError(
+                f"Nobody has submitted {self.assignment}: there is no folder {folder}. "
+                "Make one for each student, and put the student's files into it."
+            )
+        wanted = [name.strip() for name in only.split(",") if name.strip()]
+        for name in wanted:
+            if not any(matches(student, name) for student in students):
+                some = ", ".join(students[:MAX_LISTED]) + (", …" if len(students) > MAX_LISTED else "")
+                raise NoSubmissionError(f"No student who has submitted is called {name!r}. There are: {some}")
+        return [one for one in students if not wanted or any(matches(one, name) for name in wanted)]
+
+    def _submitted(self, student: str) -> Path:
+        return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
+
+    def submission_of(self, student: str) -> Submission:
+        """What a student has submitted."""
+        return read_submission(self._submitted(student), student, self.assignment, self.definition.asked)
+
+    # --- grading --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def exclusive_lock(self) -> Iterator[None]:
+        """Let no other process grade the same assignment in this block.
+
+        Raises
+        ------
+        BusyError
+        """
+        self.records.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.records.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise BusyError(
+                f"Another process is grading {self.assignment} in this course. "
+                "Wait until it is done, or end it."
+            ) from None
+        try:
+            self.records.clean_up()
+            yield
+        finally:
+            lock.release()
+
+    def pending(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> list[str]:
+        """Those whose submissions have to be graded; the others' grades are in the gradebook afterwards.
+
+        Parameters
+        ----------
+        students : iterable of str
+        outcome : Outcome
+            Takes the other students.
+        again : bool
+            Whether to grade also what has been graded and has not changed.
+        """
+        pending = []
+        students = list(students)
+        for student in students:
+            if reason := _why_no_name(student):
+                outcome.failed[student] = reason
+        with closing(self.gradebook()) as book:
+            entries = entries_of(book, self.assignment)
+            for student in (one for one in students if one not in outcome.failed):
+                record = None
+                with one_student(student, outcome.failed, UNREADABLE, READ_TIMEOUT):
+                    record = None if again else self.records.load(student)
+                    record = record and self._up_to_date(record)
+                    if record is None:
+                        pending.append(student)
+                if (
+                    record is not None
+                    and student not in outcome.failed
+                    and (is_in_book(record, entries.get(student)) or self._merged(book, record, outcome))
+                ):
+                    outcome.unchanged.append(student)
+        return pending
+
+    def _inputs(self, submission: Submission) -> dict[str, dict[str, str]]:
+        """What the grade of each notebook depends on."""
+        fingerprints = submission.fingerprints()
+        return {
+            name: parts | {"submission": fingerprints[name]} for name, parts in self.definition.inputs.items()
+        }
+
+    def _to_grade(self, record: GradedSubmission, submission: Submission) -> dict[str, str]:
+        """The notebooks that have to be graded again, of a submission that has a record, and why."""
+        reasons = changed(record.inputs, self._inputs(submission))
+        if reasons and record.limited:
+            # One notebook used up what another one needed, which may earn more now.
+            return dict.fromkeys(self.definition.cells, next(iter(reasons.values())))
+        return reasons
+
+    def _up_to_date(self, record: GradedSubmission) -> GradedSubmission | None:
+        """A record whose notebooks need no grading, brought up to date; None where some do."""
+        submission = self.submission_of(record.student)
+        if self._to_grade(record, submission):
+            return None
+        if record.timestamp == submission.timestamp and record.inputs.keys() == self.definition.cells.keys():
+            return record
+        # Only the time has changed, or a notebook is not asked for any more.
+        return self.records.save(GradingResult(record.student), submission, self._inputs(submission))
+
+    def submissions(
+        self, students: Iterable[str], outcome: Outcome, again: bool = False
+    ) -> Iterator[Submission]:
+        """What each of them has submitted. One that cannot be read is left out, and stands in the outcome.
+
+        Parameters
+        ----------
+        students : iterable of str
+        outcome : Outcome
+        again : bool
+            Whether to grade also the notebooks that have not changed.
+        """
+        for student in students:
+            submission = None
+            with one_student(student, outcome.failed, UNREADABLE, READ_TIMEOUT):
+                submission = self.submission_of(student)
+                record = None if again else self.records.load(student)
+                if record is not None and (reasons := self._to_grade(record, submission)):
+                    outcome.again[student] = reasons
+                    unchanged = self.definition.cells.keys() - reasons.keys()
+                    submission.to_grade = frozenset(reasons)
+                    submission.shown_warnings = frozenset(
+                        warning.text for name in unchanged for warning in record.warnings.get(name, [])
+                    )
+            if submission is not None and student not in outcome.failed:
+                yield submission
+
+    def save(
+        self, results: Iterable[GradingResult], submissions: dict[str, Submission], outcome: Outcome
+    ) -> Iterator[str]:
+        """Write each result as soon as it is there, and give the student's name.
+
+        Parameters
+        ----------
+        results : iterable of GradingResult
+        submissions : dict of str to Submission
+            By student; each is taken out when its result is there.
+        outcome : Outcome
+
+        Raises
+        ------
+        CannotWriteError
+            What was graded before that is kept.
+        """
+        with closing(self.gradebook()) as book:
+            for result in results:
+                submission = submissions.pop(result.student)
+                if result.failed:
+                    outcome.failed[result.student] = result.failed
+                else:
+                    with one_student(result.student, outcome.failed, "The grades cannot be written"):
+                        record = self.records.save(result, submission, self._inputs(submission))
+                        if self._merged(book, record, outcome):
+                            outcome.graded.append(result.student)
+                yield result.student
+
+    def gradebook(self) -> Gradebook:
+        """The instructor's gradebook; whoever opens it closes it."""
+        return Gradebook(self.course.db_url, self.course.course_id)
+
+    def _merged(self, book: Gradebook, record: GradedSubmission, outcome: Outcome) -> bool:
+        """Whether a record went into the gradebook; if not, those of other students still can."""
+        with one_student(record.student, outcome.failed, "The gradebook does not take it"):
+            retry(lambda: merge(book, record, self.config))
+        return record.student not in outcome.failed
+
+
+def matches(student: str, pattern: str) -> bool:
+    """Whether a pattern, or a plain name, means this student."""
+    return student == pattern or fnmatchcase(student, pattern)
+
+
+def _why_no_name(student: str) -> str:
+    """Why a folder's name cannot be that of a student in a gradebook; empty if it can."""
+    try:
+        student.encode()
+    except UnicodeEncodeError:
+        return "The name of the folder is not in UTF-8. Rename it."
+    for length, limit, unit in (
+        (len(student), MAX_NAME, "characters"),
+        (len(student.encode()), MAX_NAME_BYTES, "bytes"),
+    ):
+        if length > limit:
+            return f"The name of the folder has {length} {unit}, and {limit} are allowed. Rename it."
+    return ""

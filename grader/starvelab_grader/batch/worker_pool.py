@@ -1,0 +1,260 @@
+"""The worker pool that grades: workers of Dask, on this machine or wherever a scheduler has some."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from itertools import islice
+
+import cloudpickle
+import dask
+import psutil
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, Worker, as_completed, get_worker
+from sqlalchemy.exc import SAWarning
+
+from starvelab.errors import StarvelabError, install_hint
+from starvelab.host import usable_cores
+
+from ..autograde.definition import Definition
+from ..autograde.runners import Runners
+from ..autograde.task import GradingResult, grade
+from ..sandbox import bubblewrap
+from ..submissions.digests import package_fingerprint
+from ..submissions.submission import Submission
+
+# Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
+QUEUE_LENGTH = 2
+START_TIMEOUT = "60s"
+# A task takes seconds. Dask watches itself every few milliseconds, and the cores should rather grade.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+}
+# Dask's web pages ask for no password, and show the names of students.
+NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+ENCRYPTED = ("tls://", "wss://")
+STATE = "starvelab_state"  # the attribute of a worker
+WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
+
+
+class NoWorkersError(StarvelabError, RuntimeError):
+    """There are no workers, or they cannot grade."""
+
+
+@contextmanager
+def open_pool(
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    without_tls: bool = False,
+    unsafe: bool = False,
+) -> Iterator[Client]:
+    """A pool of workers: those of a running scheduler, or workers that are started here and ended afterwards.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many to start; by default as many as there are cores, and memory for.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as tls://host:8786. Its workers need the same starvelab.
+    without_tls : bool
+        Whether to accept a scheduler that takes work from everybody.
+    unsafe : bool
+        Whether to accept workers without a sandbox.
+
+    Raises
+    ------
+    NoWorkersError
+    """
+    with ExitStack() as stack:
+        if scheduler:
+            _require_encryption(scheduler, without_tls)
+            try:
+                client = stack.enter_context(Client(scheduler, timeout=START_TIMEOUT, set_as_default=False))
+            except (OSError, ValueError) as error:
+                raise NoWorkersError(
+                    f"No Dask scheduler answers at {scheduler}: {error}. "
+                    "Start one (dask scheduler), or leave --scheduler out to grade on this machine."
+                ) from error
+            if not client.scheduler_info()["workers"]:
+                raise NoWorkersError(
+                    f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
+                )
+        else:
+            stack.enter_context(dask.config.set(QUIET | NO_PAGES))
+            folder = stack.enter_context(_folder())
+            with _interrupts_for_the_main_thread_only():
+                cluster = LocalCluster(
+                    n_workers=workers or _default_size(),
+                    threads_per_worker=1,
+                    # Whoever reaches the port of a worker can run code in it, also another user of this
+                    # machine. So both ends have to show a certificate, which exists in memory only.
+                    security=Security.temporary(),
+                    protocol="tls://",
+                    # Dask's own choice is a folder in /tmp with a known name, which another user may have
+                    # made.
+                    local_directory=folder,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
+            client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+        _require_ready(client, unsafe)
+        yield client
+
+
+@contextmanager
+def _interrupts_for_the_main_thread_only() -> Iterator[None]:
+    """Threads and processes that are started in this block do not receive Ctrl+C.
+
+    A terminal sends it to every process. The main thread ends the workers. A worker that ended by itself
+    would be started again meanwhile, and the grader would wait for it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    # Threads and processes inherit what is blocked; an interrupt that comes meanwhile is delivered
+    # afterwards.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
+
+
+def _default_size() -> int:
+    return max(1, min(usable_cores(), int(psutil.virtual_memory().available) // WORKER_MEMORY))
+
+
+def _require_encryption(scheduler: str, without_tls: bool) -> None:
+    if not scheduler.startswith(ENCRYPTED):
+        if without_tls:
+            return
+        raise NoWorkersError(
+            f"A scheduler must use TLS, and {scheduler} does not: whoever reaches its port can run code as "
+            "its workers do. Give it, its workers and this machine certificates "
+            "(https://distributed.dask.org/en/stable/tls.html) and an address that begins with tls://, or "
+            "accept the risk in a network that nobody else reaches: --without-tls."
+        )
+    if Security().get_connection_args("client").get("ssl_context") is None:
+        raise NoWorkersError(
+            f"To reach {scheduler} this machine needs a certificate, and Dask's configuration names none. "
+            "Name the files there, under distributed.comm.tls: ca-file, client.cert and client.key."
+        )
+
+
+def code() -> str:
+    """The version of starvelab, and of its code and facts: in a checkout these change, and it does not."""
+    return f"{version('starvelab')} ({package_fingerprint()[:8]})"
+
+
+def _ready() -> tuple[str, str]:
+    """What a worker answers: the starvelab it has, and why it cannot start a sandbox, if so."""
+    return code(), bubblewrap.why_not()
+
+
+def _require_ready(client: Client, unsafe: bool) -> None:
+    try:
+        answers: dict[str, tuple[str, str]] = client.run(_ready)
+    # A worker without starvelab cannot even read the question.
+    except Exception as error:
+        raise NoWorkersError(
+            f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
+            f"It needs the same version there, with its extra. {install_hint('grade')}"
+        ) from error
+    versions = {worker: one for worker, (one, _) in answers.items() if one != code()}
+    if versions:
+        worker, one = next(iter(versions.items()))
+        raise NoWorkersError(
+            f"Workers need the starvelab that is installed here, {code()}, and {worker} has {one}. "
+            "Install the same there, and start it again."
+        )
+    reasons = {reason for _, reason in answers.values() if reason}
+    if reasons and not unsafe:
+        raise NoWorkersError("\n".join(sorted(reasons)))
+
+
+def graded_by(
+    client: Client, definition: Definition, submissions: Iterable[Submission]
+) -> Iterator[GradingResult]:
+    """Grade submissions, and give each as soon as it is done.
+
+    `submissions` is read as workers become free, so that a large class is never in memory as a whole.
+    """
+    coming = iter(submissions)
+    # Sent with each submission: a worker that takes the place of a dead one would not have it otherwise.
+    packed = cloudpickle.dumps(definition)
+    sent: dict[str, Submission] = {}
+
+    def send(submission: Submission) -> Future[GradingResult]:
+        future = client.submit(_grade, submission, packed, pure=False)
+        sent[str(future.key)] = submission
+        return future
+
+    threads = sum(client.nthreads().values())
+    running = as_completed(
+        [send(one) for one in islice(coming, max(1, threads) * (1 + QUEUE_LENGTH))], loop=client.loop
+    )
+    starved = []
+    for future in running:
+        submission = sent.pop(str(future.key))
+        for following in islice(coming, 1):
+            running.add(send(following))
+        result = _result(future, submission.student)
+        if result.out_of_time and threads > 1:
+            starved.append(submission)
+        else:
+            yield result
+    # A submission that waited for a core too long is graded again when the others are done, without company.
+    for submission in starved:
+        yield _result(send(submission), submission.student)
+
+
+def _result(future: Future[GradingResult], student: str) -> GradingResult:
+    try:
+        return future.result()
+    except KilledWorker as error:
+        reason = f"The worker that graded it ended, each time that it was tried: {error}"
+    # The others can still be graded.
+    except Exception as error:
+        reason = f"Its worker gave no answer: {type(error).__name__}: {error}"
+    return GradingResult(student, failed=reason)
+
+
+def _grade(submission: Submission, packed: bytes) -> GradingResult:
+    warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
+    state = WorkerState.of(get_worker())
+    return grade(submission, state.definition(packed), state.runners)
+
+
+class WorkerState:
+    """What a worker keeps between submissions: its runners, and the assignment that it grades."""
+
+    def __init__(self) -> None:
+        self.runners = Runners()
+        self._packed = b""
+        self._definition: Definition | None = None
+
+    @classmethod
+    def of(cls, worker: Worker) -> WorkerState:
+        """The state of a worker, which is made with its first submission."""
+        state: WorkerState = worker.__dict__.setdefault(STATE, cls())
+        return state
+
+    def definition(self, packed: bytes) -> Definition:
+        """An assignment, unpacked once for all submissions that follow each other."""
+        if self._definition is None or self._packed != packed:
+            self._packed, self._definition = packed, cloudpickle.loads(packed)
+        return self._definition

@@ -1,0 +1,69 @@
+"""nbgrader configured for safe grading, in anybody's `nbgrader_config.py`."""
+
+from __future__ import annotations
+
+import os
+
+from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    ClearHiddenTests,
+    GetGrades,
+    IgnorePattern,
+    LimitOutput,
+    OverwriteKernelspec,
+    SaveAutoGrades,
+)
+from traitlets.config import Config
+
+from starvelab.lesson.exercises import ESSAY_STUB, NOT_ANSWERED
+
+from .autograde.execution import IsolatedExecute
+from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
+from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
+from .autograde.restoring import RestoreStructure
+from .autograde.runners import Runners
+
+
+def configure(c: Config) -> None:
+    """Let nbgrader and `starvelab` grade safely in a course.
+
+    Student code runs in a sandbox, checks outside it; notebooks that were damaged are repaired before they
+    are graded; no page runs a script of a student, and feedback shows no hidden check. Folders stay as they
+    are.
+
+    Parameters
+    ----------
+    c : Config
+        What `get_config()` returns in `nbgrader_config.py`. Settings after this call replace these.
+    """
+    os.environ["PATH"] = path_with_alembic()
+    escape_names_in_formgrader()
+
+    # --- releasing --------------------------------------------------------------------------------
+    c.ClearSolutions.code_stub = {"python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'}
+    c.ClearSolutions.text_stub = ESSAY_STUB
+
+    # --- grading ----------------------------------------------------------------------------------
+    # Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True
+    c.IsolatedExecute.runners = Runners()  # notebooks share them
+    c.Autograde.autograde_preprocessors = [
+        IsolatedExecute, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
+        AssignLatePenalties,
+    ]  # fmt: skip
+    # The structure of a notebook is repaired before nbgrader's own steps, which would fail on a damaged one.
+    c.Autograde.sanitize_preprocessors = [RestoreStructure, OverwriteKernelspec]
+    # nbgrader gives no points to a test cell that wrote to stderr, where a right answer may have caused a
+    # warning.
+    c.IgnorePattern.enabled = True
+    c.IgnorePattern.pattern = "."
+
+    # --- feedback ---------------------------------------------------------------------------------
+    # The default pages show the hidden checks, in the cell and in tracebacks, and run scripts that a student
+    # wrote into a markdown cell.
+    c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTracebacks, ClearHiddenTests, ReadableHeader]
+    # These are used for formgrader's pages too.
+    c.HTMLExporter.preprocessors = [HarmlessHTML]
+    c.HTMLExporter.filters = {"markdown2html": harmless_html(c)}
+    # In nbgrader's own table a name can be a formula, or further cells and lines.
+    c.ExportApp.plugin_class = "starvelab_grader.lms.exports.Grades"

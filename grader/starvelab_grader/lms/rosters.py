@@ -1,0 +1,173 @@
+"""Who is in a class, read from a table that a learning platform exports, in any language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+
+from starvelab.errors import InputError
+
+from ..autograde.nbgrader_private import one_transaction
+from ..batch.classroom import MAX_NAME
+from ..text import one_line, storable
+from .spreadsheet import Sheet
+
+CANVAS_ID = "ID"
+FULL_NAMES = {
+    "student", "full name", "name", "vollständiger name", "nom complet", "nombre completo", "nome completo",
+    "volledige naam", "fullständigt namn", "全名", "姓名",
+}  # fmt: skip
+MAX_COLUMNS = 1000  # characters of their names in a message
+TEST_STUDENT = "Student, Test"  # Canvas' own
+FIRST_NAMES = {"first name", "firstname", "vorname", "prénom", "nombre", "nome", "voornaam", "förnamn"}
+LAST_NAMES = {
+    "last name", "lastname", "surname", "nachname", "nom", "nom de famille", "apellido(s)", "apellidos",
+    "cognome", "sobrenome", "apelido", "achternaam", "efternamn", "nazwisko",
+}  # fmt: skip
+PARTICIPANT = re.compile(r"(?P<word>\D*[^\W\d_]\D*?)\s*(?P<number>\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Person:
+    """A student, as a roster names one."""
+
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+
+    @classmethod
+    def called(cls, name: str, email: str = "") -> Person:
+        """From a name such as "Lovelace, Ada" or "Ada Lovelace"."""
+        last, comma, first = (part.strip() for part in name.partition(","))
+        if not comma:
+            first, _, last = name.strip().rpartition(" ")
+        return cls(first.strip(), last, email)
+
+
+def open_sheet(roster: str | Path) -> Sheet:
+    """The table that a platform exported.
+
+    Raises
+    ------
+    InputError
+    """
+    path = Path(roster).expanduser()
+    if not path.is_file():
+        raise InputError(f"The roster '{roster}' is not there. Pass the table that the platform exported.")
+    sheet = Sheet.read(path)
+    if not sheet.headers:
+        raise InputError(f"The roster '{roster}' is empty. Pass the table that the platform exported.")
+    return sheet
+
+
+def named(sheet: Sheet) -> str:
+    """The columns of a table, in a message: one that is none may hold anything."""
+    return one_line(", ".join(sheet.headers), MAX_COLUMNS)
+
+
+def key(text: str) -> str:
+    """How a student's folder is called, by a cell: Moodle writes "Participant 123", in its own language."""
+    match = PARTICIPANT.fullmatch(text.strip())
+    return match["number"] if match else text.strip()
+
+
+def who(text: str, known: Mapping[str, str]) -> str | None:
+    """The student whom a cell names; None where it names nobody who is known."""
+    return known.get(text.strip()) or known.get(key(text))
+
+
+def identity_column(
+    sheet: Sheet, known: Mapping[str, str], columns: Iterable[int] | None = None
+) -> int | None:
+    """The column that names the most of the known students, each once; None where none does."""
+    best, count = None, 0
+    for column in range(len(sheet.headers)) if columns is None else columns:
+        named = [student for row in sheet.rows if (student := who(row[column], known))]
+        if len(named) > count and len(named) == len(set(named)):
+            best, count = column, len(named)
+    return best
+
+
+def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Person]:
+    """The students of a roster, by the names that their folders have.
+
+    Parameters
+    ----------
+    roster : str or Path
+        A gradebook that Canvas exported, or a grading worksheet of Moodle.
+    submitted : iterable of str
+        The names of the folders of those who submitted.
+
+    Raises
+    ------
+    InputError
+    """
+    sheet = open_sheet(roster)
+    submitted = set(submitted)
+    column = identity_column(sheet, {name: name for name in submitted})
+    if column is None:
+        column = _usual_identity(sheet)
+    if column is None:
+        raise InputError(
+            f"No column of the roster '{roster}' names a student who submitted. It needs the numbers that "
+            "stand in the download: for Canvas the gradebook (Grades, Export), for Moodle the grading "
+            f"worksheet of this assignment. It has: {named(sheet)}."
+        )
+    rows = [row for row in sheet.rows if row[column].strip() and TEST_STUDENT not in row]
+    as_written = not submitted.isdisjoint(row[column].strip() for row in rows)
+    names = [row[column].strip() if as_written else key(row[column]) for row in rows]
+    return {name: _person(sheet, row, column) for name, row in zip(names, rows, strict=True)}
+
+
+def _usual_identity(sheet: Sheet) -> int | None:
+    """The column of the numbers, in a table of which nobody has submitted yet."""
+    if CANVAS_ID in sheet.headers:
+        return sheet.headers.index(CANVAS_ID)
+    matches = [PARTICIPANT.fullmatch(row[0].strip()) for row in sheet.rows]
+    words = {match["word"] for match in matches if match}
+    return 0 if matches and all(matches) and len(words) == 1 else None
+
+
+def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
+    headers = [header.casefold() for header in sheet.headers]
+    email = next((value for value in row if re.fullmatch(r"[^@\s]+@[^@\s]+", value.strip())), "").strip()
+    first, last = (
+        next((value.strip() for header, value in zip(headers, row, strict=False) if header in usual), "")
+        for usual in (FIRST_NAMES, LAST_NAMES)
+    )
+    if first and last:
+        return Person(first, last, email)
+    column = next((at for at, header in enumerate(headers) if header in FULL_NAMES), None)
+    if column is None and PARTICIPANT.fullmatch(row[identity].strip()) and identity + 1 < len(row):
+        # Moodle puts the full name there, or, where graders are not to know it, a status that many share.
+        values = [each[identity + 1] for each in sheet.rows]
+        column = identity + 1 if 1 < len(values) < 2 * len(set(values)) else None
+    name = row[column].strip() if column is not None else ""
+    return Person.called(name, email) if name and "@" not in name else Person(email=email)
+
+
+def register(book: Gradebook, people: Mapping[str, Person]) -> None:
+    """Write the students into the gradebook. A field that the roster leaves empty stays as it is."""
+    with one_transaction(book):
+        for student, person in people.items():
+            fields = {name: one_line(value, MAX_NAME) for name, value in vars(person).items()}
+            book.update_or_create_student(student, **{name: text for name, text in fields.items() if text})
+
+
+def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Person]:
+    """The students for whom the gradebook has no name, with their names from the download."""
+    people = {}
+    for student, name in names.items():
+        if storable(student) != student:  # which the gradebook cannot hold: grading says so
+            continue
+        try:
+            entry = book.find_student(student)
+        except MissingEntry:
+            entry = None
+        if entry is None or not (entry.first_name or entry.last_name):
+            people[student] = Person.called(name)
+    return people

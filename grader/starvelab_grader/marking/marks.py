@@ -1,0 +1,238 @@
+"""Marking by hand: everybody's answers to an essay are read, and marks are written into the gradebook."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import closing
+from html import escape
+from itertools import combinations
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from nbgrader.api import Gradebook
+from traitlets.config import Config
+
+from starvelab.errors import InputError, StarvelabError
+
+from ..autograde.definition import Definition
+from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
+from ..batch.one_student import reason
+from ..batch.retrying import retry
+from ..report.pages import cells_as_html
+from ..report.similar import CODE, PROSE, pairs
+from ..submissions.reference import name_of
+from ..submissions.reference_cell import ReferenceCell
+from .answers import Answer, NothingToMarkError, answers_in, entry_of, version_of
+from .essays import Essay, essays_of
+
+SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
+MAX_COMMENT = 20_000  # characters
+
+
+class ChangedError(StarvelabError, RuntimeError):
+    """The answer or its mark is not what was shown to the person who marks it."""
+
+
+class Marking:
+    """The essays of an assignment, and the marks for them.
+
+    Parameters
+    ----------
+    definition : Definition
+    gradebook : callable
+        Opens the gradebook.
+    notebooks : callable
+        The folder of a student's graded notebooks.
+    config : Config
+        The course's, which says what being late costs.
+
+    Raises
+    ------
+    NothingToMarkError
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        gradebook: Callable[[], Gradebook],
+        notebooks: Callable[[str], Path],
+        config: Config,
+    ) -> None:
+        self.assignment = definition.assignment
+        self.essays = list(essays_of(definition))
+        if not self.essays:
+            raise NothingToMarkError(
+                f"No exercise of {self.assignment} is marked by a person: tests give all its points."
+            )
+        self._cells = definition.cells
+        self._gradebook, self._notebooks, self._config = gradebook, notebooks, config
+        if not any(self.answers(essay) for essay in self.essays):
+            raise NothingToMarkError(
+                f"Nobody's submission of {self.assignment} has been graded. "
+                f"Grade first: starvelab grade {self.assignment}"
+            )
+
+    def answers(self, essay: Essay) -> list[Answer]:
+        """Everybody's answers: those that wait come first.
+
+        Otherwise the order is random. It is different for each essay and always the same, so that no student
+        is always read last, and no number tells who the student is.
+        """
+        with closing(self._gradebook()) as book:
+            answers = list(answers_in(book, self.assignment, essay))
+        return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
+
+    def read(self, essay: Essay, student: str) -> tuple[str, str]:
+        """An answer as safe HTML, and the version of what is shown: answer, mark and comment.
+
+        Raises
+        ------
+        NothingToMarkError
+        """
+        cells = self._answer_cells(essay, student)
+        with closing(self._gradebook()) as book:
+            entry = entry_of(book, self.assignment, essay, student)
+            return cells_as_html(cells), version_of(cells, *entry)
+
+    def save(
+        self,
+        essay: Essay,
+        student: str,
+        version: str,
+        *,
+        points: str | None = None,
+        comment: str | None = None,
+        timeout: float = SAVE_TIMEOUT,
+    ) -> str:
+        """Write a mark, a comment or both into the gradebook; what is None stays as it is.
+
+        Parameters
+        ----------
+        version : str
+            What `read` returned, or the last `save`.
+        points : str
+            As a person types them; with no text, the mark is taken back.
+        timeout : float
+            How long the gradebook may be locked [s].
+
+        Returns
+        -------
+        str
+            The new version.
+
+        Raises
+        ------
+        InputError
+        ChangedError
+        NothingToMarkError
+        CannotWriteError
+        """
+        if comment is not None and len(comment) > MAX_COMMENT:
+            raise InputError(
+                f"A comment has at most {MAX_COMMENT} characters, and this one has {len(comment)}. "
+                "Shorten it."
+            )
+        cells = self._answer_cells(essay, student)
+
+        def write() -> str:
+            with closing(self._gradebook()) as book, one_transaction(book):
+                grade, comment_entry = entry_of(book, self.assignment, essay, student)
+                if version != version_of(cells, grade, comment_entry):
+                    raise ChangedError(
+                        "This answer or its mark has changed since it was shown: somebody else has marked "
+                        "it, or it was graded again. It is shown as it is now, and what you typed is still "
+                        "here. Enter writes it."
+                    )
+                if points is not None:
+                    # The maximum may have changed since this page was opened.
+                    grade.manual_score = points_from(points, grade.cell.max_score)
+                    grade.needs_manual_grade = grade.manual_score is None and grade.auto_score is None
+                if comment is not None:
+                    comment_entry.manual_comment = comment.strip() or None
+                book.db.flush()
+                book.db.expire_all()  # scores are sums, which the database makes
+                # What being late costs may depend on what was earned.
+                apply_late_penalty(grade.notebook.assignment, student, self._config)
+                return version_of(cells, grade, comment_entry)
+
+        return retry(write, timeout)
+
+    def alike(self, essay: Essay) -> dict[str, list[str]]:
+        """For each student those with the same answer, or with one that shares unusual passages."""
+        cell = self._reference_cell(essay)
+        texts = {
+            one.student: self._text(essay, one.student) for one in self.answers(essay) if not one.is_blank
+        }
+        texts = {student: text for student, text in texts.items() if text.strip()}
+        same = defaultdict(list)
+        for student, text in sorted(texts.items()):
+            same[" ".join(text.split())].append(student)
+        met = {pair for students in same.values() for pair in combinations(students, 2)}
+        known = (cell.released, cell.source)
+        met |= {(one.one, one.other) for one in pairs(texts, known, CODE if essay.in_code else PROSE)}
+        similar = defaultdict(list)
+        for one, other in sorted(met):
+            similar[one].append(other)
+            similar[other].append(one)
+        return dict(similar)
+
+    def _reference_cell(self, essay: Essay) -> ReferenceCell:
+        return next(cell for cell in self._cells[essay.notebook] if cell.name == essay.cell)
+
+    def _text(self, essay: Essay, student: str) -> str:
+        try:
+            return "\n".join(cell.source for cell in self._written(essay, student))
+        except (OSError, ValueError):  # `read` says so where it is shown
+            return ""
+
+    def _answer_cells(self, essay: Essay, student: str) -> list[NotebookNode]:
+        """What is to be read; where that cannot be shown, a cell that says why."""
+        try:
+            cells = self._written(essay, student)
+        except (OSError, ValueError) as error:
+            text = f"The graded notebook cannot be read: {reason(error)}. Grade it again."
+            return [new_markdown_cell(f"<pre>{escape(text)}</pre>", id="unreadable")]
+        return cells or [new_markdown_cell("*There is no answer.*", id="none")]
+
+    def _written(self, essay: Essay, student: str) -> list[NotebookNode]:
+        path = self._notebooks(student) / f"{essay.notebook}.ipynb"
+        cells = nbformat.read(path, as_version=4).cells
+        names = [name_of(cell) for cell in cells]
+        if essay.cell not in names:
+            return []
+        at = names.index(essay.cell)
+        if not self._reference_cell(essay).task:
+            return [cells[at]]
+        # The answer to a task stands in cells of the student's own, behind the one that asks.
+        known = {cell.name for cell in self._cells[essay.notebook]}
+        behind = (at_next for at_next in range(at + 1, len(cells)) if names[at_next] in known)
+        return list(cells[at + 1 : next(behind, len(cells))])
+
+
+def points_from(text: str, possible: float) -> float | None:
+    """The points that a person typed; None where nothing was.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> points_from("2,5", 4), points_from(" ", 4)
+    (2.5, None)
+    """
+    if not text.strip():
+        return None
+    try:
+        points = float(text.strip().replace(",", "."))
+    except ValueError:
+        points = math.nan
+    if not 0 <= points <= possible:
+        raise InputError(
+            f"Points are a number from 0 to {possible:g}, such as {possible / 2:g}; you typed {text!r}."
+        )
+    return points

@@ -1,0 +1,266 @@
+"""The page on which a person marks, served to the browser of this machine and to nobody else.
+
+Every other user of the machine reaches the port, and so does every page that the browser has open. So each
+request for data, and each change, needs a token in a header that no other page can send. The token stands
+after the # of the page's address, a part that a browser sends to no server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+from dataclasses import asdict
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar
+
+from sqlalchemy.exc import SQLAlchemyError
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, HTTPError, RequestHandler
+
+from starvelab.errors import InputError, StarvelabError
+
+from ..batch.one_student import CannotWriteError
+from ..report.pages import page_style
+from .answers import Answer, NothingToMarkError
+from .essays import Essay
+from .marks import ChangedError, Marking
+
+TEMPLATES = Path(__file__).parent / "templates"
+LOOPBACK = "127.0.0.1"
+TOKEN_HEADER = "X-Starvelab-Token"
+MAX_BODY = 200_000  # bytes; a comment is shorter
+# Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATUS: dict[type[Exception], HTTPStatus] = {
+    InputError: HTTPStatus.BAD_REQUEST,
+    NothingToMarkError: HTTPStatus.NOT_FOUND,
+    ChangedError: HTTPStatus.CONFLICT,
+    CannotWriteError: HTTPStatus.SERVICE_UNAVAILABLE,
+    SQLAlchemyError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class PortError(StarvelabError, OSError):
+    """The port is not free."""
+
+
+class MarkingServer:
+    """A server of one marking, on loopback. It serves while the event loop runs in which it was made.
+
+    Parameters
+    ----------
+    marking : Marking
+    port : int
+        0 for one that is free.
+    show_names : bool
+        Whether the page begins with the names of the students.
+
+    Raises
+    ------
+    PortError
+    """
+
+    def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
+        self.token = secrets.token_urlsafe(32)
+        settings: dict[str, object] = {"marking": marking, "token": self.token, "show_names": show_names}
+        routes: list[tuple[str, type[_Handler]] | tuple[str, type[_Handler], dict[str, object]]] = [
+            (r"/(|mark\.js|mark\.css)", _Part),
+            (r"/api/essays", _Essays, settings),
+            (r"/api/answers", _Answers, settings),
+            (r"/api/answer", _OneAnswer, settings),
+            (r"/api/alike", _Alike, settings),
+            (r"/api/mark", _Mark, settings),
+        ]
+        try:
+            listener = socket.create_server((LOOPBACK, port))
+        except OSError as error:
+            raise PortError(
+                f"The page needs a port that is free, and {port} is not: {error}. "
+                "Choose another one, or leave --port out."
+            ) from error
+        listener.setblocking(False)
+        application = Application(routes, default_handler_class=_NotFound, log_function=lambda _: None)
+        self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
+        self._server.add_socket(listener)
+        self.port: int = listener.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        """The address to open; whoever knows it can mark."""
+        return f"http://{LOOPBACK}:{self.port}/#{self.token}"
+
+    async def stop(self) -> None:
+        """Take no more requests, and end the connections."""
+        self._server.stop()
+        await self._server.close_all_connections()
+
+
+class _Handler(RequestHandler):
+    def set_default_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def write_error(self, status_code: int, **details: object) -> None:
+        """An error as the page shows it."""
+        info = details.get("exc_info")
+        error = info[1] if isinstance(info, tuple) else None
+        message = HTTPStatus(status_code).phrase
+        if status := _status_of(error):
+            self.set_status(status)
+            message = str(error)
+        if isinstance(error, SQLAlchemyError):
+            message = f"The gradebook cannot be read: {str(getattr(error, 'orig', error)).splitlines()[0]}"
+        self.finish({"message": message})
+
+    def log_exception(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Print an error, unless the page shows it in words, or somebody else has sent a wrong request."""
+        if _status_of(error) is None and not isinstance(error, HTTPError):
+            super().log_exception(kind, error, traceback)
+
+
+class _NotFound(_Handler):
+    """Whatever else is asked for."""
+
+    def prepare(self) -> None:
+        raise HTTPError(HTTPStatus.NOT_FOUND)
+
+
+class _Part(_Handler):
+    """The page without anything of the course in it, its script and its styles."""
+
+    def get(self, name: str) -> None:
+        kind, content = _parts()[name]
+        self.set_header("Content-Type", f"{kind}; charset=utf-8")
+        self.finish(content)
+
+
+@cache
+def _parts() -> dict[str, tuple[str, str]]:
+    page, script, style = (
+        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("index.html", "mark.js", "mark.css")
+    )
+    return {
+        "": ("text/html", page),
+        "mark.js": ("text/javascript", script),
+        "mark.css": ("text/css", page_style() + style),
+    }
+
+
+class _Private(_Handler):
+    """What only those may ask who have the token."""
+
+    def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
+        self.marking, self._token, self.show_names = marking, token, show_names
+
+    def prepare(self) -> None:
+        given = self.request.headers.get(TOKEN_HEADER, "")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
+            self.set_status(HTTPStatus.FORBIDDEN)
+            message = "This page needs the address that `starvelab mark` printed last. Open that address."
+            self.finish({"message": message})
+
+    def essay(self, number: object) -> Essay:
+        """The essay of that number, which stands in the list of `/api/essays`."""
+        essays = self.marking.essays
+        if not str(number).isdecimal() or int(str(number)) >= len(essays):
+            raise NothingToMarkError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
+        return essays[int(str(number))]
+
+
+class _Essays(_Private):
+    def get(self) -> None:
+        self.finish(
+            {
+                "assignment": self.marking.assignment,
+                "show_names": self.show_names,
+                "essays": [asdict(one) | _progress(self.marking.answers(one)) for one in self.marking.essays],
+            }
+        )
+
+
+class _Answers(_Private):
+    def get(self) -> None:
+        answers = self.marking.answers(self.essay(self.get_query_argument("essay")))
+        self.finish({"answers": [asdict(one) | {"blank": one.is_blank} for one in answers]})
+
+
+class _OneAnswer(_Private):
+    def get(self) -> None:
+        essay = self.essay(self.get_query_argument("essay"))
+        html, version = self.marking.read(essay, self.get_query_argument("student"))
+        self.finish({"html": html, "version": version})
+
+
+class _Alike(_Private):
+    async def get(self) -> None:
+        essay = self.essay(self.get_query_argument("essay"))
+        # In a large class this takes seconds, in which the page goes on.
+        self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
+
+
+class _Mark(_Private):
+    FIELDS: ClassVar[dict[str, bool]] = {"student": True, "version": True, "points": False, "comment": False}
+
+    def put(self) -> None:
+        try:
+            body = json.loads(self.request.body)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise InputError("A mark is sent as a JSON object.")
+        for name, needed in self.FIELDS.items():
+            if not isinstance(body.get(name), str) and (needed or body.get(name) is not None):
+                raise InputError(
+                    f"The field {name!r} of a mark is a text, and {body.get(name)!r:.50} is none."
+                )
+        essay = self.essay(body.get("essay"))
+        student = body["student"]
+        version = self.marking.save(
+            essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
+        )
+        answer = next(one for one in self.marking.answers(essay) if one.student == student)
+        self.finish({"version": version, "answer": asdict(answer) | {"blank": answer.is_blank}})
+
+
+def _status_of(error: BaseException | None) -> HTTPStatus | None:
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), None)
+
+
+def _progress(answers: list[Answer]) -> dict[str, int]:
+    return {
+        "marked": sum(not one.waits and not one.is_blank for one in answers),
+        "answers": sum(not one.is_blank for one in answers),
+    }
+
+
+def make_redirect(folder: Path, address: str) -> Path:
+    """A file that leads a browser to the address.
+
+    Every user of the machine can read the arguments of a browser that is started, but not a private file.
+    """
+    path = folder / "mark.html"
+    path.touch(mode=0o600)
+    path.write_text(
+        f'<!DOCTYPE html><meta charset="utf-8"><title>Marking</title>'
+        f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Go on to the page</a>',
+        encoding="utf-8",
+    )
+    return path

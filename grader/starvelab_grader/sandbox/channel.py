@@ -1,0 +1,143 @@
+"""Messages between a grader and a runner: JSON with its length before it, over a pair of pipes.
+
+The other end may be silent, send too much, or be closed. Each of these is an error of its own, raised in
+time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from starvelab.errors import StarvelabError
+
+# An object of JSON: the type of a value depends on the question, and each reader checks what it needs.
+Message: TypeAlias = dict[str, Any]
+
+MAX_MESSAGE = 8_000_000  # bytes
+MAX_DIGITS = 4200  # of a whole number in a message; a value that is sent has fewer
+HEADER = struct.Struct(">I")
+CHUNK = 1 << 16  # bytes
+
+
+class ChannelError(StarvelabError):
+    """No more messages can be sent or received."""
+
+
+class SilentError(ChannelError):
+    """Nothing was received in time."""
+
+
+class ClosedError(ChannelError):
+    """The other end is gone."""
+
+
+class UnreadableError(ChannelError):
+    """What was received is too long, or no message."""
+
+
+class MessageTooLongError(ChannelError):
+    """A message is longer than the other end reads. No byte of it was sent."""
+
+
+class Channel:
+    """One end of a pair of pipes.
+
+    Parameters
+    ----------
+    source, sink : int
+        File descriptors to read from and to write to.
+    clock : callable
+        The clock for timeouts, in seconds. It may stand still for a while.
+    """
+
+    def __init__(self, source: int, sink: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.source, self.sink, self.clock = source, sink, clock
+        for end in (source, sink):
+            os.set_blocking(end, False)
+
+    def send(self, message: Message, seconds: float | None = None) -> None:
+        """Write a message.
+
+        Raises
+        ------
+        MessageTooLongError, SilentError, ClosedError
+        """
+        body = json.dumps(message).encode()
+        if len(body) > MAX_MESSAGE:
+            raise MessageTooLongError(
+                f"A message has at most {MAX_MESSAGE} bytes, and this one has {len(body)}."
+            )
+        data, deadline = memoryview(HEADER.pack(len(body)) + body), self._deadline(seconds)
+        while data:
+            self._wait([], [self.sink], deadline)
+            try:
+                data = data[os.write(self.sink, data[:CHUNK]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError as error:
+                raise ClosedError("The other end is gone.") from error
+
+    def receive(self, seconds: float | None = None) -> Message:
+        """Read a message, and not a byte more.
+
+        Raises
+        ------
+        ChannelError
+        """
+        deadline = self._deadline(seconds)
+        (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
+        if length > MAX_MESSAGE:
+            raise UnreadableError(
+                f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}."
+            )
+        try:
+            message = json.loads(self._read(length, deadline), parse_int=_short_int)
+        # Nesting as deep as Python's own stack is no message either, nor is a number of a million digits.
+        except (ValueError, RecursionError) as error:
+            raise UnreadableError(f"What was received is no message: {type(error).__name__}.") from error
+        if not isinstance(message, dict):
+            raise UnreadableError("What was received is no message: it must be a mapping.")
+        return message
+
+    def _read(self, length: int, deadline: float | None) -> bytes:
+        parts, missing = [], length
+        while missing:
+            self._wait([self.source], [], deadline)
+            try:
+                part = os.read(self.source, min(missing, CHUNK))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise ClosedError("The other end is gone.")
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def _wait(self, readable: list[int], writable: list[int], deadline: float | None) -> None:
+        while not any(select.select(readable, writable, [], left := self._left(deadline))):
+            if left == 0.0:
+                raise SilentError("Nothing came in time.")
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self.clock() + seconds
+
+    def _left(self, deadline: float | None) -> float | None:
+        return None if deadline is None else max(0.0, deadline - self.clock())
+
+    def close(self) -> None:
+        """Close both pipes."""
+        for end in (self.source, self.sink):
+            os.close(end)
+
+
+def _short_int(digits: str) -> int:
+    """A whole number of a message. Thousands of the longest that Python reads would take seconds."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number of more than {MAX_DIGITS} digits")
+    return int(digits)

@@ -1,0 +1,259 @@
+"""The process of one notebook: it runs cells, and answers what the other side asks of their names."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import tee
+from pathlib import Path
+
+from ..text import storable
+from .channel import Channel, ChannelError, Message
+from .codec import Decoder, Encoder, Json, SerializationError
+from .remote import MAX_FRAMES, MAX_TEXT, Remote, Unreadable, called, message_of, value_of
+from .shell import Outputs, Shell, time_limit
+
+MISTAKE_EVENT, DESIGN_EVENT = "starvelab.lesson.checks.mistake", "starvelab.lesson.design"
+OWN_FILES = "/starvelab_grader/"
+MAX_TYPE_NAME = 60  # characters
+
+
+class NotebookProcess:
+    """The cells of one notebook, on the side of the student or on that of the checks.
+
+    Parameters
+    ----------
+    channel : Channel
+    runs_apart : bool
+        Whether a cell can have a text run in a process of the other side, as `get_ipython().run_apart`.
+    """
+
+    def __init__(self, channel: Channel, *, runs_apart: bool = False) -> None:
+        self.channel = channel
+        self.shell = Shell.instance()
+        if runs_apart:
+            self.shell.run_apart = Remote(self, "a text", apart=True)
+        self._callbacks: list[Callable[..., object]] = []
+        self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
+        self._mistakes: list[str] = []
+        self._design: list[float] = []
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Keep what a check says to whoever listens: the mistakes that it names, and the last design."""
+        if event == MISTAKE_EVENT:
+            self._mistakes.append(str(arguments[0])[:MAX_TEXT])
+        elif event == DESIGN_EVENT:
+            self._design = [float(one) for one in arguments if isinstance(one, int | float)]
+
+    def serve(self) -> None:
+        """Answer until the notebook is over."""
+        while (message := self.channel.receive())["do"] != "close":
+            try:
+                reply = self.answer(message)
+            except ChannelError:
+                raise
+            # Every question gets an answer, also one that fails: the other side waits for it.
+            except Exception as error:
+                reply = {"error": self._describe_error(error), "failed": True, "outputs": [], "value": None}
+            if message["do"] != "pause":
+                self.channel.send(reply)
+
+    def answer(self, message: Message) -> Message:
+        """Do what is asked."""
+        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write, self.pause)
+        return {task.__name__: task for task in tasks}[message["do"]](message)
+
+    # --- cells ----------------------------------------------------------------------------------------
+
+    def run(self, message: Message) -> Message:
+        """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
+        self._mistakes.clear()
+        self._design.clear()
+        outputs, error = self.shell.run(message["source"], message.get("seconds"))
+        _insert_frames(outputs, getattr(error, "their_frames", []))
+        return {
+            "outputs": _as_json(outputs),
+            "failed": error is not None,
+            "value": _encoded_number(self.shell.result),
+            "mistakes": list(dict.fromkeys(self._mistakes)),
+            "design": self._design,
+        }
+
+    def bind(self, message: Message) -> Message:
+        """Give names of the student to the checks: values as they are, functions as `Remote`."""
+        for name, value in self._bound.items():
+            # A check may have given the name another value, which is its own.
+            if self.shell.user_ns.get(name) is value:
+                self.shell.user_ns.pop(name, None)
+        self._bound.clear()
+        for name, binding in message["names"].items():
+            if binding["kind"] == "missing":
+                continue
+            self.shell.user_ns[name] = self._bound[name] = self._value_of_binding(name, binding)
+        return {}
+
+    def _value_of_binding(self, name: str, binding: Message) -> object:
+        if binding["kind"] == "function":
+            return Remote(self, name)
+        if binding["kind"] == "other":
+            return Unreadable(str(binding["why"])[:MAX_TEXT])
+        try:
+            return Decoder().decode(binding["value"])
+        except SerializationError as error:
+            return Unreadable(str(error))
+
+    def names(self, message: Message) -> Message:  # noqa: ARG002
+        """Names that mean something here, except those that were bound for the student."""
+        known = self.shell.user_ns.items()
+        here = {name for name, value in known if self._bound.get(name, self) is not value}
+        return {"names": sorted(here | set(dir(builtins)))}
+
+    # --- what the checks ask of the student's side ----------------------------------------------------
+
+    def look(self, message: Message) -> Message:
+        """What a name stands for."""
+        if message["name"] not in self.shell.user_ns:
+            return {"kind": "missing"}
+        value = self.shell.user_ns[message["name"]]
+        if isinstance(value, Iterator):
+            # This must not use it up: the next check looks at it again.
+            self.shell.user_ns[message["name"]], value = tee(value)
+        try:
+            with time_limit(message.get("seconds")):
+                return {"kind": "value", "value": Encoder().encode(value)}
+        except Exception as error:
+            if callable(value):
+                return {"kind": "function"}
+            return {"kind": "other", "why": str(error)[:MAX_TEXT]}
+
+    def call(self, message: Message) -> Message:
+        """Call a function of the student."""
+        before, self.shell.outputs = self.shell.outputs, Outputs()
+        try:
+            with self.shell.captured() as captured:
+                reply = self._called(message)
+        finally:
+            self.shell.outputs = before
+        text = "".join(output["text"] for output in captured.entries if output.get("name") == "stdout")
+        return {**reply, "printed": text}
+
+    def pause(self, message: Message) -> Message:  # noqa: ARG002
+        """Stop until another process, which the runner forks, has run a text. The runner answers."""
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return {}
+
+    def _called(self, message: Message) -> Message:
+        function = _run_text if message.get("apart") else self.shell.user_ns.get(message["name"])
+        try:
+            decoder = Decoder(call=lambda number: lambda *args, **more: self._call_back(number, args, more))
+            args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
+            assert isinstance(args, tuple)
+            assert isinstance(more, dict)
+            with time_limit(message.get("seconds")):
+                result = function(*args, **more)
+                # A generator runs, and may fail, only now.
+                return {"value": Encoder().encode(result)}
+        except SerializationError as error:
+            return {"strange": str(error)[:MAX_TEXT]}
+        # SystemExit is an answer like any other error.
+        except BaseException as error:
+            if isinstance(error, ChannelError):
+                raise
+            return {"error": self._describe_error(error)}
+
+    def _describe_error(self, error: BaseException) -> Message:
+        """An error as text: its type, its message, and how IPython shows where it happened."""
+        try:
+            parts = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+        # A student's error may fail even where it is shown.
+        except Exception:
+            parts = []
+        frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if not _is_own(str(part))]
+        name = type(error).__name__[:MAX_TYPE_NAME]
+        return {"type": name, "message": message_of(error), "frames": frames[-MAX_FRAMES:]}
+
+    def _call_back(self, number: int, args: tuple[object, ...], more: Mapping[str, object]) -> object:
+        encoder = Encoder()
+        self.channel.send({"callback": number, "args": encoder.encode(args), "more": encoder.encode(more)})
+        return value_of(self.channel.receive())
+
+    def read(self, message: Message) -> Message:
+        """A file of the student, as it stands after the cells have run."""
+        path = Path(message["file"])
+        try:
+            with path.open("rb") as file:
+                content = file.read(message["most"] + 1)
+        except OSError:
+            content = b""
+        kept = content if len(content) <= message["most"] else b""
+        return {"content": base64.b64encode(kept).decode()}
+
+    def write(self, message: Message) -> Message:
+        """Write a file of the student, for checks that read it; nothing where it cannot be decoded."""
+        with contextlib.suppress(ValueError, TypeError):
+            if content := base64.b64decode(message["content"], validate=True):
+                Path(message["file"]).write_bytes(content)
+        return {}
+
+    # --- what the student's side asks back ------------------------------------------------------------
+
+    def refer(self, function: Callable[..., object]) -> int:
+        """A number by which the student's side may call one of the checks' own functions."""
+        self._callbacks.append(function)
+        return len(self._callbacks) - 1
+
+    def called_back(self, message: Message) -> Message:
+        """Call the function of that number."""
+        try:
+            function = self._callbacks[message["callback"]]
+        # The number comes from the student's side, and may be anything.
+        except Exception as error:
+            return {"error": {"type": type(error).__name__, "message": message_of(error)}}
+        return called(function, message)
+
+
+def _run_text(text: str, names: Mapping[str, object]) -> None:
+    exec(compile(text, "<text>", "exec"), {"__name__": "__main__", **names})
+
+
+def _is_own(frame: str) -> bool:
+    """Whether a frame of a traceback belongs to the grader."""
+    return OWN_FILES in frame
+
+
+def _insert_frames(outputs: Outputs, frames: list[str]) -> None:
+    """Put the frames of the student's function where the checks called it."""
+    for entry in outputs.entries:
+        if entry["output_type"] == "error":
+            *before, last = [frame for frame in entry["traceback"] if not _is_own(frame)] or [""]
+            entry["traceback"] = [*before, *frames, last]
+
+
+def _encoded_number(value: object) -> Json:
+    try:
+        return Encoder().encode(value)
+    except SerializationError:
+        return None
+
+
+def _as_json(outputs: Outputs) -> list[Message]:
+    """Outputs with bytes, such as a picture's, as text, and all text such that a file can hold it."""
+
+    def text(value: object) -> Json:
+        if isinstance(value, str):
+            return storable(value)
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        if isinstance(value, Mapping):
+            return {storable(str(key)): text(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [text(each) for each in value]
+        return value if isinstance(value, int | float | bool | None) else storable(str(value))
+
+    return [{key: text(each) for key, each in entry.items()} for entry in outputs.entries]

@@ -1,0 +1,27 @@
+"""Work that nearly every notebook needs, done once before a runner forks.
+
+A runner imports this module only for its effects: the catalogue has been read, and an error has been shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from IPython.core.ultratb import VerboseTB
+
+from starvelab import Hardware, Links, Models, Storage
+
+
+def _fail() -> None:
+    try:
+        raise RuntimeError("an error to show")
+    except RuntimeError:
+        VerboseTB().structured_traceback(*sys.exc_info())
+
+
+for part in (Hardware, Links, Models, Storage):
+    dir(part)  # reads its file
+# If a library has changed, notebooks become slower, and nothing else happens.
+with contextlib.suppress(Exception):
+    _fail()

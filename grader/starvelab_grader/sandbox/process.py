@@ -1,0 +1,355 @@
+"""A runner as the grader sees it: started, asked, watched, and ended whatever it does."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from starvelab.host import cache_folder, usable_cores
+from starvelab.runtime import GRADING
+
+from . import bubblewrap, cgroup, seccomp
+from .channel import Channel, ChannelError, Message, MessageTooLongError, UnreadableError
+from .clock import SandboxClock, slow_down, threads
+
+# Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
+PROGRAM = """\
+import gc, sys
+gc.disable()
+sys.modules["dask"] = None
+from starvelab_grader.sandbox.runner import main
+main()"""
+# Without -P, Python would look for modules in the current folder first.
+PYTHON = ["-P", "-c", PROGRAM]
+# What a runner imports before it forks: what most cells import, so that it is done once.
+IMPORTS = (
+    "numpy",
+    "IPython",
+    "ipywidgets",
+    "matplotlib.figure",
+    "matplotlib.patches",
+    "starvelab.checks",
+    "starvelab.show",
+    "starvelab.simulate",
+    "starvelab.widgets",
+    "starvelab_grader.sandbox.preload",
+)
+MAX_MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
+INODE_SIZE = 1_500  # bytes that the kernel may need for a file, beside its content
+SOCKET_SIZE = 500_000  # bytes that it may need for a socket
+MAX_PROCESSES = 64  # of a sandbox
+WATCH_INTERVAL = 0.2  # seconds between two looks at them
+END_TIMEOUT = 10.0  # seconds until killed processes are gone
+START_TIMEOUT = 60.0  # seconds until a runner must be there
+CLOSE_TIMEOUT = 10.0  # seconds until a notebook must be over
+LIMITS = {
+    "RLIMIT_AS": 4_000_000_000,
+    "RLIMIT_CPU": 600,
+    "RLIMIT_FSIZE": 64_000_000,
+    "RLIMIT_NOFILE": 256,
+    "RLIMIT_NPROC": MAX_PROCESSES,
+    "RLIMIT_CORE": 0,
+}
+ENVIRONMENT = {
+    **GRADING.environment(),
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+# Processes are counted by user: each sandbox is one of its own.
+_users = itertools.count(os.getpid() % 1000 * 30)
+FIRST_USER = 1_000_000
+
+
+class Runner:
+    """A process that runs cells, and the channel to it.
+
+    Parameters
+    ----------
+    sandboxed : bool
+    trusted : bool
+        Whether what runs in it is the instructor's own, and needs no limits.
+    imports : sequence of str
+    readable : sequence of str
+        Folders of the host that a sandbox may read.
+    """
+
+    def __init__(
+        self,
+        *,
+        sandboxed: bool,
+        trusted: bool = False,
+        imports: Sequence[str] = IMPORTS,
+        readable: Sequence[str] = (),
+    ) -> None:
+        self.sandboxed, self.trusted = sandboxed, trusted
+        self.group = _group() if sandboxed else None
+        self.over = threading.Event()
+        # In a control group each sandbox has one core.
+        self.clock = SandboxClock(cores=1 if self.group is not None else usable_cores())
+        if trusted:
+            self.process = _started([sys.executable, *PYTHON], os.environ | ENVIRONMENT)
+        else:
+            started: Future[subprocess.Popen[bytes]] = Future()
+            threading.Thread(target=self._start_and_watch, args=(readable, started), daemon=True).start()
+            self.process = started.result()
+        # Without Python's buffers: a message is read to its end and no further.
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        ends = os.dup(stdout.fileno()), os.dup(stdin.fileno())
+        self.channel = Channel(*ends) if trusted else Channel(*ends, clock=self.clock)
+        stdin.close()
+        stdout.close()
+        # Without a sandbox processes would be counted together with all others of this user.
+        limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
+        self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
+
+    def _start_and_watch(self, readable: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
+        """Start it, count its time, and end all its processes once they are too many or take too much memory.
+
+        In a thread of its own, since a keyring belongs to a thread, and since bubblewrap ends with the thread
+        that started it.
+        """
+        try:
+            if self.sandboxed:
+                seccomp.leave_keys()
+                process = _started_in_sandbox(readable, self.group)
+            else:
+                process = _started([sys.executable, *PYTHON], os.environ | ENVIRONMENT)
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        threading.current_thread().name = f"starvelab-watch-{process.pid}"
+        started.set_result(process)
+        while process.poll() is None and not self.over.wait(WATCH_INTERVAL):
+            processes = _tree(process.pid)
+            self.clock.look(processes)
+            slow_down(processes, self.clock.busy)
+            # A limit of the system counts each by itself, or those of one user in all sandboxes together.
+            if len(processes) > MAX_PROCESSES or (self.group is None and self._takes_too_much(process.pid)):
+                _kill(process.pid)
+
+    def _takes_too_much(self, process: int) -> bool:
+        # Programs that start others are in memory twice for a moment.
+        return self._memory(process) > MAX_MEMORY and self._memory(process) > MAX_MEMORY
+
+    def _memory(self, process: int) -> int:
+        return _memory(process) + (_kernel_memory(process) if self.sandboxed else 0)
+
+    def ask(self, message: Message, seconds: float) -> Message:
+        """Send a message, and wait for what comes back: both together for some seconds at most.
+
+        Raises
+        ------
+        MessageTooLongError
+            Nothing was sent, and the runner can be asked something else.
+        ChannelError
+            The runner is ended then: what it would say later belongs to no question.
+        """
+        given_up = self.clock() + seconds
+        try:
+            self.channel.send(dict(message), seconds)
+        except MessageTooLongError:
+            raise
+        except ChannelError:
+            self.end()
+            raise
+        return self._received(max(0.0, given_up - self.clock()))
+
+    def _received(self, seconds: float) -> Message:
+        try:
+            return self.channel.receive(seconds)
+        except ChannelError:
+            self.end()
+            raise
+
+    def open(
+        self,
+        folder: str,
+        files: Mapping[str, str],
+        seconds: float = START_TIMEOUT,
+        *,
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
+        """Fork for a notebook that finds these files, in base64, and can import those of them that are named.
+
+        Raises
+        ------
+        ChannelError
+        """
+        given_up = self.clock() + seconds
+        message = {"folder": folder, "files": dict(files), "modules": dict(modules or {})}
+        reply = self.ask(message | {"checks": self.trusted}, seconds)
+        while "ended" in reply:  # said of an earlier notebook
+            reply = self._received(max(0.0, given_up - self.clock()))
+        if "open" not in reply:
+            self.end()
+            raise UnreadableError("An earlier notebook goes on.")
+
+    def close(self, seconds: float = CLOSE_TIMEOUT) -> None:
+        """End the process of the notebook; if it does not end in time, everything ends."""
+        if self.alive:
+            with suppress(ChannelError):
+                self.ask({"do": "close"}, seconds)
+
+    def end(self) -> None:
+        """Kill it and all that it started, and wait until they are gone; not for ever."""
+        below: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            below = psutil.Process(self.process.pid).children(recursive=True)
+        if self.group is not None:
+            self.group.kill()
+        # Of bubblewrap's process namespace this ends everything, if not at once.
+        _kill(self.process.pid)
+        for process in below:
+            with suppress(psutil.Error):
+                process.kill()
+        given_up = time.monotonic() + END_TIMEOUT
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_TIMEOUT)
+        while any(map(_runs, below)) and time.monotonic() < given_up:
+            time.sleep(0.002)
+        self.over.set()
+        if self.group is not None:
+            self.group.remove()
+        with suppress(OSError):
+            self.channel.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be asked."""
+        return self.process.poll() is None
+
+
+def _tree(root: int) -> list[int]:
+    """A process and all below it."""
+    with suppress(psutil.Error):
+        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
+    return []
+
+
+def _started(
+    argv: Sequence[str], environment: Mapping[str, str], keep_open: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        env=environment,
+        pass_fds=keep_open,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _started_in_sandbox(readable: Sequence[str], group: cgroup.Group | None) -> subprocess.Popen[bytes]:
+    cache = cache_folder()
+    # In the host's own /tmp another user might have left a configuration of that name.
+    own = {"STARVELAB_CACHE": str(cache), "MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
+    with seccomp.opened() as filter_from:
+        argv = bubblewrap.command(
+            PYTHON,
+            user=FIRST_USER + next(_users) % 30_000,
+            environment=ENVIRONMENT | own,
+            readable=[*readable, *([str(cache)] if os.path.isdir(cache) else [])],
+            filter_from=filter_from,
+        )
+        if group is not None:
+            argv = group.command(argv)
+        # What bubblewrap's own environment holds can be read inside, so it gets none.
+        return _started(argv, {}, [] if filter_from is None else [filter_from])
+
+
+def _group() -> cgroup.Group | None:
+    """A control group for one sandbox; None where none can be made, and memory is counted here."""
+    if (above := cgroup.place()) is not None:
+        with suppress(OSError):
+            return cgroup.Group.make(above, memory=MAX_MEMORY, processes=LIMITS["RLIMIT_NPROC"])
+    return None
+
+
+def _kill(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether a process is more than an entry that nobody has read yet."""
+    try:
+        return process.is_running() and (
+            process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
+        )
+    except psutil.Error:
+        return False
+
+
+def _memory(root: int) -> int:
+    """Bytes that a process and all below it have in memory, what they share counted once."""
+    tree = _tree(root)
+    resident = sum(map(_resident, tree))
+    # Forked processes share most of that, and to find out takes longer.
+    return resident if resident <= MAX_MEMORY else sum(map(_proportional, tree))
+
+
+def _kernel_memory(bwrap: int) -> int:
+    """Bytes that no process has: the files of a sandbox, and the most that its sockets may hold."""
+    size = 0
+    for inside in _tree(bwrap)[1:2]:
+        for folder in bubblewrap.WRITABLE:
+            with suppress(OSError):
+                room = os.statvfs(f"/proc/{inside}/root{folder}")
+                size += (room.f_blocks - room.f_bfree) * room.f_frsize
+                size += (room.f_files - room.f_ffree) * INODE_SIZE
+        with suppress(OSError, ValueError, IndexError):
+            # "sockets: used 12", of the sandbox's own network.
+            size += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET_SIZE
+    return size
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process uses, whoever else uses them too."""
+    if not os.path.isdir("/proc/self/task"):  # macOS, without a sandbox
+        with suppress(psutil.Error):
+            return int(psutil.Process(process).memory_info().rss)
+    size = 0
+    # All threads have the same memory; but a first thread that ended before the others shows none any more.
+    for thread in threads(process):
+        with suppress(OSError, ValueError, IndexError):
+            size = max(size, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
+            if thread.name == str(process) and size:
+                break
+    return size
+
+
+def _proportional(process: int) -> int:
+    """Bytes of memory that a process uses, divided by the number of those who use them."""
+    for thread in threads(process):
+        with suppress(OSError, ValueError, IndexError):
+            lines = (thread / "smaps_rollup").read_text().splitlines()
+            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))
+    return _resident(process)  # it hides what it shares: then all of that counts
+
+
+@contextmanager
+def scratch_folder(sandboxed: bool) -> Iterator[str]:
+    """The folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
+    if sandboxed:
+        yield bubblewrap.SCRATCH
+    else:
+        with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as folder:
+            yield folder

@@ -1,0 +1,251 @@
+"""The files of a submission, also from archives: no link is followed, and everything has a limit."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Self
+
+from starvelab.prediction_file import FILE_NAME as PREDICTIONS
+
+from ..text import shown
+from .warnings import SubmissionWarning
+
+MAX_TOTAL = 100_000_000  # bytes of a submission
+MAX_FILES = 2000
+MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
+MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
+MAX_ARCHIVE_DEPTH = 2
+LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
+LOCK = f".{PREDICTIONS}.lock"  # which stays beside the notebooks
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
+CENTRAL_ENTRY = b"PK\x01\x02"
+HEADERS = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"X"}
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file of a submission.
+
+    Attributes
+    ----------
+    path : PurePosixPath
+        From the folder of the submission; an archive counts as a folder.
+    content : bytes
+    depth : int
+        How many archives it was packed in.
+    """
+
+    path: PurePosixPath
+    content: bytes
+    depth: int
+
+
+class _TarEntry(tarfile.TarInfo):
+    """An entry of a tar archive whose headers are not too large: tarfile takes minutes for many megabytes."""
+
+    def _proc_member(self, archive: _TarArchive) -> Self:  # tarfile's own place to extend it
+        if self.type in HEADERS:
+            archive.header_bytes += self.size
+        if archive.header_bytes > MAX_HEADERS:
+            raise tarfile.ReadError(f"its headers have more than {MAX_HEADERS} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc, no-any-return]
+
+
+class _TarArchive(tarfile.TarFile):
+    tarinfo = _TarEntry
+    header_bytes = 0
+
+
+def _decompressed(content: io.BytesIO) -> io.BufferedIOBase:
+    """What a file holds, unpacked as far as it is read."""
+    start = content.getvalue()[:6]
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=content)
+    if start.startswith(b"BZh"):
+        return bz2.BZ2File(content)
+    if start.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(content)
+    return content
+
+
+class SubmissionReader:
+    """Reads the files of a folder and of archives in it, within limits.
+
+    Attributes
+    ----------
+    warnings : list of SubmissionWarning
+    links : set of str
+        The names of links that were left out, without their ending.
+    tools : dict of str to None
+        Hidden files and folders, and those that tools make, which were left out.
+    """
+
+    def __init__(self) -> None:
+        self.warnings: list[SubmissionWarning] = []
+        self.links: set[str] = set()
+        self.tools: dict[str, None] = {}
+        self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
+        self._is_full = False
+
+    def files(self, folder: Path) -> Iterator[FoundFile]:
+        """Every file that counts, until a limit is reached."""
+        for place, folders, names in os.walk(folder, onerror=self._warn_unreadable):
+            inner = PurePosixPath(os.path.relpath(place, folder))
+            folders[:] = sorted(name for name in folders if not self._is_ignored(name))
+            if not self._counted(inner):
+                return
+            for name in [each for each in folders if os.path.islink(os.path.join(place, each))]:
+                self._warn_link(inner / name)
+            # Notebooks and predictions come first: no other file, however large, takes their place.
+            for name in sorted(names, key=lambda name: (not name.endswith((".ipynb", PREDICTIONS)), name)):
+                if not self._is_ignored(name) and self._counted(inner / name):
+                    yield from self._file(Path(place) / name, inner / name)
+
+    def _file(self, path: Path, inner: PurePosixPath) -> Iterator[FoundFile]:
+        if path.is_symlink():
+            self._warn_link(inner)
+            return
+        try:
+            # A pipe or a device in this place would block, or never end.
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    yield from self._kept(inner, file, 0)
+                else:
+                    self._warn_special(inner)
+        except OSError as error:
+            self._warn(f"`{shown(str(inner))}` could not be read: {error.strerror}.")
+
+    def _kept(self, path: PurePosixPath, file: IO[bytes], depth: int) -> Iterator[FoundFile]:
+        """A file, or what an archive holds."""
+        if self._is_full:
+            return
+        content = file.read(self._bytes_left + 1)
+        self._files_left -= 1
+        if len(content) > self._bytes_left or self._files_left < 0:
+            self._stop(path)
+            return
+        if path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
+            yield from self._unpacked(path, content, depth)
+            return
+        if path.name.lower().endswith(ARCHIVES):
+            self._warn(
+                f"`{shown(path.name)}` was not unpacked: it stands in {depth} archives. "
+                "Submit the files themselves."
+            )
+            return
+        if path.name.lower().endswith(UNKNOWN_ARCHIVES):
+            self._warn(f"`{shown(path.name)}` could not be unpacked: submit the files themselves, or a .zip.")
+            return
+        self._bytes_left -= len(content)
+        yield FoundFile(path, content, depth)
+
+    def _counted(self, path: PurePosixPath) -> bool:
+        """Count an entry of any kind; False where there were too many."""
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            self._stop(path)
+        return not self._is_full
+
+    def _stop(self, path: PurePosixPath) -> None:
+        """Read nothing more, and warn of it once."""
+        if not self._is_full:
+            limit = f"{MAX_FILES} files or {MAX_TOTAL / 1e6:g} MB"
+            self._warn(
+                f"More than {limit} were submitted: from `{shown(str(path))}` on, files were left out."
+            )
+        self._is_full = True
+
+    def _unpacked(self, path: PurePosixPath, content: bytes, depth: int) -> Iterator[FoundFile]:
+        inside = path.parent / PurePosixPath(path.name).stem
+        unpack = self._zip if path.name.lower().endswith(".zip") else self._tar
+        try:
+            yield from unpack(inside, io.BytesIO(content), depth + 1)
+        # A damaged archive fails in more ways than the two libraries document.
+        except Exception as error:
+            reason = "it needs a password" if "password" in str(error) else "it is damaged"
+            self._warn(f"`{shown(path.name)}` could not be unpacked: {reason}.")
+
+    def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[FoundFile]:
+        # zipfile reads the whole table of contents at once. A mark that stands in a file by chance is rare.
+        if content.getvalue().count(CENTRAL_ENTRY) > MAX_ENTRIES:
+            self._stop(inside)
+            return
+        with zipfile.ZipFile(content) as archive:
+            for entry in archive.infolist():
+                inner = within(entry.filename)
+                if not self._counted(inside / inner):
+                    return
+                if entry.is_dir() or not self._has_name(inside, inner) or self._ignores(inner):
+                    continue
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    self._warn_link(inner)
+                    continue
+                with archive.open(entry) as file:
+                    yield from self._kept(inside / inner, file, depth)
+
+    def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[FoundFile]:
+        # tarfile's own decompression unpacks as much at once as there is.
+        with _TarArchive.open(fileobj=_decompressed(content), mode="r|") as archive:
+            for entry in archive:
+                inner = within(entry.name)
+                if archive.offset > MAX_TOTAL:
+                    self._stop(inside / inner)
+                if not self._counted(inside / inner):
+                    return
+                if entry.isdir() or not self._has_name(inside, inner) or self._ignores(inner):
+                    continue
+                if entry.issym() or entry.islnk():
+                    self._warn_link(inner)
+                elif not entry.isfile():
+                    self._warn_special(inner)
+                else:
+                    file = archive.extractfile(entry)
+                    assert file is not None  # as tarfile promises for an ordinary file
+                    yield from self._kept(inside / inner, file, depth)
+
+    def _warn_link(self, path: PurePosixPath) -> None:
+        self.links.add(path.stem)
+        self._warn(f"`{shown(str(path))}` is a link, and was left out.")
+
+    def _warn_special(self, path: PurePosixPath) -> None:
+        self._warn(f"`{shown(str(path))}` is no ordinary file, and was left out.")
+
+    def _has_name(self, inside: PurePosixPath, inner: PurePosixPath) -> bool:
+        if not inner.parts:
+            self._warn(f"A file in `{shown(str(inside))}` has no name, and was left out.")
+        return bool(inner.parts)
+
+    def _ignores(self, path: PurePosixPath) -> bool:
+        return any(map(self._is_ignored, path.parts))
+
+    def _is_ignored(self, name: str) -> bool:
+        ignored = name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
+        if ignored and name != LOCK:
+            self.tools[name] = None
+        return ignored
+
+    def _warn_unreadable(self, error: OSError) -> None:
+        self._warn(f"`{shown(Path(error.filename).name)}` could not be read: {error.strerror}.")
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(SubmissionWarning(text, person=True))
+
+
+def within(name: str) -> PurePosixPath:
+    """A path in an archive, without what would lead out of it."""
+    name = re.sub(r"^[A-Za-z]:/", "", name.replace("\\", "/").replace("\0", ""))
+    if os.name == "nt":  # where a colon in a name leads elsewhere
+        name = name.replace(":", "_")
+    return PurePosixPath(*(part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")))

@@ -1,0 +1,456 @@
+"""A notebook taken apart for grading: honest answers get their points, no check enters the sandbox."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import nbformat
+import pytest
+from traitlets.config import Config
+
+from starvelab_grader import IsolatedExecute, NoSandboxError
+from starvelab_grader.autograde.lost_points import cost_of_running
+from starvelab_grader.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
+from starvelab_grader.autograde.restoring import WARNINGS
+from starvelab_grader.sandbox import bubblewrap
+from starvelab_grader.sandbox.process import Runner
+from tests.grader.shared_runners import RUNNERS
+from tests.hostile.attacks import FOUND
+from tests.hostile.tiny import MOST, cell, execute, graded, notebook, points, printed
+
+pytestmark = pytest.mark.grading
+
+RIGHT = "def double(x): return 2 * x\nanswer = 42"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RIGHT,
+        "double = lambda x: x + x\nanswer = 84 // 2",
+        "class Doubler:\n    def __call__(self, x): return x * 2\ndouble = Doubler()\nanswer = 42.0",
+        "import numpy as np\ndef double(x): return np.multiply(2, x)\nanswer = np.int64(42)",
+        "from functools import partial\nfrom operator import mul\ndouble = partial(mul, 2)\nanswer = 42",
+        "def double(x): return (2 * x).to('s') if hasattr(x, 'to') else 2 * x\nanswer = 42",
+        "import warnings\ndef double(x):\n    warnings.warn(str(x))\n    return 2 * x\nanswer = 42",
+        "from fractions import Fraction\ndef double(x): return x * 2\nanswer = Fraction(42)",
+        "def twice(x): return 2 * x\ndef double(x): return twice(x)\nanswer = 42",
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n" + RIGHT,
+        "print('x' * 10**6)\n" + RIGHT,
+        "1 / 0 if False else 1\n" + RIGHT,
+    ],
+)
+def test_an_answer_that_is_right_in_its_own_way_gets_all(tmp_path, answer):
+    assert graded(answer, tmp_path) == MOST
+
+
+def test_half_an_answer_gets_its_part(tmp_path):
+    only_numbers = "def double(x): return 2.0 * float(x)\nanswer = 41"
+    assert graded(only_numbers, tmp_path) == {"whole": 2, "in-parts": 1, "value": 0}
+
+
+def test_what_is_missing_is_a_name_that_is_not_defined(tmp_path):
+    nb = execute(notebook("pass"), tmp_path)
+    assert points(nb) == {"whole": 0, "in-parts": 0, "value": 0}
+    assert "NameError: name 'double' is not defined" in printed(nb, "whole").replace("\x1b[31m", "").replace(
+        "\x1b[39m", ""
+    )
+
+
+def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
+    nb = execute(notebook("def double(x):\n    return {}['no such key']\nanswer = 42"), tmp_path)
+    shown = printed(nb, "whole")
+    assert "KeyError" in shown
+    assert "no such key" in shown
+    assert "In[2]" in shown  # the student's cell, not the runner
+    assert "grader/starvelab_grader" not in shown
+    assert points(nb)["value"] == 1
+
+
+def test_an_error_that_ends_a_loop_ends_no_loop_of_a_check(tmp_path):
+    answer = "def double(x): raise StopIteration"
+    source = "assert all(map(lambda n: double(n) == 2 * n, range(3)))"
+    nb = execute(notebook(answer, each=(1, source)), tmp_path)
+    assert points(nb) == {"each": 0}
+    assert "StopIteration" in printed(nb, "each")
+
+
+def test_an_error_of_a_type_of_ones_own_keeps_its_name(tmp_path):
+    source = "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42"
+    nb = execute(notebook(source), tmp_path)
+    assert "Strange: on purpose" in printed(nb, "in-parts")
+
+
+def test_what_a_function_prints_stands_with_the_check_that_called_it(tmp_path):
+    nb = execute(
+        notebook("def double(x):\n    print('called with', x)\n    return 2 * x\nanswer = 42"), tmp_path
+    )
+    assert "called with 2" in printed(nb, "whole")
+
+
+def test_a_check_that_fails_after_much_was_printed_says_so_and_costs_its_points(tmp_path):
+    """With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none."""
+    answer = "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0"
+    nb = execute(notebook(answer), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "WrongAnswer: twice 2 is 0, and that is not right: it is too small." in printed(nb, "whole")
+
+
+def test_a_value_that_cannot_cross_is_named(tmp_path):
+    nb = execute(notebook("def double(x): return print\nanswer = open"), tmp_path)
+    assert "it is of the type builtin_function_or_method" in printed(nb, "whole")
+
+
+def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
+    source = (
+        "calls = []\n"
+        "def twice(x): calls.append(x); return 2 * x\n"
+        "from starvelab.simulate import Loader\n"
+        "check(apply(twice, [1, 2, 3]), 12)\n"
+        "assert calls == [1, 2, 3]\n"
+        "check(workers_of(Loader(step_time='20 ms', prepare_time='80 ms', workers=3)), 3)"
+    )
+    answer = (
+        "def apply(function, values): return sum(function(value) for value in values)\n"
+        "def workers_of(loader): return loader.workers"
+    )
+    assert points(execute(notebook(answer, both=(5, source)), tmp_path)) == {"both": 5}
+
+
+def test_an_iterator_is_a_list_for_each_check_that_looks_at_it(tmp_path):
+    tests = {
+        "named": (1, "assert answer == [3, 2, 1], answer"),
+        "again": (1, "assert list(answer) == [3, 2, 1], answer"),
+        "returned": (1, "assert double([1, 2]) == [2, 4] and len(double([5])) == 1"),
+        "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys() == {'a', 'b'}"),
+        "lazy": (1, "try: fails()\nexcept ValueError as error: assert 'too late' in str(error)"),
+        "endless": (1, "assert 'too many values' in repr(endless)"),
+    }
+    answer = (
+        "import itertools\nanswer = reversed([1, 2, 3])\ndef double(x): return map(lambda n: 2 * n, x)\n"
+        "def keys(): return {'b': 1, 'a': 2}.keys()\nendless = itertools.count()\n"
+        "def fails():\n    yield 1\n    raise ValueError('too late')"
+    )
+    assert points(execute(notebook(answer, **tests), tmp_path)) == dict.fromkeys(tests, 1)
+
+
+def test_an_error_in_a_function_of_the_check_reaches_the_student_and_comes_back(tmp_path):
+    source = "def picky(x): raise ValueError('not that')\ncheck(safe(picky), 'not that')"
+    answer = (
+        "def safe(function):\n    try: return function(1)\n    except ValueError as error: return str(error)"
+    )
+    assert points(execute(notebook(answer, one=(1, source)), tmp_path)) == {"one": 1}
+
+
+def test_what_the_set_up_defines_is_not_the_students_to_change(tmp_path):
+    assert graded("def check(*args, **more): pass\ndouble = check\nanswer = 0", tmp_path) == dict.fromkeys(
+        MOST, 0
+    )
+
+
+def test_a_check_may_use_names_of_an_earlier_check(tmp_path):
+    tests = {"first": (1, "kept = 3\ncheck(double(1), 2)"), "second": (1, "check(double(kept), 6)")}
+    assert points(execute(notebook(RIGHT + "\nkept = 5", **tests), tmp_path)) == {"first": 1, "second": 1}
+
+
+def test_no_check_and_no_expected_value_enters_the_sandbox(tmp_path, monkeypatch):
+    sent = []
+    ask = Runner.ask
+
+    def spy(runner, message, seconds):
+        sent.append((runner.sandboxed, json.dumps(dict(message))))
+        return ask(runner, message, seconds)
+
+    monkeypatch.setattr(Runner, "ask", spy)
+    tests = {"hidden": (1, "### BEGIN HIDDEN TESTS\ncheck(double(1234567), 2469134)\n### END HIDDEN TESTS")}
+    assert points(execute(notebook(RIGHT, **tests), tmp_path)) == {"hidden": 1}
+    inside = " ".join(message for sandboxed, message in sent if sandboxed)
+    assert "1234567" in inside  # the argument has to
+    assert "2469134" not in inside
+    assert "HIDDEN" not in inside
+    assert any("2469134" in message for sandboxed, message in sent if not sandboxed)
+
+
+def test_files_that_were_handed_in_are_there_and_links_are_not(tmp_path):
+    (tmp_path / "secret.txt").write_text("of the instructor")
+    folder = tmp_path / "submitted"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "rates.csv").write_text("42")
+    (folder / "helper.py").write_text("raise SystemExit")
+    (folder / "one.ipynb").write_text("{}")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "folder").symlink_to(tmp_path)
+    source = "from pathlib import Path\nanswer = int(open('data/rates.csv').read())\ndouble = None\n"
+    source += (
+        "there = sorted(str(path) for path in Path('.').rglob('*') if path.is_file() and path.name[0] != '.')"
+    )
+    tests = {"value": (1, "check(answer, 42)"), "there": (1, "assert there == ['data/rates.csv'], there")}
+    assert points(execute(notebook(source, **tests), folder)) == {"value": 1, "there": 1}
+
+
+def test_what_a_link_points_to_does_not_come_in_as_a_copy(tmp_path):
+    """Stock nbgrader follows links when it copies a submission."""
+    (tmp_path / "submitted" / "eve" / "tiny").mkdir(parents=True)
+    (tmp_path / "submitted" / "eve" / "tiny" / "key.txt").symlink_to("/etc/hostname")
+    copied = tmp_path / "autograded"
+    copied.mkdir()
+    (copied / "key.txt").write_text("of the instructor")
+    nb = notebook("from pathlib import Path\nanswer = 42 if Path('key.txt').exists() else 0")
+    run = IsolatedExecute(config=Config({"CourseDirectory": {"root": str(tmp_path)}}))
+    told = {"assignment": "tiny", "notebook": "one", "student": "eve"}
+    run.preprocess(nb, {"metadata": {"path": str(copied)}, "nbgrader": told})
+    assert points(nb)["value"] == 0
+
+
+def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
+    (tmp_path / "a.bin").write_bytes(bytes(200))
+    (tmp_path / "b.txt").write_text("42")
+    (tmp_path / "link").symlink_to("b.txt")
+    locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
+    (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
+    source = "import os\nanswer = int(open('b.txt').read()) if not os.path.exists('a.bin') else 0"
+    test = (
+        "from starvelab.widgets import predictions\ncheck(answer, 42)\nassert set(predictions()) == {'home'}"
+    )
+    runs = [
+        execute(notebook(source, value=(1, test)), tmp_path, student="sam", max_bytes=150) for _ in range(2)
+    ]
+    assert [points(nb)["value"] for nb in runs] == [1, 1]
+    assert runs[0].metadata[WARNINGS] == [
+        ["`link` is a link, and was left out.", True],
+        [
+            "The files beside the notebooks may have 0.00015 MB in all, and `predictions.json` 1 MB. "
+            "These were left out: `a.bin`.",
+            True,
+        ],
+    ]
+    assert "- `link` is a link" in runs[0].cells[0].source
+    assert WARNINGS not in runs[1].metadata
+
+
+def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
+    (tmp_path / "predictions.json").write_bytes(b" " * 1_000_001)
+    nb = execute(notebook(RIGHT), tmp_path)
+    assert "These were left out: `predictions.json`." in nb.metadata[WARNINGS][0][0]
+    assert points(nb) == MOST
+
+
+def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
+    with pytest.raises(ChecksEndedError, match=r"ended in the middle of one\. Run the test cells"):
+        execute(notebook(RIGHT, broken=(1, "import os\nos._exit(3)")), tmp_path)
+    assert graded(RIGHT, tmp_path) == MOST
+
+
+def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_end(tmp_path):
+    answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
+    test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
+    locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
+    (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
+    nb = notebook(answer, locked=(1, test), deleted=(1, test))
+    nb.cells.insert(3, nbformat.v4.new_code_cell("import os\nos.remove('predictions.json')"))
+    assert points(execute(nb, tmp_path)) == {"locked": 1, "deleted": 1}
+
+
+def test_a_cell_that_takes_too_long_is_interrupted_and_the_rest_still_counts(tmp_path):
+    answer = RIGHT + "\nwhile True: pass"
+    nb = execute(notebook(answer), tmp_path, timeout=1.0)
+    assert points(nb) == MOST
+    assert "This took longer than 1 s." in printed(nb, "answer")
+
+
+def test_a_submission_has_a_deadline_and_says_so(tmp_path):
+    answer = RIGHT + "\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"
+    nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
+
+
+def test_outputs_that_no_file_can_hold_are_left_out(tmp_path):
+    forged = """
+nested = []
+for _ in range(150): nested = [nested]
+data = {
+    "deep": {"application/json": nested},
+    "half": {"text/plain": "\\ud800"},
+    "kept": {"text/plain": "as it was"},
+}
+def run(self, message):
+    output = {"output_type": "display_data", "data": data[message["source"]], "metadata": {}}
+    return {"outputs": [output], "failed": False}
+type(book).run = run
+"""
+    nb = notebook(FOUND + forged)
+    nb.cells[2:] = [nbformat.v4.new_code_cell(name, id=name) for name in ("deep", "half", "kept")]
+    execute(nb, tmp_path)
+    assert printed(nb, "deep") == printed(nb, "half") == "The outputs of this cell cannot be shown.\n"
+    assert "as it was" in printed(nb, "kept")
+
+
+def test_checks_inside_keep_to_the_deadline_and_to_the_limit_of_outputs(tmp_path):
+    answer = "print('x' * 5000)\nanswer = 42"
+    tests = {
+        "right": (2, "assert answer == 42"),
+        "wrong": (1, "assert answer == 43, 'y' * 5000"),
+        "long": (1, "import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"),
+        "after": (1, "assert True"),
+    }
+    limits = {"timeout": 1.0, "deadline": 2.0, "max_output": 2000}
+    nb = execute(notebook(answer, **tests), tmp_path, checks="inside", **limits)
+    assert points(nb) == {"right": 2, "wrong": 0, "long": 0, "after": 0}
+    assert printed(nb, "answer") == "Outputs are left out: a notebook may put out 0.002 MB in all.\n"
+    assert "The submitted code took longer in all than the 2 s that it may." in printed(nb, "after")
+    assert nb.metadata.starvelab_graded["mode"] == "sandboxed, checks inside"
+
+
+@pytest.mark.parametrize("where", ["in the cell", "in the function"])
+def test_checks_that_fail_since_python_was_ended_say_so(tmp_path, where):
+    ending = "import os\nos._exit(3)"
+    in_function = "def double(x):\n    import os; os._exit(3)\nanswer = 42"
+    source = f"{RIGHT}\n{ending}" if where == "in the cell" else in_function
+    nb = execute(notebook(source), tmp_path)
+    lost = MOST if where == "in the cell" else {"whole": 2, "in-parts": 3}
+    assert points(nb) == MOST | dict.fromkeys(lost, 0)
+    assert printed(nb, "answer") == (f"{ENDED_PYTHON}\n" if where == "in the cell" else "")
+    for test in lost:
+        said = printed(nb, test)
+        assert "The submitted code ended Python." in said, test
+        assert "TypeError" not in said, test
+
+
+ENDINGS = {
+    "ends": "import os\nos._exit(3)",
+    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "takes all its time": "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
+    "ends everything": "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(5)",
+    "ends when it is looked at": "class Odd(dict):\n    def items(self): ends()\nbroken = Odd()",
+    "stops": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_a_cell_that_ends_python_costs_no_other_answer_its_points(tmp_path, ending):
+    """What stands above and below counts, and runs with the file that an earlier cell has written."""
+    nb = notebook("open('rate.txt', 'w').write('42')\ndef double(x): return 2 * x")
+    nb.cells[2:2] = [
+        cell("ends", f"import os\ndef ends(): os._exit(3)\nbroken = 1\n{ending}", solution=True),
+        cell("below", "answer = int(open('rate.txt').read())", solution=True),
+        cell("broken-test", "check(broken, 1)", grade=True, locked=True, points=4),
+    ]
+    execute(nb, tmp_path, timeout=2.0)
+    assert points(nb) == MOST | {"broken-test": 0}
+    assert "The submitted code " in printed(nb, "broken-test")
+
+
+def test_code_that_ends_python_without_end_is_given_up(tmp_path):
+    tests = {f"call-{number}": (1, "double(1)") for number in range(14)}
+    nb = execute(notebook("def double(x): import os; os._exit(3)", **tests), tmp_path)
+    assert sum(points(nb).values()) == 0
+    assert "The submitted code ended Python more than 10 times." in printed(nb, "call-13")
+
+
+def test_a_value_that_ends_python_when_it_is_looked_at_is_looked_at_once(tmp_path):
+    odd = "class Odd(dict):\n    def items(self): import os; os._exit(3)\ndouble, answer = Odd(), 42"
+    tests = {f"value-{number}": (1, "check(answer, 42)\nif not answer: double(1)") for number in range(14)}
+    assert points(execute(notebook(odd, **tests, twice=(1, "double(1)")), tmp_path)) == dict.fromkeys(
+        tests, 1
+    ) | {"twice": 0}
+
+
+def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_path):
+    nb = execute(notebook("class Odd: pass\ndef double(x): return Odd()\nanswer = Odd()"), tmp_path)
+    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert {(one.text, one.person) for one in cost_of_running(nb)} == {
+        (f"No check could read `{name}`, since it is of the type Odd. Was the answer right?", True)
+        for name in ("double", "answer")
+    }
+    assert cost_of_running(execute(notebook(RIGHT + "\nunused = print"), tmp_path)) == []
+
+
+def test_memory_is_limited_for_all_processes_together(tmp_path):
+    answer = RIGHT + "\nimport os, time\nfor _ in range(6):\n"
+    answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"
+    nb = execute(notebook(answer + "\ntime.sleep(99)"), tmp_path, timeout=50.0)
+    assert "The submitted code had to be ended (The other end is gone.)." in printed(nb, "answer")
+    assert points(nb) == dict.fromkeys(MOST, 0)
+
+
+def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is none here.")
+    with pytest.raises(NoSandboxError, match=r"There is none here\."):
+        graded(RIGHT, tmp_path)
+
+
+def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monkeypatch, logged):
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is none here.")
+    monkeypatch.setattr(IsolatedExecute, "log", logging.getLogger("grading"))
+    run = execute(notebook(RIGHT), tmp_path, unsafe=True)
+    assert points(run) == MOST
+    assert run.metadata.starvelab_graded["mode"] == "unsafe"
+    assert "UNSAFE: student code runs with all your rights. There is none here." in logged.text
+
+
+def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):
+    nb = execute(
+        notebook("import os\nanswer = 42 if os.path.isdir('/starvelab-scratch') else 0"),
+        tmp_path,
+        unsafe=True,
+    )
+    assert points(nb)["value"] == 1
+    assert nb.metadata.starvelab_graded["mode"] == "sandboxed"
+    nbformat.validate(nb)
+
+
+@pytest.mark.parametrize(
+    ("platform", "found", "said"),
+    [
+        ("darwin", "/usr/bin/bwrap", "needs Linux, and this is darwin. Install it"),
+        ("linux", None, "there is no bwrap on the PATH. Install it"),
+        ("linux", "/usr/bin/false", "here it does not start: exit status 1. Install it"),
+    ],
+)
+def test_why_there_is_no_sandbox_is_said_with_the_remedy(monkeypatch, platform, found, said):
+    monkeypatch.setattr(bubblewrap.sys, "platform", platform)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: found)
+    reason = bubblewrap.why_not.__wrapped__()
+    assert said in reason
+    assert reason.endswith(
+        "or grade without protection, where nothing can be lost: --IsolatedExecute.unsafe=True."
+    )
+
+
+def test_a_sandbox_runs_the_package_that_grades_and_says_what_it_does_not_find(tmp_path, monkeypatch):
+    """Such as another clone than the one that is installed; here one that needs a package nobody has."""
+    runner = tmp_path / "starvelab_grader" / "sandbox" / "runner.py"
+    runner.parent.mkdir(parents=True)
+    runner.write_text("import nowhere_to_be_found")
+    monkeypatch.setattr(bubblewrap, "PACKAGES", [tmp_path / "starvelab_grader"])
+    assert bubblewrap.why_not.__wrapped__() == (
+        "In the sandbox Python cannot load the grader: ModuleNotFoundError: No module named "
+        f"'nowhere_to_be_found'. {bubblewrap.PACKAGES_MISSING}"
+    )
+
+
+def test_an_ordinary_user_gets_a_namespace_of_its_own(monkeypatch):
+    monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: 1000)
+    line = " ".join(bubblewrap.command(["-c", ""], user=5))
+    assert "--unshare-user --disable-userns --cap-drop ALL" in line
+    assert "setpriv" not in line
+
+
+def test_notebooks_of_one_student_share_a_sandbox_and_no_others_do(tmp_path):
+    def run(student):
+        told = {"assignment": "tiny", "notebook": "one", "student": student}
+        nb = notebook(
+            "import os\nfound = os.path.exists('/tmp/left')\nopen('/tmp/left', 'w').close()\nvalue = 1"
+        )
+        nb.cells[2:] = []
+        IsolatedExecute(runners=RUNNERS).preprocess(
+            nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told}
+        )
+        return RUNNERS.student
+
+    ada = run("ada")
+    assert run("ada") is ada
+    assert run("bob") is not ada
+    assert not ada.alive

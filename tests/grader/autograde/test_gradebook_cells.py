@@ -1,0 +1,137 @@
+"""An assignment that changes while students have marks in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from nbgrader.api import Gradebook
+from traitlets.config import Config
+
+from starvelab_grader.autograde.gradebook_cells import replace_assignment
+from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
+from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.records import GradedSubmission
+
+pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+Cells = dict[str, dict[str, float]]
+BEFORE: Cells = {"one": {"easy": 2, "hard": 5, "essay": 6}, "two": {"last": 3}}
+
+
+@pytest.fixture
+def gradebook(tmp_path, released_course):
+    """Makes a gradebook of an assignment `lab`, by points of its cells."""
+    with released_course.gradebook() as book:
+        schema = schema_of(book)
+    opened = []
+
+    def make(name: str, notebooks: Cells) -> Gradebook:
+        make_gradebook(tmp_path / name, schema)
+        book = Gradebook(f"sqlite:///{tmp_path / name}")
+        opened.append(book)
+        book.add_assignment("lab")
+        for notebook, cells in notebooks.items():
+            book.add_notebook(notebook, "lab", kernelspec="{}")
+            for cell, most in cells.items():
+                book.add_grade_cell(cell, notebook, "lab", max_score=most, cell_type="markdown")
+                book.add_solution_cell(cell, notebook, "lab")
+                book.add_source_cell(cell, notebook, "lab", source=f"{cell} {most}", cell_type="markdown")
+        return book
+
+    yield make
+    for book in opened:
+        book.close()
+
+
+@pytest.fixture
+def marked(gradebook):
+    """One student, with points by test and by hand everywhere."""
+    book = gradebook("marked.db", BEFORE)
+    book.add_student("ada")
+    book.add_submission("lab", "ada")
+    for notebook, cells in BEFORE.items():
+        for cell, most in cells.items():
+            grade = book.find_grade(cell, notebook, "lab", "ada")
+            grade.auto_score, grade.needs_manual_grade = most - 1, False
+    book.find_grade("essay", "one", "lab", "ada").manual_score = 5
+    book.find_comment("essay", "one", "lab", "ada").manual_comment = "Well said."
+    book.db.commit()
+    return book
+
+
+def score(book: Gradebook) -> tuple[float, float]:
+    book.db.expire_all()
+    submission = book.find_submission("lab", "ada")
+    return submission.score, submission.max_score
+
+
+def test_what_stays_keeps_its_marks(marked, gradebook, tmp_path):
+    assert score(marked) == (12, 16)
+    replaced = replace_assignment(gradebook("new.db", BEFORE), marked, "lab", tmp_path / "dropped")
+    assert score(marked) == (12, 16)
+    assert (replaced.added, replaced.dropped, replaced.points, replaced.marks_file) == ([], [], {}, None)
+
+
+def test_an_exercise_that_is_dropped_takes_its_marks_along_into_a_file(marked, gradebook, tmp_path):
+    new = gradebook("new.db", {"one": {"easy": 2, "hard": 5}, "two": {"last": 3}})
+    replaced = replace_assignment(new, marked, "lab", tmp_path / "dropped")
+    assert score(marked) == (7, 10)
+    assert replaced.dropped == ["one/essay"]
+    assert json.loads(replaced.marks_file.read_text()) == [
+        {"student": "ada", "notebook": "one", "cell": "essay", "manual_score": 5.0},
+        {"student": "ada", "notebook": "one", "cell": "essay", "manual_comment": "Well said."},
+    ]
+
+
+def test_a_notebook_can_be_dropped_and_another_added(marked, gradebook, tmp_path):
+    new = gradebook("new.db", {"one": BEFORE["one"], "three": {"new": 4}})
+    replaced = replace_assignment(new, marked, "lab", tmp_path / "dropped")
+    assert score(marked) == (10, 17)
+    assert (replaced.added, replaced.dropped, replaced.marks_file) == (["three/new"], ["two/last"], None)
+    added = marked.find_grade("new", "three", "lab", "ada")
+    assert (added.auto_score, added.needs_manual_grade) == (None, True)
+    assert marked.find_comment("new", "three", "lab", "ada").manual_comment is None
+    marked.add_student("bob")
+    assert len(marked.add_submission("lab", "bob").notebooks) == 2
+
+
+def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
+    """A mark by hand above the new maximum waits for its person; where nothing can be earned it goes."""
+    new = gradebook("new.db", {"one": {"easy": 20, "hard": 5, "essay": 4}, "two": {"last": 3}})
+    replaced = replace_assignment(new, marked, "lab", tmp_path / "dropped")
+    assert replaced.points == {"one/easy": (2, 20), "one/essay": (6, 4)}
+    assert replaced.to_mark_again == 1
+    assert marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade
+    assert marked.find_source_cell("easy", "one", "lab").source == "easy 20"
+    nothing = gradebook("nothing.db", {"one": {"easy": 20, "hard": 5, "essay": 0}, "two": {"last": 3}})
+    replaced = replace_assignment(nothing, marked, "lab", tmp_path / "dropped")
+    essay = marked.find_grade("essay", "one", "lab", "ada")
+    assert (essay.manual_score, essay.needs_manual_grade) == (None, False)
+    assert [one["manual_score"] for one in replaced.marks] == [5]
+    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
+    grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
+    merge(
+        marked,
+        GradedSubmission(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts),
+        Config(),
+    )
+    assert not marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade, "nobody has to mark it"
+
+
+def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
+    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
+    grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
+    for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
+        record = GradedSubmission("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)
+        merge(marked, record, Config())
+        essay = marked.find_grade("essay", "one", "lab", "ada")
+        assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)
+
+
+def test_what_fails_half_way_changes_nothing(marked, gradebook, tmp_path, monkeypatch):
+    monkeypatch.setattr("starvelab_grader.autograde.gradebook_cells._replace_cells", lambda *_: 1 / 0)
+    new = gradebook("new.db", {"one": {"easy": 1}})
+    with pytest.raises(ZeroDivisionError):
+        replace_assignment(new, marked, "lab", tmp_path / "dropped")
+    assert score(marked) == (12, 16)
+    assert len(marked.find_assignment("lab").notebooks) == 2

@@ -1,0 +1,78 @@
+"""What may have cost a notebook is told to a person."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from starvelab_grader.autograde.lost_points import cost_of_running, outputs_only
+from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
+from starvelab_grader.submissions.reference_cell import ReferenceCell
+
+CELLS = [
+    ReferenceCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
+    ReferenceCell("b", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
+]
+
+
+def submitted(a: object, b: object, outputs: object) -> bytes:
+    cells = [
+        {"cell_type": "code", "source": source, "outputs": each, "metadata": {"nbgrader": {"grade_id": name}}}
+        for name, source, each in (("a", a, outputs), ("b", b, []))
+    ]
+    return json.dumps({"cells": cells}).encode()
+
+
+PRINTED = [{"output_type": "stream", "text": "6"}]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outputs", "said"),
+    [
+        ("", "stub", PRINTED, True),
+        (["stu", "b\n"], "", PRINTED, True),
+        ("stub", "mine", PRINTED, False),
+        ("stub", "stub", [{"output_type": "error"}], False),
+        ("mine", "", PRINTED, False),
+        ("", "", {"a": 1}, False),
+        ([1], 5, [None], True),
+    ],
+)
+def test_outputs_without_answers_are_told(a, b, outputs, said):
+    warnings = outputs_only(submitted(a, b, outputs), CELLS)
+    assert [one.text for one in warnings] == (
+        ["The answers are empty and have outputs, below a: were they lost?"] if said else []
+    )
+    assert all(one.person for one in warnings)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"cells": 5}', b'{"cells": [5]}', b"[" * 100_000])
+def test_what_is_no_notebook_is_somebody_elses_affair(content):
+    assert outputs_only(content, CELLS) == []
+
+
+def test_time_limits_and_cells_that_end_python_are_told():
+    def ran(*outputs):
+        return new_notebook(cells=[new_code_cell("x", id="c", outputs=list(outputs))])
+
+    def stream(text):
+        return new_output("stream", text=text)
+
+    def error(name):
+        return new_output("error", ename=name, evalue="", traceback=[])
+
+    assert cost_of_running(ran(stream("fine"), error("ValueError"))) == []
+    for outputs, said in (
+        ([error("CellTimeoutError")], "Cells took longer than they may: c."),
+        ([error("SystemExit")], "Cells ended Python: c."),
+        ([stream(ENDED_PYTHON)], "Cells ended Python: c."),
+        (
+            [stream("The submitted code took longer in all than the 3 s that it may.\n")] * 2,
+            "The submitted code took longer in all than the 3 s that it may. "
+            "The cells after it were not run.",
+        ),
+    ):
+        (one,) = cost_of_running(ran(*outputs))
+        assert (one.text, one.person) == (said, True)

@@ -1,0 +1,198 @@
+"""Releasing: nothing that is there is replaced before the release is sure to succeed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
+from starvelab_grader.autograde.releasing import (
+    ReleaseError,
+    changed_since_release,
+    release,
+    stale_notebooks,
+    warnings_since_release,
+)
+from starvelab_grader.autograde.solution import is_remembered
+from starvelab_grader.sandbox import bubblewrap
+from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
+from tests.assignments import REPOSITORY
+from tests.grader.a_course import TINY, Course
+
+pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+
+
+def parts(course: Course) -> tuple:
+    """What `release` takes."""
+    classroom = course.classroom()
+    return classroom.course, classroom.config, TINY
+
+
+def change(course: Course, notebook: str, before: str, after: str) -> None:
+    path = course.folder / "source" / TINY / f"{notebook}.ipynb"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def given_out(course: Course) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((course.folder / "release" / TINY).iterdir())}
+
+
+def test_a_release_that_fails_leaves_what_was_given_out_and_the_gradebook(course, monkeypatch):
+    before = given_out(course)
+    path = course.folder / "source" / TINY / "two.ipynb"
+    source = path.read_bytes()
+    change(course, "two", '"grade_id": "value-test"', '"grade_id": "value"')
+    with pytest.raises(ReleaseError, match=r"nbgrader cannot make tiny: .* Nothing was released\."):
+        release(*parts(course))
+    assert given_out(course) == before
+    path.write_bytes(source)
+    change(course, "one", "# One", "# First")
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")  # so that nothing is graded here
+    monkeypatch.setattr("starvelab_grader.autograde.releasing.replace_assignment", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        release(*parts(course))
+    assert given_out(course) == before
+    assert sorted(path.name for path in (course.folder / "release").iterdir()) == [TINY]
+    assert course.definition.cells.keys() == {"one", "two"}
+
+
+def test_an_exercise_is_dropped_from_a_course_that_has_marks(course, monkeypatch):
+    with course.gradebook() as book:
+        book.add_student("ada")
+        book.add_submission(TINY, "ada")
+    path = course.folder / "source" / TINY / "one.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
+    nbformat.write(nb, path)
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
+    assert release(*parts(course)).dropped == ["one/halve-test"]
+    assert b"halve" not in given_out(course)["one.ipynb"]
+    assert set(course.scores()["ada"]) == {"double-test", "why", "value-test"}
+
+
+def test_a_class_is_graded_by_what_was_released(course):
+    """Whatever becomes of the notebooks since, such as the work on the next year's."""
+    room = course.classroom()
+    before = course.definition.fingerprint
+    assert is_remembered(room.course, course.definition), "the release has graded the reference solution"
+    assert not changed_since_release(room.course, TINY)
+    change(course, "two", "answer = 42", "answer = 43")
+    assert changed_since_release(room.course, TINY)
+    assert Definition.of(*parts(course)).fingerprint == before
+    shutil.rmtree(released_source(room.course, TINY))
+    assert Definition.of(*parts(course)).fingerprint != before
+
+
+def test_the_next_years_course_leaves_this_years_alone(course, monkeypatch, tmp_path):
+    """Both have the folder of the instructor's notebooks in common, and that of what is given out."""
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
+    room = course.classroom()
+    (tmp_path / "next").mkdir()
+    with course.gradebook() as book:
+        make_gradebook(tmp_path / "next" / "gradebook.db", schema_of(book))
+    before, files = course.definition.fingerprint, everything_in(course.folder / "course")
+    path = course.folder / "source" / TINY / "one.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
+    nbformat.write(nb, path)
+    config = Config(room.config)
+    config.CourseDirectory = Config(
+        {
+            name: value.replace(str(course.folder / "course"), str(tmp_path / "next"))
+            if isinstance(value, str)
+            else value
+            for name, value in config.CourseDirectory.items()
+        }
+    )
+    release(CourseDirectory(config=config), config, TINY)
+    assert b"halve" not in given_out(course)["one.ipynb"]
+    assert everything_in(course.folder / "course") == files
+    assert Definition.of(*parts(course)).fingerprint == before
+    locked = {cell.name for cell in course.definition.cells["one"] if cell.is_check_side}
+    for folder in (None, released_source(room.course, TINY)):
+        written = names_in_order(read_reference(room.course, TINY, "one", folder, locked))
+        assert "halve-test" in written, "also for nbgrader's own command"
+
+
+def everything_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_where_nbgrader_itself_has_released_since_that_counts(course):
+    change(course, "two", "check(answer, 42)", "check(answer, 42.0)")
+    course.run("nbgrader", "generate_assignment", TINY, "--force")
+    assert b"check(answer, 42.0)" in Definition.of(*parts(course)).source["two.ipynb"]
+
+
+def test_the_order_of_cells_is_that_of_the_release_unless_nbgrader_has_given_out_others_since(tmp_path):
+    course = CourseDirectory(config=Config({"CourseDirectory": {"root": str(tmp_path)}}))
+
+    def write(folder: str, *names: str) -> None:
+        cells = [new_code_cell(metadata={"nbgrader": {"grade_id": name, "locked": True}}) for name in names]
+        (tmp_path / folder / TINY).mkdir(parents=True, exist_ok=True)
+        nbformat.write(new_notebook(cells=cells), tmp_path / folder / TINY / "one.ipynb")
+
+    def order(*known: str) -> list[str]:
+        return names_in_order(read_reference(course, TINY, "one", locked=set(known)))
+
+    write("source", "new")
+    write("released", "b", "a")
+    write("release", "new")  # the folder of labs, into which the next year's course releases too
+    assert order("a", "b") == ["b", "a"]
+    assert order("new") == ["new"], "what the gradebook knows is what was given out last"
+
+
+def test_a_forgotten_make_build_is_noticed(tmp_path):
+    folder = tmp_path / "solutions" / "starving-the-gpu"
+    folder.mkdir(parents=True)
+    shutil.copy(REPOSITORY / "solutions" / "build.py", folder.parent)
+    for path in (REPOSITORY / "solutions" / "starving-the-gpu").glob("0[12]_*"):
+        shutil.copy(path, folder)
+    assert stale_notebooks(folder) == []
+    script = folder / "02_storage_check.py"
+    script.write_text(script.read_text(encoding="utf-8") + "\n# %%\n1 + 1\n", encoding="utf-8")
+    assert stale_notebooks(folder) == ["02_storage_check.ipynb"]
+    script.write_text("# %% role='none'\n", encoding="utf-8")
+    with pytest.raises(ReleaseError, match=r"02_storage_check\.py, cell 1: a role is one of"):
+        stale_notebooks(folder)
+    (folder.parent / "build.py").write_text("raise SystemExit")
+    assert stale_notebooks(folder) == [], "a build.py of another kind is not run"
+    assert list(Path(folder.parent).glob("__pycache__")) == []
+
+
+def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(course):
+    before = given_out(course)
+    shutil.copy(REPOSITORY / "solutions" / "build.py", course.folder / "source")
+    (course.folder / "source" / TINY / "03_three.py").write_text("# %%\n1 + 1\n", encoding="utf-8")
+    with pytest.raises(ReleaseError) as error:
+        release(*parts(course))
+    assert str(error.value) == (
+        "These notebooks are not what their scripts say: 03_three.ipynb. Derive them: make build"
+    )
+    assert given_out(course) == before
+    directory = course.classroom().course
+    assert warnings_since_release(directory, TINY) == [
+        "These notebooks of tiny are not what their scripts say: 03_three.ipynb. It is graded as it was "
+        "released. To let the scripts count: make build, and then starvelab release tiny"
+    ]
+    (course.folder / "source" / TINY / "03_three.py").write_text("# %% role='none'\n", encoding="utf-8")
+    (said,) = warnings_since_release(directory, TINY)
+    assert said.startswith(
+        "The scripts of tiny cannot be read, and it is graded as it was released: 03_three"
+    )
+    (course.folder / "source" / TINY / "03_three.py").unlink()
+    assert warnings_since_release(directory, TINY) == []
+    change(course, "two", "answer = 42", "answer = 43")
+    assert warnings_since_release(directory, TINY) == [
+        "The notebooks of tiny have changed since it was released, and it is graded as it was. "
+        "To let the change count: starvelab release tiny"
+    ]

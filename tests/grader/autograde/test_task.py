@@ -1,0 +1,277 @@
+"""Anybody's course: configured in one line, and refused with the reason where safe checks cannot serve it."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config, PyFileConfigLoader
+
+from starvelab_grader.autograde import releasing
+from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
+from starvelab_grader.autograde.releasing import ReleaseError, release
+from starvelab_grader.autograde.solution import (
+    SolutionError,
+    as_submission,
+    is_remembered,
+    require_full_points,
+)
+from starvelab_grader.autograde.task import grade
+from tests.grader.a_course import _marked, points
+from tests.grader.shared_runners import RUNNERS
+
+pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+QUIZ = "ps1"
+CONFIG = """
+from starvelab_grader import configure
+c = get_config()
+configure(c)
+c.IsolatedExecute.imports = ["numpy", "IPython"]
+"""
+# As the notebooks of a course that nobody wrote for this grader: a table, a class, a generator, a decorator,
+# and names that a set-up cell and a plain cell define.
+SET_UP = """import numpy as np
+class Table:
+    def __init__(self, **columns): self.columns = {name: np.array(each) for name, each in columns.items()}
+    def __getitem__(self, name): return self.columns[name]
+    def mean(self): return Table(**{name: [each.mean()] for name, each in self.columns.items()})
+times = Table(read=[1.0, 3.0], decode=[2.0, 6.0])"""
+PLAIN = "from functools import wraps\nscale = lambda table: table['read'] * 10"
+EXERCISES = {  # what is given, the answer, the points, and the check
+    "square": ("def square(x):", "return x * x", 3, "assert square(3) == 9"),
+    "table": ("def means(table):", "return table.mean()", 2, "assert means(times)['decode'][0] == 4"),
+    "class": (
+        "class Counter:",
+        "n = 0\n    def add(self): self.n += 1; return self",
+        2,
+        "assert Counter().add().add().n == 2",
+    ),
+    "generator": (
+        "def halves(x):",
+        "while True:\n        x /= 2\n        yield x",
+        2,
+        "it = halves(8.0)\nassert (next(it), next(it)) == (4, 2)",
+    ),
+    "decorator": (
+        "def twice(f):",
+        "return wraps(f)(lambda x: f(f(x)))",
+        1,
+        "@twice\ndef more(x): return x + 1\nassert more(1) == 3",
+    ),
+    "plain": ("def total(table):", "return scale(table).sum()", 1, "assert total(times) == 40"),
+}
+ALL = {f"{name}-test": float(most) for name, (_, _, most, _) in EXERCISES.items()}
+
+
+@pytest.fixture
+def quiz(tmp_path, released_course):
+    """A course with one notebook, as nbgrader's quickstart lays it out."""
+    with released_course.gradebook() as book:
+        make_gradebook(tmp_path / "gradebook.db", schema_of(book))
+    cells = [_marked(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
+    for name, (head, body, most, check) in EXERCISES.items():
+        answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
+        cells.append(_marked(new_code_cell(answer), name, solution=True))
+        cells.append(_marked(new_code_cell(check), f"{name}-test", grade=True, locked=True, points=most))
+    (tmp_path / "source" / QUIZ).mkdir(parents=True)
+    nbformat.write(new_notebook(cells=cells), tmp_path / "source" / QUIZ / "problem1.ipynb")
+    (tmp_path / "nbgrader_config.py").write_text(CONFIG)
+    return tmp_path
+
+
+def configured(folder: Path, **settings: object) -> tuple[CourseDirectory, Config]:
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(folder)).load_config()
+    config.CourseDirectory.root = str(folder)
+    config.IsolatedExecute.update(settings, runners=RUNNERS)
+    return CourseDirectory(config=config), config
+
+
+def test_checks_that_need_more_than_plain_data_are_refused_with_the_cell_and_the_kind_of_value(quiz):
+    with pytest.raises(SolutionError) as refused:
+        release(*configured(quiz), QUIZ)
+    message = str(refused.value)
+    assert message.startswith("The reference solution of ps1 does not earn every point, and no student")
+    assert "problem1.ipynb, cell class-test (0 of 2): `Counter` cannot leave the sandbox, since it" in message
+    assert "problem1.ipynb, cell table-test (0 of 2): " in message
+    assert "square-test" not in message
+    assert 'c.IsolatedExecute.checks = "inside" in nbgrader_config.py' in message
+    assert not (quiz / "release").exists(), "nothing was given out"
+    with Gradebook(f"sqlite:///{quiz / 'gradebook.db'}") as book:
+        assert book.assignments == []
+
+
+def test_with_checks_inside_the_solution_earns_all_and_it_is_recorded(quiz, monkeypatch):
+    seen = []
+    monkeypatch.setattr(releasing, "grade", lambda *given: seen.append(grade(*given)) or seen[-1])
+    course, config = configured(quiz, checks="inside")
+    release(course, config, QUIZ)
+    assert "x * x" not in (quiz / "release" / QUIZ / "problem1.ipynb").read_text()
+    assert points(seen[0]) == ALL
+    assert sum(ALL.values()) == 11
+    assert seen[0].mode == "sandboxed, checks inside"
+
+    assert is_remembered(course, Definition.of(course, config, QUIZ)), "the class need not wait for it"
+    assert not is_remembered(course, Definition.of(*configured(quiz), QUIZ))
+
+    # A wrong answer gets no points, nor does one that ends Python, and what stands behind it does.
+    definition = Definition.of(course, config, QUIZ)
+    submission = as_submission(definition)
+    text = submission.notebooks["problem1"].decode().replace("return x * x", "return x + y")
+    submission.notebooks["problem1"] = text.replace("self.n += 1", "import os; os._exit(0)").encode()
+    wrong = grade(submission, definition, RUNNERS)
+    assert points(wrong) == ALL | {"square-test": 0, "class-test": 0}
+    with pytest.raises(SolutionError, match=r"test \(0 of 3\): NameError: name 'y'.* not de") as refused:
+        require_full_points(definition, lambda _: wrong)
+    assert str(refused.value).endswith("\nCorrect the answer or the check.")
+
+
+def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
+    """A notebook of set-up, answers and tests: a test has points."""
+    made = []
+    for name, source, most in cells:
+        flags = {"grade": True, "locked": True, "points": most} if most else {"locked": True}
+        made.append(
+            _marked(new_code_cell(source), name, **flags if "SOLUTION" not in source else {"solution": True})
+        )
+    nbformat.write(new_notebook(cells=made), quiz / "source" / QUIZ / "problem1.ipynb")
+
+
+ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
+
+
+def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_followed(quiz):
+    notebook_with(
+        quiz,
+        ("set-up", "import pandas_of_nobody as pd\ndf = pd.DataFrame({'a': [1]})", 0),
+        ("area", ANSWER.format("return df['a'][0] * x"), 0),
+        ("area-test", "assert area(2) == 2", 2),
+    )
+    with pytest.raises(SolutionError) as refused:
+        release(*configured(quiz), QUIZ)
+    message = str(refused.value)
+    assert (
+        "cell area-test (0 of 2): NameError: name 'df' is not defined. Before it, cell set-up failed: "
+        in message
+    )
+    assert "failed: ModuleNotFoundError: No module named 'pandas_of_nobody'\n" in message
+    assert "install there what is missing" in message
+    assert "inside" not in message, "which would not help"
+    notebook_with(quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2))
+    with pytest.raises(SolutionError, match=r"AssertionError:\nCorrect the answer or the check\.$"):
+        release(*configured(quiz), QUIZ)
+    notebook_with(
+        quiz,
+        ("area", ANSWER.format("return x"), 0),
+        ("leaves", "### BEGIN SOLUTION\nimport os\nos._exit(1)\n### END SOLUTION", 0),
+        ("area-test", "assert area(2) == 3", 2),
+    )
+    with pytest.raises(SolutionError, match=r"Before it, cell leaves failed: Your cell ended Python\."):
+        release(*configured(quiz), QUIZ)
+
+
+UTILS = """from pathlib import Path
+RATE = int(Path(__file__).with_name('rate.txt').read_text())
+def twice(x): return RATE * x"""
+
+
+@pytest.fixture
+def helped(quiz):
+    """A course whose notebook imports modules that stand beside it, released."""
+    (quiz / "source" / QUIZ / "plots").mkdir()
+    for name, content in {
+        "utils.py": UTILS,
+        "rate.txt": "2",
+        "plots/__init__.py": "from .bars import height",
+    }.items():
+        (quiz / "source" / QUIZ / name).write_text(content)
+    (quiz / "source" / QUIZ / "plots" / "bars.py").write_text("def height(x): return x + 1")
+    notebook_with(
+        quiz,
+        ("set-up", "import numpy as np\nimport utils\nfrom plots import height", 0),
+        ("area", ANSWER.format("return height(utils.twice(x)) * np.ones(1)[0]"), 0),
+        ("area-test", "assert area(2) == height(utils.twice(2)) == 5", 2),
+    )
+    course, config = configured(quiz)
+    release(course, config, QUIZ)
+    return Definition.of(course, config, QUIZ)
+
+
+def test_modules_beside_a_notebook_are_given_out_and_can_be_imported_by_both_sides(quiz, helped):
+    given = quiz / "release" / QUIZ
+    assert sorted(path.name for path in given.iterdir()) == [
+        "plots",
+        "problem1.ipynb",
+        "rate.txt",
+        "utils.py",
+    ]
+    submission = as_submission(helped)
+    graded = grade(submission, helped, RUNNERS)
+    assert points(graded) == {"area-test": 2}
+    assert not any(graded.warnings.values()), "what was given out is submitted again"
+
+
+OWN = "def twice(x): return 2 * x\ndef height(x): return 5\nones = twice\n"
+SHADOWS = {
+    "utils.py": OWN,
+    "plots.py": OWN,
+    "numpy.py": OWN,
+    "numpy/__init__.py": OWN,
+    "IPython.py": "raise SystemExit",
+    "utils/__init__.py": OWN,
+    "utils.pyc": "x",
+    "plots/bars.py": OWN,
+    "plots/bars.pyc": "x",
+    "rate.txt": "3",
+    "mine.py": "answer = 5",
+}
+
+
+def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
+    submission = as_submission(helped)
+    submission.files |= {name: content.encode() for name, content in SHADOWS.items() if name != "utils.py"}
+    submission.files["utils.py"] = OWN.encode()
+    del submission.files["utils/__init__.py"]
+    graded = grade(submission, helped, RUNNERS)
+    assert points(graded) == {"area-test": 2}, "the honest answer takes the instructor's"
+    said = {one.text: one.person for one in graded.warnings["problem1"]}
+    assert said["`utils.py` was changed, and the one that was given out counts."]
+    assert said["`mine.py` was left out, since code beside the notebooks is not run."] is False
+    answer = "return height(utils.twice(x)) * np.ones(1)[0]"
+    for cheat in (
+        "import mine; return mine.answer",
+        "return utils.height(0)",
+        "import numpy; return numpy.height(0)",
+    ):
+        text = helped.source["problem1.ipynb"].decode()
+        assert answer in text
+        submission.notebooks["problem1"] = text.replace(answer, cheat).encode()
+        assert points(grade(submission, helped, RUNNERS)) == {"area-test": 0}, cheat
+
+
+def test_what_cannot_be_released_is_said(quiz):
+    course, config = configured(quiz)
+    with pytest.raises(ReleaseError, match=r"There is no assignment 'ps2' in .*source; there is: ps1\."):
+        release(course, config, "ps2")
+    path = quiz / "source" / QUIZ / "problem1.ipynb"
+    path.write_text(path.read_text().replace('"grade_id": "table-test"', '"grade_id": "class-test"'))
+    with pytest.raises(ReleaseError, match=r"nbgrader cannot make ps1: .*class-test.* Nothing was"):
+        release(course, config, QUIZ)
+    assert not (quiz / "release").exists()
+
+
+def test_a_file_whose_place_is_taken_is_named(course):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("x.csv", "1")
+    course.hand_in("ada", course.solved() | {"data": "2", "data.zip": packed.getvalue()})
+    graded = course.graded("ada")
+    assert graded.files["data"] == b"2"
+    text = "Of a file and a folder with one name the file that came first counts, without `data/x.csv`."
+    assert [(one.text, one.person) for one in graded.warnings["one"]] == [(text, True)]

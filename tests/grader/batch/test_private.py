@@ -1,0 +1,84 @@
+"""Who else can open what a course holds."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from starvelab_grader.batch import private
+
+
+@pytest.fixture
+def chain(tmp_path, monkeypatch):
+    """A folder below another, both open to everybody, and nothing above them."""
+    path = tmp_path / "course" / "graded"
+    path.mkdir(parents=True)
+    for folder in (path, path.parent):
+        folder.chmod(0o755)
+    parents = property(lambda self: [path.parent])
+    monkeypatch.setattr(type(path), "parents", parents)
+    return path
+
+
+def test_what_is_made_is_for_the_owner_alone_and_what_exists_stays(tmp_path):
+    private.make_private(tmp_path / "new" / "course")
+    assert (tmp_path / "new" / "course").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "new" / "course" / "gradebook.db").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "old").mkdir(mode=0o755)
+    (tmp_path / "old" / "gradebook.db").write_text("marks")
+    (tmp_path / "old" / "gradebook.db").chmod(0o640)
+    private.make_private(tmp_path / "old")
+    assert (tmp_path / "old" / "gradebook.db").read_text() == "marks"
+    assert (tmp_path / "old" / "gradebook.db").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(("shared", "mode"), [(False, 0o600), (True, 0o660)])
+def test_new_files_are_closed_to_others_and_open_to_a_group_that_shares_the_course(tmp_path, shared, mode):
+    class Course:
+        groupshared = shared
+
+    before = os.umask(0o022)
+    try:
+        private.restrict_new_files(Course())
+        (tmp_path / "file").touch()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize(
+    ("folder", "above", "group", "expected"),
+    [
+        (0o755, 0o755, False, True),
+        (0o700, 0o755, True, False),
+        (0o755, 0o700, True, False),  # nobody gets there
+        (0o750, 0o755, False, False),
+        (0o750, 0o710, True, True),
+        (0o701, 0o711, False, True),  # a file whose name is known can be opened
+    ],
+)
+def test_a_folder_is_open_if_somebody_gets_there_and_may_do_something(
+    chain, monkeypatch, folder, above, group, expected
+):
+    monkeypatch.setattr(type(chain), "group", lambda self: "students")
+    chain.chmod(folder)
+    chain.parent.chmod(above)
+    assert private.is_open(chain, group=group) is expected
+    assert not private.is_open(chain / "missing", group=True)
+
+
+def test_a_group_of_ones_own_is_nobody_else(chain, monkeypatch):
+    chain.chmod(0o770)
+    chain.parent.chmod(0o770)
+    monkeypatch.setattr(type(chain), "group", lambda self: self.owner())
+    assert not private.is_open(chain, group=True)
+
+
+def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
+    config = {"CourseDirectory": {"root": str(tmp_path), "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
+    folders = ["submitted", "autograded", "feedback", "graded", "released", "dropped", "report", "replaced"]
+    parts = private.parts_of(CourseDirectory(config=Config(config)))
+    assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]

@@ -1,0 +1,82 @@
+"""Submissions that others kept from getting on are graded again when all others are done, one by one."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+from starvelab_grader.autograde.task import GradingResult
+from starvelab_grader.batch import worker_pool
+from starvelab_grader.submissions.submission import Submission
+
+SLOW = ("slow", "slower", "broken")
+
+
+class Cluster:
+    """Two workers on which some submissions run out of time unless they are alone."""
+
+    loop = None
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+        self.sent: list[tuple[str, int]] = []  # each student, and how many submissions ran beside
+
+    def nthreads(self) -> dict[str, int]:
+        return {"one": 1, "two": 1}
+
+    def submit(self, function: Callable, handed: Submission, packed: bytes, *, pure: bool) -> Task:
+        assert function is worker_pool._grade
+        assert not pure, "the second time is no look at what the first one gave"
+        task = Task(self, handed.student)
+        self.sent.append((handed.student, len(self.waiting)))
+        self.waiting.append(task)
+        return task
+
+
+class Task:
+    """A submission at a worker."""
+
+    def __init__(self, cluster: Cluster, student: str) -> None:
+        self.cluster, self.student, self.key = cluster, student, f"task-{len(cluster.sent)}"
+
+    def result(self) -> GradingResult:
+        alone = self.cluster.waiting == [self]
+        self.cluster.waiting.remove(self)
+        if self.student == "broken" and alone:
+            raise RuntimeError("no more")
+        return GradingResult(self.student, out_of_time=self.student in SLOW and not alone)
+
+
+class Completed(list):
+    """Tasks as they are done; some are added meanwhile."""
+
+    def __init__(self, tasks: list[Task], loop: None) -> None:
+        super().__init__(tasks)
+
+    add = list.append
+
+    def __iter__(self) -> Iterator[Task]:
+        while self:
+            yield self.pop(0)
+
+
+def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch):
+    monkeypatch.setattr(worker_pool, "as_completed", Completed)
+    cluster = Cluster()
+    names = ["slow", "ada", "slower", "broken", "bob", "cem", "dee", "eve"]
+    found = list(worker_pool.graded_by(cluster, None, (Submission(name, "tiny") for name in names)))
+    assert [one.student for one in found] == ["ada", "bob", "cem", "dee", "eve", *SLOW]
+    assert not any(one.out_of_time for one in found)
+    assert [one for one, beside in cluster.sent[len(names) :] if beside == 0] == list(SLOW)
+    assert len(cluster.sent) == len(names) + len(SLOW)
+    assert found[-1].failed == "Its worker gave no answer: RuntimeError: no more"
+
+
+def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
+    asks = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    with worker_pool._interrupts_for_the_main_thread_only():
+        started = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert started.stdout == "True\n"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

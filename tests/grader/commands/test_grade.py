@@ -1,0 +1,832 @@
+"""`starvelab grade` as an instructor uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from unittest import mock
+
+import nbformat
+import psutil
+import pytest
+from nbgrader.api import Gradebook, InvalidEntry
+from nbgrader.apps.nbgraderapp import NbGraderApp
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import text
+
+from starvelab_grader.autograde.definition import Definition, NotReleasedError
+from starvelab_grader.autograde.execution import IsolatedExecute
+from starvelab_grader.autograde.task import GradingResult
+from starvelab_grader.batch import worker_pool
+from starvelab_grader.batch.classroom import BusyError, NoSubmissionError, Outcome
+from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.one_student import CannotWriteError
+from starvelab_grader.batch.private import restrict_new_files, warning_if_open
+from starvelab_grader.batch.retrying import retry
+from starvelab_grader.commands import grade as grade_command
+from starvelab_grader.commands.collect import CollectApp
+from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list
+from starvelab_grader.commands.feedback import FeedbackApp
+from starvelab_grader.commands.grade import GradeApp
+from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.release import ReleaseApp
+from tests.grader.a_course import MOST, TINY, Course
+from tests.grader.in_process import run_here
+
+pytestmark = [
+    pytest.mark.grading,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
+]
+PERFECT = MOST | {"why": 0}
+
+
+@pytest.fixture(scope="module")
+def graded_course(released_course, tmp_path_factory):
+    """A course with two who handed in, graded once."""
+    course = released_course.copy(tmp_path_factory.mktemp("graded"))
+    course.hand_in("ada", course.solved())
+    course.hand_in("bob", course.solved(double="def double(x):\n    return x ** 2", value="answer = 1"))
+    course.printed = course.run("starvelab", "grade", TINY, "--workers=2")
+    return course
+
+
+@pytest.fixture
+def done(graded_course, tmp_path) -> Course:
+    """A copy of it."""
+    return graded_course.copy(tmp_path / "done")
+
+
+def grade(course: Course, *more: str, fine: bool = True) -> subprocess.CompletedProcess:
+    """Run the command in this process, which also grades: workers take seconds to start."""
+    return run_here(course, GradeApp(), TINY, *more, fine=fine)
+
+
+def collect(course: Course, download: Path) -> None:
+    """Run the command that sorts a download, in this process."""
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        stack.enter_context(mock.patch.dict(os.environ))
+        patch.chdir(course.folder)
+        command = CollectApp()
+        command.initialize([TINY, str(download)])
+        command.start()
+
+
+def grade_by_workers(
+    course: Course, *more: str, fine: bool = True, **env: str
+) -> subprocess.CompletedProcess:
+    return course.run("starvelab", "grade", TINY, "--workers=1", *more, fine=fine, **env)
+
+
+# --- the usual way ----------------------------------------------------------------------------------------
+
+
+def test_a_class_is_graded_and_it_is_said(graded_course):
+    assert graded_course.scores() == {
+        "ada": PERFECT,
+        "bob": PERFECT | {"double-test": 0, "value-test": 0},
+    }
+    assert "tiny: 2 graded, 0 unchanged since they were graded, 0 could not be graded." in (
+        graded_course.printed.stdout
+    )
+    assert "grading: 100%" in graded_course.printed.stderr
+    assert "submission" in graded_course.printed.stderr
+
+
+def test_the_record_says_what_was_graded_by_what_when_and_how(graded_course):
+    folder = graded_course.folder / "course" / "graded" / TINY
+    assert sorted(path.name for path in folder.glob("*.json")) == ["ada.json", "bob.json"]
+    told = json.loads((folder / "bob.json").read_text())
+    assert told["mode"] == "sandboxed"
+    assert (told["starvelab"], told["nbgrader"]) != ("", "")
+    assert told["at"].startswith("20")
+    assert told["at"].endswith("Z")
+    assert told["grades"]["one"]["double-test"] == [0.0, False]
+    assert told["mistakes"]["one"] == {"double-test": ["That is the square."]}
+
+
+def test_graded_notebooks_stand_where_nbgrader_looks_for_them(done):
+    notebooks = done.folder / "course" / "autograded" / "ada" / TINY
+    assert sorted(path.name for path in notebooks.iterdir()) == ["one.ipynb", "two.ipynb"]
+    assert not (notebooks / "one.ipynb").stat().st_mode & 0o222
+    run_here(done, NbGraderApp(), "generate_feedback", TINY)
+    page = (done.folder / "course" / "feedback" / "bob" / TINY / "one.html").read_text()
+    assert "That is the square." in page
+    assert "twice 7" not in page
+
+
+def test_what_grading_writes_is_closed_to_other_users(graded_course):
+    """Also in a course that was open before, and that is said."""
+    course = graded_course.folder / "course"
+    course_before = course.stat().st_mode & 0o777
+    assert course_before == 0o700, "nbgrader_config.py makes the folder of a course"
+    assert (course / "gradebook.db").stat().st_mode & 0o777 == 0o600
+    made = [
+        path for part in ("graded", "autograded") for path in (course / part, *(course / part).rglob("*"))
+    ]
+    assert len(made) > 8
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
+def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
+    """Where `CourseDirectory.groupshared` says so, a second person goes on from the records of the first."""
+    room, handed = done.classroom(), done.handed_in("ada")
+    graded = GradingResult("ada", grades={"one": {}, "two": {}}, files={"one.ipynb": b""}, mode="sandboxed")
+    room.course.groupshared = True
+    before = os.umask(0)
+    try:
+        restrict_new_files(room.course)
+        with room.exclusive_lock():
+            room.records.save(graded, handed, room._inputs(handed))
+    finally:
+        os.umask(before)
+    record, notebooks = room.records.folder / "ada.json", room.records.notebooks("ada")
+    modes = [path.stat().st_mode & 0o777 for path in (record, notebooks, notebooks / "one.ipynb")]
+    assert modes == [0o660, 0o770, 0o440]
+
+
+def test_a_course_that_others_can_open_is_said(done, monkeypatch):
+    (done.folder / "course").chmod(0o755)
+    done.config.CourseDirectory.root = str(done.folder)
+    monkeypatch.setattr("starvelab_grader.batch.private.is_open", lambda path, group: path.name == "graded")
+    said = warning_if_open(CourseDirectory(config=done.config))
+    assert said.startswith("Other users of this machine can open parts of this course")
+    assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'}")
+
+
+def test_what_is_done_and_unchanged_is_not_graded_again(done):
+    before = (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes()
+    source = done.folder / "source" / TINY / "two.ipynb"
+    source.write_text(source.read_text().replace("answer = 42", "answer = 43"))
+    printed = grade(done)
+    assert "tiny: 0 graded, 2 unchanged" in printed.stdout
+    assert "The notebooks of tiny have changed since it was released" in printed.stderr
+    assert (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes() == before
+
+
+def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
+    done.hand_in("bob", done.solved())
+    printed = grade(done)
+    assert "tiny: 1 graded, 1 unchanged" in printed.stdout
+    assert done.scores()["bob"] == PERFECT
+
+
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """The notebooks that are run from now on; that the reference solution is run is another test's."""
+    ran = []
+    preprocess = IsolatedExecute.preprocess
+
+    def noted(self, nb, resources):
+        ran.append(resources["nbgrader"]["notebook"])
+        return preprocess(self, nb, resources)
+
+    monkeypatch.setattr(IsolatedExecute, "preprocess", noted)
+    monkeypatch.setattr(grade_command, "require_full_points", lambda *_: None)
+    return ran
+
+
+def results(course: Course, student: str) -> dict:
+    """What the record of a student says, without what is another thing each time."""
+    told = json.loads(record(course, student))
+    return {name: told[name] for name in told.keys() - {"at", "seconds", "written"}}
+
+
+def test_a_check_that_changed_grades_only_its_notebook_again(done, ran):
+    """With the same result as if everything was graded again."""
+    page = done.folder / "course" / "autograded" / "bob" / TINY / "one.ipynb"
+    before = page.read_bytes()
+    with done.gradebook() as book:
+        cell = book.find_source_cell("value-test", "two", TINY)
+        cell.source = "check(answer in (1, 42), True)"
+        book.db.commit()
+    printed = grade(done).stdout
+    assert "tiny: 2 graded, 0 unchanged" in printed
+    assert "Graded again because the assignment has changed: 2 notebooks of 2 submissions.\n" in printed
+    assert ran == ["two", "two"]
+    assert page.read_bytes() == before
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    partly = results(done, "bob")
+    assert "2 unchanged" in grade(done).stdout
+    grade(done, "--again", "--only=bob")
+    assert ran == ["two", "two", "one", "two"]
+    assert results(done, "bob") == partly
+
+
+def test_of_another_submission_only_what_is_other_is_graded(done, ran):
+    done.hand_in("bob", {"two": done.solved()["two"], "large.bin": b"0" * 5_000_001})
+    assert "the submission has changed: 2 notebooks of 1 submission.\n" in grade(done).stdout
+    assert ran == ["one", "two"], "a file beside the notebooks is beside each of them"
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0}
+    done.hand_in("bob", {"two": done.solved(value="answer = 2")["two"]})
+    assert "the submission has changed: 1 notebook of 1 submission.\n" in grade(done).stdout
+    assert ran[2:] == ["two"]
+    assert done.scores()["bob"] == PERFECT | {"double-test": 0, "value-test": 0}
+    partly = results(done, "bob")
+    assert [len(warnings) for warnings in partly["warnings"].values()] == [1, 0], "it is said once"
+    assert partly["resubmitted"] == ["two"]
+    grade(done, "--again", "--only=bob")
+    assert results(done, "bob") == partly | {"resubmitted": []}
+
+
+def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
+    """In a checkout of starvelab, whose version stays the same meanwhile."""
+    monkeypatch.setattr("starvelab_grader.autograde.definition.package_fingerprint", lambda: "another fact")
+    room, outcome = done.classroom(), Outcome(graded=["ada"])
+    assert room.pending(room.students(), outcome) == ["ada", "bob"]
+    assert [one.to_grade for one in room.submissions(["ada"], outcome)] == [{"one", "two"}]
+    assert list(grade_command._graded_again(outcome)) == [
+        "Graded again because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission."
+    ]
+
+
+def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
+    room = done.classroom()
+    told, handed = room.records.load("ada"), done.handed_in("ada")
+    assert room._to_grade(told, handed) == {}
+    handed.notebooks["two"] = b"{}"
+    assert room._to_grade(told, handed) == {"two": "submission"}
+    told.limited = True
+    assert room._to_grade(told, handed) == {"one": "submission", "two": "submission"}
+
+
+def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done):
+    path = done.folder / "course" / "graded" / TINY / "ada.json"
+    told = json.loads(path.read_text())
+    for name in ("inputs", "resubmitted", "limited"):
+        del told[name]
+    path.write_text(json.dumps(told | {"handed_in": "a", "course": "b", "new_hand_in": True}))
+    room, outcome = done.classroom(), Outcome()
+    assert room.pending(["ada", "bob"], outcome) == ["ada"]
+    (handed,) = room.submissions(["ada"], outcome)
+    assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
+    files = dict.fromkeys(("one.ipynb", "two.ipynb"), b"")
+    regraded = GradingResult("ada", grades=room.records.load("ada").grades, files=files, mode="sandboxed")
+    kept = room.records.save(regraded, handed, room._inputs(handed))
+    assert kept.resubmitted == [], "marks by hand need not be given again"
+    assert room.pending(["ada", "bob"], outcome) == []
+
+
+def test_the_time_of_a_submission_changes_without_a_notebook_being_graded(done, ran):
+    done.hand_in("ada", {"timestamp.txt": "2026-11-01 02:00:00 UTC"})
+    assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
+    assert ran == []
+    stamp = done.folder / "course" / "autograded" / "ada" / TINY / "timestamp.txt"
+    assert stamp.read_text() == "2026-11-01T02:00:00 UTC"
+    with done.gradebook() as book:
+        submission = book.find_submission(TINY, "ada")
+        assert str(submission.timestamp) == "2026-11-01 02:00:00"
+        # As after a run that was killed between the record and the gradebook.
+        submission.timestamp = None
+        book.db.commit()
+    grade(done)
+    with done.gradebook() as book:
+        assert str(book.find_submission(TINY, "ada").timestamp) == "2026-11-01 02:00:00"
+
+
+def test_a_notebook_that_is_asked_for_no_longer_leaves_the_record(done):
+    room = done.classroom()
+    handed = done.handed_in("ada")
+    inputs = {name: each for name, each in room._inputs(handed).items() if name == "one"}
+    kept = room.records.save(GradingResult("ada"), handed, inputs)
+    assert (list(kept.grades), list(kept.inputs), kept.mode) == (["one"], ["one"], "sandboxed")
+    assert kept == room.records.load("ada")
+    assert [path.name for path in room.records.notebooks("ada").iterdir()] == ["one.ipynb"]
+
+
+def test_again_grades_again_and_only_grades_some(done):
+    assert "tiny: 1 graded, 0 unchanged" in grade(done, "--again", "--only=b*").stdout
+
+
+def test_a_mark_by_hand_stays_and_waits_again_only_for_a_new_hand_in(done):
+    done.hand_in("ada", done.solved(why="Because it is so."))
+    grade(done, "--only=ada")
+
+    def why() -> tuple[float | None, float | None, bool]:
+        with done.gradebook() as book:
+            grade = book.find_grade("why", "one", TINY, "ada")
+            return grade.auto_score, grade.manual_score, grade.needs_manual_grade
+
+    assert why() == (None, None, True)
+    with done.gradebook() as book:
+        mark = book.find_grade("why", "one", TINY, "ada")
+        mark.manual_score, mark.needs_manual_grade = 3.5, False
+        book.db.commit()
+    grade(done, "--again", "--only=ada")
+    assert why() == (None, 3.5, False)
+    done.hand_in("ada", done.solved(why="Because it is otherwise."))
+    grade(done, "--only=ada")
+    assert why() == (None, 3.5, True)
+
+
+def test_being_late_costs_what_the_instructors_rule_says(done):
+    """From the name of a file of Canvas, which says that it was late, and not how late."""
+    (done.folder / "late.py").write_text(
+        "from nbgrader.plugins import LateSubmissionPlugin\n"
+        "class Rule(LateSubmissionPlugin):\n"
+        "    def late_submission_penalty(self, student_id, score, total_seconds_late):\n"
+        "        assert (student_id, total_seconds_late) == ('77', 1)\n"
+        "        return 1.5\n"
+    )
+    with (done.folder / "nbgrader_config.py").open("a") as file:
+        file.write("import sys\nsys.path.insert(0, str(here))\n")
+        file.write("c.AssignLatePenalties.plugin_class = 'late.Rule'\n")
+    with done.gradebook() as book:
+        book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
+    download = done.folder / "submissions.zip"
+    with zipfile.ZipFile(download, "w") as archive:
+        for name, nb in done.solved().items():
+            archive.writestr(f"cemadams_LATE_77_1_{name}.ipynb", nbformat.writes(nb))
+        archive.writestr("deeadams_78_1_two.ipynb", nbformat.writes(done.solved()["two"]))
+    collect(done, download)
+    assert "2 graded" in grade(done, "--only=77,78").stdout
+
+    def penalties(student: str) -> list[float | None]:
+        with done.gradebook() as book:
+            return [nb.late_submission_penalty for nb in book.find_submission(TINY, student).notebooks]
+
+    assert penalties("77") == [1.5, 1], "at most its score"
+    assert penalties("78") == [None, None]
+
+
+def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):
+    """A grader that is broken is no reason for a zero, and tried again the next time."""
+    with (done.folder / "nbgrader_config.py").open("a") as file:
+        file.write(
+            "c.Autograde.sanitize_preprocessors = ['broken.Step', *c.Autograde.sanitize_preprocessors]\n"
+        )
+    (done.folder / "broken.py").write_text(
+        "from nbgrader.preprocessors import NbGraderPreprocessor\n"
+        "class Step(NbGraderPreprocessor):\n"
+        "    def preprocess(self, nb, resources):\n"
+        "        if any('x ** 2' in cell.source for cell in nb.cells):\n"
+        "            raise RuntimeError('no squares')\n"
+        "        return nb, resources\n"
+    )
+    monkeypatch.syspath_prepend(done.folder)
+    printed = grade(done, fine=False)
+    assert printed.returncode == 1
+    assert "tiny: 1 graded, 0 unchanged since they were graded, 1 could not be graded." in printed.stdout
+    assert "  bob: " in printed.stdout
+
+
+def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
+    """As on a cluster: the scheduler and its workers are other processes, and stay when all is graded."""
+    with ExitStack() as stack:
+
+        def start(*command: str, until: str) -> tuple[subprocess.Popen, str]:
+            process = stack.enter_context(
+                subprocess.Popen(done.command("dask", *command), stderr=subprocess.PIPE, text=True)
+            )
+            stack.callback(process.terminate)
+            return process, next(line for line in process.stderr if until in line)
+
+        address = start("scheduler", "--port=0", "--no-dashboard", "--host=127.0.0.1", until="Scheduler at:")
+        scheduler, address = address[0], address[1].split()[-1]
+        with (
+            pytest.raises(
+                worker_pool.NoWorkersError, match=rf"{address} has no workers\. Start .*worker {address}"
+            ),
+            worker_pool.open_pool(scheduler=address, without_tls=True),
+        ):
+            pass
+        options = ("--again", f"--scheduler={address}", "--without-tls")
+        flags = ("--nthreads=2", "--no-dashboard", "--no-nanny")
+        worker, _ = start("worker", address, *flags, until="Starting established connection")
+        assert "tiny: 2 graded" in grade_by_workers(done, *options).stdout
+        assert done.scores()["ada"] == PERFECT
+        assert (scheduler.poll(), worker.poll()) == (None, None)
+
+
+# --- messages ---------------------------------------------------------------------------------------------
+
+
+def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
+    course.hand_in("ada", course.solved())
+    printed = run_here(course, GradeApp(), "unknown", fine=False)
+    assert printed.returncode == 1
+    assert printed.stderr == (
+        f"This course has no assignment 'unknown' in {course.folder / 'source'}; it has: tiny.\n"
+    )
+
+
+def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_remedy(course):
+    with pytest.raises(NotReleasedError) as error:
+        Definition.of(CourseDirectory(config=course.config), course.config, "draft")
+    assert str(error.value) == (
+        "The gradebook has no assignment 'draft'; it has: tiny. Release it first: starvelab release draft"
+    )
+
+
+def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, capsys, monkeypatch):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    for command in (GradeApp, CollectApp, FeedbackApp, MarkApp, ReleaseApp):
+        app = command()
+        app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
+        with pytest.raises(SystemExit) as end:
+            app.start()
+        assert end.value.code == 1
+        assert capsys.readouterr().err.endswith(
+            f"This folder, {empty}, is no course: it has no nbgrader_config.py. "
+            "Go to the folder that has one.\n"
+        )
+        assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("x = 1\nc.nothing(1", r"line 2 of .*/nbgrader_config\.py, SyntaxError: '\(' was never closed"),
+        ("import json\njson.loads('')", r"line 2 of .*/nbgrader_config\.py, JSONDecodeError: Exp"),
+        ("c = get_config()\nc.CourseDirectory.db_url = 3", r"The 'db_url' trait of .* not the int 3"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_said(tmp_path, broken, reason):
+    """nbgrader goes on without it: the folder would be no course, and the gradebook an empty one."""
+    (tmp_path / "nbgrader_config.py").write_text(broken)
+    printed = run_here(Course(tmp_path), GradeApp(), TINY, fine=False)
+    assert printed.returncode == 1
+    assert re.search(reason, printed.stderr), printed.stderr
+    assert "is no course" not in printed.stderr
+    assert "Traceback" not in printed.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pyc"] == ["nbgrader_config.py"]
+
+
+@pytest.mark.parametrize("command", [GradeApp, NbGraderApp])
+def test_a_course_folder_that_cannot_be_written_is_said_and_no_other_place_is_written(
+    course, tmp_path, command
+):
+    place = tmp_path / "taken"
+    place.touch()
+    config = course.folder / "nbgrader_config.py"
+    config.write_text(config.read_text().replace('str(here / "course")', repr(str(place))))
+    before = sorted(course.folder.rglob("*"))
+    printed = run_here(course, command(), TINY if command is GradeApp else "export", fine=False)
+    assert (printed.returncode, printed.stdout, printed.stderr) == (
+        f"A course needs a folder in which you may write, and {place} cannot be written (File exists). "
+        "Get the right to write there, or let STARVELAB_COURSE name another folder.", "", "",
+    )  # fmt: skip
+    assert sorted(course.folder.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
+    with pytest.raises(SystemExit) as end, errors_in_a_paragraph(""):
+        raise PermissionError(13, "Permission denied", "/course/graded")
+    assert end.value.code == 1
+    assert capsys.readouterr().err == (
+        "/course/graded cannot be used: Permission denied. Check that you may read and write there.\n"
+    )
+
+
+def test_what_a_student_wrote_is_text_on_the_terminal(capsys):
+    print_list("Left out:", [f"a\x1b[2Jb\u202e\ud800{number}" for number in range(30)], more=": see there")
+    with pytest.raises(SystemExit):
+        end("Nobody is called 'a\x07'.\nName one.")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Left out:\n  a?[2Jb??0\n  a?[2Jb??1\n")
+    assert printed.out.endswith("  a?[2Jb??19\n  and 10 more: see there\n")
+    assert printed.err == "Nobody is called 'a?'.\nName one.\n"
+
+
+def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
+    url = "postgresql+psycopg://teacher:secret@127.0.0.1:9/course"
+    printed = grade(course, f"--db={url}", fine=False)
+    assert printed.returncode == 1
+    assert printed.stderr.startswith("The gradebook cannot be used: connection failed")
+    assert "Check CourseDirectory.db_url in nbgrader_config.py" in printed.stderr
+    assert "secret" not in printed.stderr
+
+
+def test_no_assignment_at_all_is_answered_with_an_example(course):
+    printed = run_here(course, GradeApp(), fine=False)
+    assert "Which assignment? For example: starvelab grade starving-the-gpu" in printed.stderr
+
+
+def test_an_empty_gradebook_says_that_it_is(tmp_path, course):
+    course.config.CourseDirectory.db_url = f"sqlite:///{tmp_path / 'new.db'}"
+    with pytest.raises(NotReleasedError, match=r"it has: none"):
+        course.classroom()
+
+
+def test_nobody_is_said(course):
+    with pytest.raises(NoSubmissionError, match=r"Nobody has submitted tiny: there is no folder .*Make one"):
+        course.classroom().students()
+
+
+def test_an_unknown_student_is_said(course):
+    for name in "abcdefg":
+        course.hand_in(name, {})
+    with pytest.raises(NoSubmissionError) as error:
+        course.classroom().students("a, z*")
+    assert str(error.value) == "No student who has submitted is called 'z*'. There are: a, b, c, d, e, …"
+    course.hand_in("[x]", {})
+    assert course.classroom().students("a, [bc], [x]") == ["[x]", "a", "b", "c"]
+
+
+def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
+    for name in (b"\xff\xfe", b"x" * 200, "\N{HIRAGANA LETTER A}".encode() * 84, b"ada"):
+        (course.folder / "course" / "submitted" / os.fsdecode(name) / TINY).mkdir(parents=True)
+    room, outcome = course.classroom(), Outcome()
+    assert room.pending(room.students(), outcome) == ["ada"]
+    assert sorted(outcome.failed.values()) == [
+        "The name of the folder has 200 characters, and 128 are allowed. Rename it.",
+        "The name of the folder has 252 bytes, and 200 are allowed. Rename it.",
+        "The name of the folder is not in UTF-8. Rename it.",
+    ]
+
+
+def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
+    def refuse(book, record, config):
+        if record.student == "bob":
+            raise InvalidEntry("no such thing")
+
+    monkeypatch.setattr("starvelab_grader.batch.classroom.merge", refuse)
+    outcome = Outcome()
+    results = [done.graded("bob"), done.graded("ada")]
+    submissions = {name: done.handed_in(name) for name in ("ada", "bob")}
+    assert list(done.classroom().save(results, submissions, outcome)) == ["bob", "ada"]
+    assert outcome.graded == ["ada"]
+    assert outcome.failed == {"bob": "The gradebook does not take it: InvalidEntry: no such thing"}
+
+
+def test_two_at_once_are_refused(course):
+    course.hand_in("ada", {})
+    room = course.classroom()
+    with (
+        room.exclusive_lock(),
+        pytest.raises(BusyError, match=r"Another process is grading tiny in this course"),
+        room.exclusive_lock(),
+    ):
+        pass
+
+
+def test_no_scheduler_is_said(monkeypatch):
+    monkeypatch.setattr(worker_pool, "START_TIMEOUT", "1s")
+    with (
+        pytest.raises(worker_pool.NoWorkersError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
+        worker_pool.open_pool(scheduler="tcp://127.0.0.1:9", without_tls=True),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "ws://127.0.0.1:9"])
+def test_a_scheduler_without_tls_is_refused_with_what_to_do(address):
+    with (
+        pytest.raises(
+            worker_pool.NoWorkersError, match=rf"must use TLS, and {address} does not.*--without-tls\."
+        ),
+        worker_pool.open_pool(scheduler=address),
+    ):
+        pass
+
+
+def test_a_scheduler_with_tls_needs_a_certificate_here():
+    with (
+        pytest.raises(
+            worker_pool.NoWorkersError, match=r"names none\. Name the files there, .*client\.cert and client"
+        ),
+        worker_pool.open_pool(scheduler="tls://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_workers_without_a_sandbox_are_refused(monkeypatch):
+    class Two:
+        def run(self, question):
+            mine = worker_pool.code()
+            return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
+
+    with pytest.raises(worker_pool.NoWorkersError, match=r"^bubblewrap is missing$"):
+        worker_pool._require_ready(Two(), unsafe=False)
+    worker_pool._require_ready(Two(), unsafe=True)
+
+
+def test_workers_with_another_starvelab_are_refused():
+    class Old:
+        def run(self, question):
+            return {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
+
+    with pytest.raises(
+        worker_pool.NoWorkersError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"
+    ):
+        worker_pool._require_ready(Old(), unsafe=True)
+
+
+def test_workers_without_starvelab_are_refused():
+    class Bare:
+        def run(self, question):
+            raise ModuleNotFoundError("No module named 'starvelab'")
+
+    with pytest.raises(
+        worker_pool.NoWorkersError, match=r"A worker cannot run starvelab: ModuleNotFoundError"
+    ):
+        worker_pool._require_ready(Bare(), unsafe=True)
+
+
+# --- trouble ----------------------------------------------------------------------------------------------
+
+
+def test_a_gradebook_that_was_lost_gets_its_points_back_and_nothing_is_run(done):
+    expected = done.scores()
+    (done.folder / "course" / "gradebook.db").unlink()
+    run_here(done, NbGraderApp(), "generate_assignment", TINY, "--force")
+    assert done.scores() == {}
+    assert "tiny: 0 graded, 2 unchanged" in grade(done).stdout
+    assert done.scores() == expected
+
+
+def test_graded_notebooks_that_were_lost_are_made_again(done):
+    folder = done.folder / "course" / "autograded" / "ada" / TINY
+    (folder / "one.ipynb").unlink()
+    assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
+    assert (folder / "one.ipynb").exists()
+
+
+def test_a_record_that_cannot_be_read_is_made_again(done):
+    (done.folder / "course" / "graded" / TINY / "ada.json").write_text("{")
+    assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
+
+
+def test_what_a_killed_run_had_begun_to_write_is_removed(done):
+    room = done.classroom()
+    half = done.folder / "course" / "autograded" / "ada" / ".part-x" / "new"
+    half.mkdir(parents=True)
+    (room.records.folder / "ada.json.part").write_text("{")
+    before = done.scores()
+    with room.exclusive_lock():
+        assert not half.parent.exists()
+        assert not list(room.records.folder.glob("*.part"))
+        assert sorted(record.student for record in room.records) == ["ada", "bob"]
+    assert done.scores() == before
+
+
+def test_a_gradebook_that_is_locked_is_waited_for(done):
+    """Another program writes for a few seconds; then the grades go in."""
+    done.hand_in("bob", done.solved())
+    book = done.gradebook()
+    with book.engine.connect() as other, ThreadPoolExecutor(1) as beside:
+        other.execute(text("BEGIN IMMEDIATE"))
+
+        def release_the_lock() -> None:
+            wait_for(lambda: '"value-test": [\n    1.0' in record(done, "bob"))
+            time.sleep(6)  # longer than SQLite itself waits
+            other.rollback()
+
+        released = beside.submit(release_the_lock)
+        printed = grade(done, "--only=bob")
+        assert released.done()
+        released.result()
+    book.close()
+    assert "1 graded" in printed.stdout
+    assert done.scores()["bob"] == PERFECT
+
+
+def record(course: Course, student: str) -> str:
+    return (course.folder / "course" / "graded" / TINY / f"{student}.json").read_text()
+
+
+def wait_for(condition, seconds: float = 120.0) -> None:
+    given_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < given_up, "it never happened"
+        time.sleep(0.05)
+
+
+def test_a_gradebook_that_stays_locked_ends_the_run_and_loses_nothing(done):
+    record = next(iter(done.classroom().records))
+    record.grades["one"]["double-test"] = (1.5, False)
+    with Gradebook(f"sqlite:///{done.folder / 'course' / 'gradebook.db'}") as book:
+        with book.engine.connect() as other:
+            other.execute(text("BEGIN IMMEDIATE"))
+            with pytest.raises(
+                CannotWriteError, match=r"The gradebook cannot be written: database is locked. Nothing"
+            ):
+                retry(lambda: merge(book, record, done.config), timeout=0.1)
+            other.rollback()
+        retry(lambda: merge(book, record, done.config), timeout=0.1)
+
+
+def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeypatch):
+    """The second notebook does not fit any more."""
+    room = done.classroom()
+    before = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
+    graded = done.graded("bob")
+    write = type(done.folder).write_bytes
+
+    def full(self, content):
+        if self.name == "two.ipynb":
+            raise OSError(28, "No space left on device")
+        return write(self, content)
+
+    monkeypatch.setattr(type(done.folder), "write_bytes", full)
+    with pytest.raises(
+        CannotWriteError, match=r"The grades cannot be written \(bob\): .*No space left.*start again"
+    ):
+        list(room.save([graded], {"bob": done.handed_in("bob")}, Outcome()))
+    monkeypatch.undo()
+    after = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkeypatch):
+    room = done.classroom()
+    changed = room.records.load("bob")
+    changed.grades["one"]["double-test"] = (2.0, False)
+    monkeypatch.setattr("starvelab_grader.batch.merging.apply_late_penalty", lambda *_: 1 / 0)
+    with done.gradebook() as book, pytest.raises(ZeroDivisionError):
+        merge(book, changed, done.config)
+    assert done.scores()["bob"]["double-test"] == 0
+
+
+INTRUDER = """
+import encodings.idna, os, socket, ssl, sys
+from concurrent.futures import ThreadPoolExecutor
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+def attempt(port, encrypted):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as end:
+            end = context.wrap_socket(end) if encrypted else end
+            return "talks" if end.recv(8) else "refused"  # Dask says first who it is
+    except OSError:
+        return "refused"
+with ThreadPoolExecutor(32) as pool:
+    ports = [int(port) for port in sys.argv[1:]]
+    print(*pool.map(attempt, 2 * ports, len(ports) * [False] + len(ports) * [True]))
+"""
+
+
+@dataclass
+class Interrupted:
+    """A run that Ctrl+C has ended, and what another user of the machine was told meanwhile."""
+
+    course: Course
+    status: int
+    errors: str
+    ports: int
+    answers: list[str]
+
+    @property
+    def kept(self) -> int:
+        """How many of the six submissions are graded."""
+        return len(list((self.course.folder / "course" / "graded" / TINY).glob("c*.json")))
+
+
+@pytest.fixture(scope="module")
+def interrupted(graded_course, tmp_path_factory) -> Interrupted:
+    course = graded_course.copy(tmp_path_factory.mktemp("interrupted"))
+    for number in range(6):
+        course.hand_in(f"c{number}", course.solved())
+    running = subprocess.Popen(
+        course.command("starvelab", "grade", TINY, "--workers=1"),
+        **course.surroundings(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    grader = psutil.Process(running.pid)
+    wait_for(lambda: len(list((course.folder / "course" / "graded" / TINY).glob("c*.json"))) >= 1)
+    ports = [
+        str(connection.laddr.port)
+        for process in [grader, *grader.children()]
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    intruder = [sys.executable, "-c", INTRUDER, *ports]
+    tried = subprocess.run(intruder, capture_output=True, text=True, check=os.geteuid() == 0)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    _, errors = running.communicate(timeout=60)
+    return Interrupted(course, running.returncode, errors, len(ports), tried.stdout.split())
+
+
+def test_interrupted_it_says_that_what_was_graded_is_kept(interrupted):
+    assert interrupted.status == 130
+    message = "Stopped. What was graded is kept: the same command goes on from there."
+    assert interrupted.errors.splitlines()[-1] == message
+    kept = interrupted.kept
+    assert kept < 6
+    assert f"tiny: {6 - kept} graded, {2 + kept} unchanged" in grade(interrupted.course).stdout
+    others = {student: scores for student, scores in interrupted.course.scores().items() if student != "bob"}
+    assert all(scores == PERFECT for scores in others.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker(interrupted):
+    assert interrupted.ports >= 2
+    assert interrupted.answers == ["refused"] * 2 * interrupted.ports

@@ -1,0 +1,81 @@
+"""One round of grading for each assignment; it takes a few minutes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from starvelab.measure import photos
+from tests.assignments import ASSIGNMENTS
+from tests.grader.a_course import Course
+from tests.grader.a_round import READERS, Round, hand_everything_in, mark_essays
+
+PHOTOS = {"find-the-bottleneck": ("100 KB", "500 KB", "5 MB")}
+
+
+def _round(assignment: str) -> Callable[..., Round]:
+    @pytest.fixture(scope="session", name=assignment)
+    def from_release_to_export(tmp_path_factory: pytest.TempPathFactory) -> Round:
+        # As where somebody has tried the notebooks: a sandbox would draw them anew for each student.
+        for size in PHOTOS.get(assignment, ()):
+            photos(size)
+        it = Round.start(assignment, tmp_path_factory.mktemp("round"))
+        it.nbgrader("generate_assignment", it.assignment, "--force")
+        hand_everything_in(it)
+        it.nbgrader("autograde", it.assignment)
+        mark_essays(it)
+        for student in READERS[assignment]:
+            it.nbgrader("generate_feedback", it.assignment, "--student", student)
+        it.nbgrader("export")
+        return it
+
+    return from_release_to_export
+
+
+# pytest looks for fixtures among the names of this module.
+globals().update({f"round_of_{assignment}": _round(assignment) for assignment in ASSIGNMENTS})
+
+
+@pytest.fixture
+def finished(request: pytest.FixtureRequest) -> Round:
+    """The round of the assignment that a test names."""
+    # Not a fixture of the session with parameters: pytest would keep one round, and grade again whenever
+    # tests of the two assignments take turns.
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs_beside_python_are_found() -> Iterator[None]:
+    """As the configuration of a course has it, which `nbgrader db upgrade` needs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _a_command_in_this_process_sets_the_umask_of_no_other_test() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(scope="session")
+def released_course(shared_folder: Path) -> Course:
+    """The small course, released once for all processes of the run; not to be changed."""
+    folder, done = shared_folder / "tiny", shared_folder / "tiny.released"
+    with FileLock(shared_folder / "tiny.lock"):
+        if not done.exists():
+            Course.release(folder)
+            done.touch()
+    return Course(folder)
+
+
+@pytest.fixture
+def course(released_course: Course, tmp_path: Path) -> Course:
+    """A small course of the test's own."""
+    return released_course.copy(tmp_path / "course")

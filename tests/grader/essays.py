@@ -1,0 +1,141 @@
+"""A class whose essays wait for a person: a gradebook and graded notebooks, of which nothing was run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from copy import copy
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
+from traitlets.config import Config
+
+from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.autograde.nbgrader_private import make_gradebook
+from starvelab_grader.marking.marks import Marking
+from starvelab_grader.submissions.reference_cell import ReferenceCell
+
+LAB = "lab"
+GIVEN_OUT = "Your answer here."
+WHY = """The slower one sets the step.
+
+### BEGIN MARK SCHEME
+- 2 points: names the *CPU*.
+### END MARK SCHEME"""
+QUESTION = "Of the exercise before.\n\n## Exercise 1.2: why (4 points, read by a person)\n\nWhy is *that* so?"
+
+
+def _graded(cell: NotebookNode, name: str, points: float, **flags: bool) -> NotebookNode:
+    usual = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
+    cell.metadata["nbgrader"] = usual | {"grade_id": name, "points": points} | flags
+    cell.id = name
+    return cell
+
+
+def _source() -> NotebookNode:
+    graded = {"grade": True, "solution": True}
+    return new_notebook(
+        cells=[
+            new_markdown_cell("# 1. One", id="title"),
+            _graded(new_code_cell("1 + 1"), "sum-test", 1, grade=True, locked=True),
+            new_markdown_cell(QUESTION, id="question"),
+            _graded(new_markdown_cell(WHY), "why", 4, **graded),
+            new_markdown_cell("## Exercise 1.3: a sketch", id="draw-it"),
+            _graded(new_code_cell("### BEGIN SOLUTION\nprint(1)\n### END SOLUTION"), "sketch", 2, **graded),
+            _graded(new_markdown_cell("Add cells."), "task", 3, task=True, locked=True),
+        ]
+    )
+
+
+def _truth() -> list[ReferenceCell]:
+    cells = [cell for cell in _source().cells if "nbgrader" in cell.metadata]
+    return [
+        ReferenceCell(
+            name=cell.id,
+            cell_type=cell.cell_type,
+            source=GIVEN_OUT if cell.metadata.nbgrader["solution"] else cell.source,
+            released=GIVEN_OUT if cell.metadata.nbgrader["solution"] else cell.source,
+            checksum="",
+            points=float(cell.metadata.nbgrader["points"]),
+            **{key: cell.metadata.nbgrader[key] for key in ("locked", "grade", "solution", "task")},
+        )
+        for cell in cells
+    ]
+
+
+class EssayClass:
+    """The class.
+
+    Parameters
+    ----------
+    folder : Path
+    answers : mapping of str to str
+        Students, and what they wrote to the first of the three essays.
+    """
+
+    def __init__(self, folder: Path, answers: Mapping[str, str]) -> None:
+        self.folder, self.config = folder, Config()
+        make_gradebook(folder / "gradebook.db", "none")
+        with closing(self.open()) as book:
+            book.add_assignment(LAB)
+            book.add_notebook("one", LAB)
+            for cell in _truth():
+                book.add_source_cell(cell.name, "one", LAB, cell_type=cell.cell_type, source=cell.source)
+                most = {"max_score": cell.points, "cell_type": cell.cell_type}
+                if cell.task:
+                    book.add_task_cell(cell.name, "one", LAB, **most)
+                else:
+                    book.add_grade_cell(cell.name, "one", LAB, **most)
+                if cell.solution:
+                    book.add_solution_cell(cell.name, "one", LAB)
+            for student, text in answers.items():
+                book.add_student(student, first_name=student.title(), last_name="Smith")
+                for grade in book.add_submission(LAB, student).notebooks[0].grades:
+                    if grade.name == "sum-test" or (grade.name == "why" and text == GIVEN_OUT):
+                        grade.auto_score, grade.needs_manual_grade = 0.0, False
+                self.write(student, text)
+            book.db.commit()
+
+    def copy(self, folder: Path) -> EssayClass:
+        """The same class elsewhere."""
+        made = copy(self)
+        made.folder, made.config = Path(shutil.copytree(self.folder, folder)), Config()
+        return made
+
+    def open(self) -> Gradebook:
+        # Where another program holds the gradebook, SQLite waits for this many seconds.
+        return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}?timeout=0.05")
+
+    def notebooks(self, student: str) -> Path:
+        return self.folder / student
+
+    def write(self, student: str, text: str) -> None:
+        """Write a graded notebook with that essay, a sketch that printed, and a cell for the task."""
+        nb = _source()
+        cells = {cell.id: cell for cell in nb.cells}
+        cells["why"].source = text
+        cells["sketch"].source = "print('drawn')"
+        cells["sketch"].outputs = [nbformat.v4.new_output("stream", text="drawn\n")]
+        nb.cells.append(new_markdown_cell(f"My own cell, {student}.", id="own"))
+        self.notebooks(student).mkdir(exist_ok=True)
+        nbformat.write(nb, self.notebooks(student) / "one.ipynb")
+
+    @property
+    def definition(self) -> Definition:
+        source = {"one.ipynb": nbformat.writes(_source()).encode()}
+        return Definition(LAB, {"one": _truth()}, source, Config(), b"")
+
+    def marking(self) -> Marking:
+        return Marking(self.definition, self.open, self.notebooks, self.config)
+
+    def grade(self, student: str, cell: str = "why") -> tuple[float | None, float | None, bool, str | None]:
+        """Points by test and by hand, whether a person has to read it, and the comment."""
+        with closing(self.open()) as book:
+            grade, comment = (
+                find(cell, "one", LAB, student) for find in (book.find_grade, book.find_comment)
+            )
+            return grade.auto_score, grade.manual_score, grade.needs_manual_grade, comment.manual_comment

@@ -1,0 +1,66 @@
+"""Commands run in the process of the tests, with the runners that all tests share."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+from traitlets.config import Application
+
+from starvelab_grader.autograde import task
+from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.autograde.task import GradingResult
+from starvelab_grader.commands import grade as grade_command
+from starvelab_grader.commands import mark as mark_command
+from starvelab_grader.submissions.submission import Submission
+from tests.grader.a_course import Course
+from tests.grader.shared_runners import RUNNERS
+
+
+def in_a_thread(coroutine):
+    """Run it, also where the browser of other tests keeps an event loop in this thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
+def run_here(
+    course: Course, command: Application, *arguments: str, fine: bool = True
+) -> subprocess.CompletedProcess:
+    """Run a command in the course's folder, in this process, which also grades.
+
+    A program takes seconds to start, and so do the workers of `starvelab grade`. What only a program of its
+    own shows is tested in tests/grader/commands/test_grade.py and tests/grader/test_instructors_page.py.
+    """
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
+        patch.chdir(course.folder)
+        # An application of nbgrader's is one for the process, and so is each of its commands.
+        stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
+        patch.setattr("starvelab_grader.configuration.Runners", lambda: RUNNERS)
+        patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
+        patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
+        patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
+        output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
+        status = 0
+        try:
+            command.initialize([*arguments])
+            (getattr(command, "subapp", None) or command).start()
+        except SystemExit as end:
+            status = end.code or 0
+    done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def grade_here(definition: Definition, submissions: Iterable[Submission]) -> Iterator[GradingResult]:
+    for submission in submissions:
+        yield task.grade(submission, definition, RUNNERS)

@@ -1,0 +1,449 @@
+"""Marks that a person gives: read from the gradebook, written into it, and nobody else's way to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+from contextlib import closing
+from copy import copy
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import nbformat
+import pytest
+from tornado.httpclient import AsyncHTTPClient
+from tornado.testing import bind_unused_port
+from traitlets.config import Config
+
+from starvelab import host
+from starvelab.errors import InputError
+from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.one_student import CannotWriteError
+from starvelab_grader.batch.records import GradedSubmission
+from starvelab_grader.commands import mark as mark_command
+from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.marking.answers import NothingToMarkError
+from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
+from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
+from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
+from tests.grader.in_process import in_a_thread
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+LONG = "The workers need 64 ms for a batch, and the accelerator needs 11.74 ms. They overlap, so that the "
+LONG += "slower one of the two sets the time of a step, so a faster accelerator would only wait longer."
+HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(2)) <img src=x onerror=alert(3) alt=cat>"
+ANSWERS = {"ada": HOSTILE, "bob": LONG, "cem": GIVEN_OUT, "dan": f"{LONG} I buy workers.", "eve": "Since."}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """The class, not to be changed: a gradebook takes long to be made."""
+    return EssayClass(tmp_path_factory.mktemp("class"), ANSWERS)
+
+
+@pytest.fixture
+def essays(untouched, tmp_path):
+    return untouched.copy(tmp_path / "class")
+
+
+@pytest.fixture(scope="module")
+def marking_of_untouched(untouched):
+    return untouched.marking()
+
+
+@pytest.fixture
+def marking(marking_of_untouched, essays):
+    """The marking of the test's own class; the assignment is read once."""
+    made = copy(marking_of_untouched)
+    made._gradebook, made._notebooks = essays.open, essays.notebooks
+    return made
+
+
+def version(marking, student="bob", essay=0):
+    return marking.read(marking.essays[essay], student)[1]
+
+
+def states(marking):
+    return {one.student: (one.points, one.waits, one.is_blank) for one in marking.answers(marking.essays[0])}
+
+
+# --- what is read -----------------------------------------------------------------------------------------
+
+
+def test_an_essay_comes_with_its_question_its_scheme_and_the_instructors_answer(marking):
+    assert [(one.cell, one.title, one.points) for one in marking.essays] == [
+        ("why", "Exercise 1.2: why", 4.0),
+        ("sketch", "Exercise 1.3: a sketch: sketch", 2.0),
+        ("task", "Exercise 1.3: a sketch: task", 3.0),
+    ]
+    why, sketch, task = marking.essays
+    assert "Why is <em>that</em> so?" in why.question
+    assert "exercise before" not in why.question
+    assert "names the <em>CPU</em>" in why.scheme
+    assert "The slower one sets the step." in why.solution
+    assert "MARK SCHEME" not in why.scheme + why.solution
+    assert (sketch.in_code, sketch.scheme) == (True, "")
+    assert "BEGIN" not in sketch.solution
+    assert "print" in sketch.solution
+    assert "Add cells." in task.question
+
+
+def test_who_waits_comes_first_and_who_left_it_as_it_was_comes_last(marking):
+    assert [one.student for one in marking.answers(marking.essays[0])][-1] == "cem"
+    assert states(marking)["cem"] == (None, False, True)
+    marking.save(marking.essays[0], "bob", version(marking), points="3")
+    order = [one.student for one in marking.answers(marking.essays[0])]
+    assert order[-2:] == ["bob", "cem"]
+    numbers = {one.student: one.number for one in marking.answers(marking.essays[0])}
+    assert sorted(numbers.values()) == [1, 2, 3, 4, 5]
+    assert numbers != {one.student: one.number for one in marking.answers(marking.essays[1])}
+    assert {one.name for one in marking.answers(marking.essays[0])} >= {"Ada Smith", "Bob Smith"}
+
+
+def test_nothing_in_an_answer_is_alive(marking):
+    html, _ = marking.read(marking.essays[0], "ada")
+    assert "<strong>bold</strong>" in html
+    assert "Figure: cat" in html
+    for alive in ("<script", "javascript:", "onerror", "<img"):
+        assert alive not in html
+
+
+def test_code_comes_with_its_output_and_a_task_with_the_cells_that_were_added(marking):
+    html, _ = marking.read(marking.essays[1], "bob")
+    assert "drawn" in html.split("print", 1)[1].split("output", 1)[1]
+    html, _ = marking.read(marking.essays[2], "bob")
+    assert "My own cell, bob." in html
+    assert "Add cells." not in html
+
+
+def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, marking):
+    (essays.notebooks("bob") / "one.ipynb").unlink()
+    html, seen = marking.read(marking.essays[0], "bob")
+    assert "The graded notebook cannot be read: FileNotFoundError" in html
+    marking.save(marking.essays[0], "bob", seen, points="0")
+    nbformat.write(nbformat.v4.new_notebook(), essays.notebooks("dan") / "one.ipynb")
+    assert "There is no answer." in marking.read(marking.essays[0], "dan")[0]
+    assert marking.alike(marking.essays[0]) == {}
+
+
+def test_those_who_wrote_the_same_are_found(essays, marking):
+    essays.write("ada", "Since.\n")
+    found = marking.alike(marking.essays[0])
+    assert found == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
+
+
+def test_there_must_be_something_to_mark(essays):
+    told = essays.definition
+    only_tests = {"one": [cell for cell in told.cells["one"] if cell.name == "sum-test"]}
+    nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=told.source)
+    with pytest.raises(NothingToMarkError, match=r"No exercise of lab is marked by a person: tests give all"):
+        Marking(nothing, essays.open, essays.notebooks, Config())
+    with closing(essays.open()) as book:
+        for student in ANSWERS:
+            book.remove_student(student)
+    with pytest.raises(NothingToMarkError, match=r"has been graded\. Grade first: starvelab grade lab"):
+        essays.marking()
+
+
+# --- what is written --------------------------------------------------------------------------------------
+
+
+def test_a_mark_and_a_comment_are_in_the_gradebook_and_can_be_taken_back(essays, marking):
+    essay = marking.essays[0]
+    seen = marking.save(essay, "bob", version(marking), points="2,5", comment=" See *me*. \n")
+    assert essays.grade("bob") == (None, 2.5, False, "See *me*.")
+    seen = marking.save(essay, "bob", seen, comment="")
+    assert essays.grade("bob") == (None, 2.5, False, None)
+    seen = marking.save(essay, "bob", seen, points="")
+    assert essays.grade("bob") == (None, None, True, None)
+    assert seen == version(marking)
+    # An answer that was left as it was given out does not begin to wait.
+    seen = marking.save(essay, "cem", version(marking, "cem"), points="1")
+    assert essays.grade("cem") == (0, 1, False, None)
+    marking.save(essay, "cem", seen, points=" ")
+    assert essays.grade("cem") == (0, None, False, None)
+    marking.save(marking.essays[2], "bob", version(marking, essay=2), points="3", comment="Yes.")
+    assert essays.grade("bob", "task") == (None, 3, False, "Yes.")
+
+
+@pytest.mark.parametrize("typed", ["4.5", "-1", "nan", "inf", "two", "1.2.3"])
+def test_points_that_the_essay_does_not_have_are_refused(typed):
+    with pytest.raises(InputError, match=rf"are a number from 0 to 4, such as 2; you typed '{typed}'\."):
+        points_from(typed, 4)
+    assert points_from("0", 4) == 0
+
+
+def test_where_the_points_are_refused_the_comment_is_not_written_either(essays, marking):
+    with pytest.raises(InputError, match="Points are"):
+        marking.save(marking.essays[0], "bob", version(marking), points="9", comment="x")
+    assert essays.grade("bob") == (None, None, True, None)
+
+
+def test_the_most_is_what_the_gradebook_says_now(essays, marking):
+    with closing(essays.open()) as book:
+        book.update_or_create_grade_cell("why", "one", LAB, max_score=3, cell_type="markdown")
+    with pytest.raises(InputError, match="from 0 to 3"):
+        marking.save(marking.essays[0], "bob", version(marking), points="4")
+
+
+def test_a_comment_has_an_end(marking):
+    with pytest.raises(InputError, match=r"at most 20000 characters, and this one has 20001\. Shorten it"):
+        marking.save(marking.essays[0], "bob", version(marking), comment="x" * (MAX_COMMENT + 1))
+
+
+def test_what_changed_since_it_was_shown_is_not_overwritten(essays, marking):
+    essay = marking.essays[0]
+    for change in (
+        lambda seen: essays.write("bob", "Another answer."),
+        lambda seen: marking.save(essay, "bob", seen, points="1"),
+        lambda seen: marking.save(essay, "bob", seen, comment="x"),
+    ):
+        seen = version(marking)
+        change(seen)
+        before = essays.grade("bob")
+        with pytest.raises(ChangedError, match=r"has changed since it was shown.*you typed is still here"):
+            marking.save(essay, "bob", seen, points="4")
+        assert essays.grade("bob") == before
+    marking.save(essay, "bob", version(marking), points="4")
+    assert essays.grade("bob")[1] == 4
+
+
+def test_an_answer_that_is_gone_is_said_to_be(essays, marking):
+    with closing(essays.open()) as book:
+        book.remove_student("bob")
+    with pytest.raises(NothingToMarkError, match=r"no answer of bob to Exercise 1\.2: why any more\. Load"):
+        marking.read(marking.essays[0], "bob")
+
+
+def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, marking):
+    seen = version(marking)
+    with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            CannotWriteError, match=r"cannot be written: database is locked\. Nothing is lost"
+        ):
+            marking.save(marking.essays[0], "bob", seen, points="4", timeout=0)
+    marking.save(marking.essays[0], "bob", seen, points="4")
+    assert essays.grade("bob")[1] == 4
+
+
+def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, marking):
+    marking.save(marking.essays[0], "bob", version(marking), points="4", comment="Well said.")
+    told = {"starvelab": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
+    for resubmitted in ([], ["one"]):
+        grades = {"one": {"why": (None, True)}}
+        record = GradedSubmission("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
+        with closing(essays.open()) as book:
+            merge(book, record, Config())
+        assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
+    assert states(marking)["bob"] == (4, True, False)
+    marking.save(marking.essays[0], "bob", version(marking), points="4")
+    assert states(marking)["bob"] == (4, False, False)
+
+
+def test_being_late_costs_points_that_a_person_gives_as_well(essays):
+    essays.config = Config({"LateSubmissionPlugin": {"penalty_method": "zero"}})
+    with closing(essays.open()) as book:
+        book.find_assignment(LAB).duedate = datetime(2026, 11, 1)
+        book.find_submission(LAB, "bob").timestamp = datetime(2026, 11, 2)
+        book.db.commit()
+    marking = essays.marking()
+    marking.save(marking.essays[0], "bob", version(marking), points="3")
+    with closing(essays.open()) as book:
+        assert book.find_submission_notebook("one", LAB, "bob").late_submission_penalty == 3
+
+
+# --- the page's server ------------------------------------------------------------------------------------
+
+
+def exchange(marking, *requests, **options):
+    """Status and content of the answers to requests: path, method, body, and a token if not the right one."""
+
+    async def asked():
+        server = MarkingServer(marking, **options)
+        client = AsyncHTTPClient(force_instance=True)
+        found = []
+        try:
+            for path, method, body, *token in requests:
+                response = await client.fetch(
+                    f"http://127.0.0.1:{server.port}/{path}",
+                    method=method,
+                    body=json.dumps(body) if isinstance(body, dict) else body,
+                    headers={TOKEN_HEADER: token[0] if token else server.token},
+                    raise_error=False,
+                )
+                kind = response.headers["Content-Type"]
+                content = response.body.decode()
+                found.append((response.code, json.loads(content) if "json" in kind else content))
+                assert "script-src 'self'" in response.headers["Content-Security-Policy"]
+        finally:
+            client.close()
+            await server.stop()
+        return found
+
+    return in_a_thread(asked())
+
+
+def test_the_page_itself_tells_nothing_of_the_course(marking):
+    found = exchange(marking, *((path, "GET", None, "") for path in ("", "mark.js", "mark.css")))
+    assert [status for status, _ in found] == [200, 200, 200]
+    for _, content in found:
+        assert len(content) > 1000
+        assert not any(word in content for word in ("Exercise 1.2", "Smith", "bob", "Why is"))
+
+
+def test_nobody_reads_or_marks_without_the_token(essays, marking):
+    body = {"essay": 0, "student": "bob", "version": version(marking), "points": "0"}
+    paths = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
+    requests = [*((path, "GET", None) for path in paths), ("api/mark", "PUT", body)]
+    found = exchange(marking, *((*one, token) for one in requests for token in ("", "x", "tökén")))
+    told = {"message": "This page needs the address that `starvelab mark` printed last. Open that address."}
+    assert found == [(403, told)] * 15
+    assert essays.grade("bob")[1] is None
+
+
+def test_a_person_marks(essays, marking):
+    body = {"essay": 0, "student": "bob", "version": version(marking), "points": "3", "comment": "Yes."}
+    found = exchange(
+        marking,
+        ("api/essays", "GET", None),
+        ("api/answers?essay=0", "GET", None),
+        ("api/answer?essay=0&student=bob", "GET", None),
+        ("api/alike?essay=0", "GET", None),
+        ("api/mark", "PUT", body),
+        ("api/mark", "PUT", body),
+        show_names=True,
+    )
+    assert [status for status, _ in found] == [200, 200, 200, 200, 200, 409]
+    told, answers, answer, alike, mark, again = (content for _, content in found)
+    assert (told["assignment"], told["show_names"]) == (LAB, True)
+    assert [(one["marked"], one["answers"]) for one in told["essays"]] == [(0, 4), (0, 5), (0, 5)]
+    assert len(answers["answers"]) == 5
+    assert LONG.split(",")[0] in answer["html"]
+    assert alike["alike"] == {"bob": ["dan"], "dan": ["bob"]}
+    expected = {"student": "bob", "points": 3.0, "waits": False, "comment": "Yes."}
+    assert mark["answer"].items() >= expected.items()
+    assert mark["version"] == version(marking)
+    assert again["message"].startswith("This answer or its mark has changed")
+    assert essays.grade("bob") == (None, 3, False, "Yes.")
+
+
+def test_requests_that_no_page_sends_are_refused_in_words(essays, marking, monkeypatch):
+    fine = {"essay": 0, "student": "bob", "version": "v"}
+    found = exchange(
+        marking,
+        ("api/mark", "PUT", "{"),
+        ("api/mark", "PUT", "[]"),
+        ("api/mark", "PUT", fine | {"points": 4}),
+        ("api/mark", "PUT", fine | {"student": None}),
+        ("api/mark", "PUT", fine | {"points": "9", "version": version(marking)}),
+        ("api/mark", "PUT", fine | {"essay": 3}),
+        ("api/answers?essay=-1", "GET", None),
+        ("api/answer?essay=0&student=..%2F..", "GET", None),
+        ("api/answers", "GET", None),
+        ("../marking.py", "GET", None),
+    )
+    assert [(status, content["message"]) for status, content in found[:9]] == [
+        (400, "A mark is sent as a JSON object."),
+        (400, "A mark is sent as a JSON object."),
+        (400, "The field 'points' of a mark is a text, and 4 is none."),
+        (400, "The field 'student' of a mark is a text, and None is none."),
+        (400, "Points are a number from 0 to 4, such as 2; you typed '9'."),
+        (404, "There are 3 essays, counted from 0, and no 3."),
+        (404, "There are 3 essays, counted from 0, and no '-1'."),
+        (404, "The gradebook has no answer of ../.. to Exercise 1.2: why any more. Load this page again."),
+        (400, "Bad Request"),
+    ]
+    assert found[9][0] == 404
+
+
+def test_a_gradebook_that_cannot_be_read_is_said_on_the_page(essays, marking):
+    with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        found = exchange(marking, ("api/answers?essay=0", "GET", None))
+    assert found == [(503, {"message": "The gradebook cannot be read: database is locked"})]
+
+
+def test_a_port_that_is_not_free_is_named(marking):
+    taken, port = bind_unused_port()
+    message = rf"a port that is free, and {port} is not: .*leave --port out"
+    with closing(taken), pytest.raises(PortError, match=message):
+        exchange(marking, port=port)
+
+
+def test_the_address_reaches_the_browser_by_a_file_that_nobody_else_can_read(tmp_path):
+    path = make_redirect(tmp_path, "http://127.0.0.1:1/#token")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert 'content="0; url=http://127.0.0.1:1/#token"' in path.read_text()
+
+
+# --- the command ------------------------------------------------------------------------------------------
+
+
+def test_without_an_assignment_the_command_gives_an_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    app = MarkApp()
+    app.initialize([])
+    with pytest.raises(SystemExit, match="1"):
+        app.start()
+    told = "Which assignment? For example: starvelab mark starving-the-gpu\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
+@pytest.fixture
+def run_command(essays, monkeypatch, capsys):
+    """Runs the command until its page is opened, and gives what it printed and what the browser was given."""
+
+    def run(**variables):
+        opened = []
+
+        def open_and_interrupt(address):
+            opened.append((address, Path(urlsplit(address).path).read_text()))
+            raise KeyboardInterrupt
+
+        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        records = SimpleNamespace(notebooks=essays.notebooks)
+        room = SimpleNamespace(definition=essays.definition, gradebook=essays.open, records=records)
+        monkeypatch.setattr(mark_command, "Classroom", lambda *_: room)
+        monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
+        monkeypatch.setattr(mark_command.webbrowser, "open", open_and_interrupt)
+        MarkApp().run(LAB)
+        return capsys.readouterr().out, opened
+
+    return run
+
+
+def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays, marking, run_command):
+    printed, ((address, redirect),) = run_command(DISPLAY=":0")
+    found = re.search(r"\n    (http://127\.0\.0\.1:\d+/#[\w-]{43})\n", printed)[1]
+    assert found in redirect
+    assert found.split("#")[1] not in address
+    assert not Path(urlsplit(address).path).exists()
+    assert printed.endswith(
+        "Exercise 1.2: why: 4 still to be marked.\n"
+        "Exercise 1.3: a sketch: sketch: 5 still to be marked.\n"
+        "Exercise 1.3: a sketch: task: 5 still to be marked.\n"
+        "Marks are in the gradebook. Students read them after: starvelab feedback lab\n"
+    )
+    with closing(essays.open()) as book:
+        for submission in book.assignment_submissions(LAB):
+            for grade in submission.notebooks[0].grades:
+                grade.needs_manual_grade = False
+        book.db.commit()
+    assert "\nAll essays of lab are marked.\nMarks are in" in run_command(DISPLAY=":0")[0]
+
+
+def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch):
+    monkeypatch.setattr(host.sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert not host.has_display()
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    assert host.has_display()

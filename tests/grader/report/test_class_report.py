@@ -1,0 +1,311 @@
+"""The report of a class: tables that can be counted, pictures that can be read aloud, nothing alive."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from contextlib import suppress
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from nbformat.v4 import new_notebook
+
+from starvelab_grader.autograde.execution import MODES, RESULT
+from starvelab_grader.autograde.task import GradingResult
+from starvelab_grader.commands.grade import GradeApp
+from starvelab_grader.lms.collecting import collect_download
+from starvelab_grader.report import class_report, similar
+from starvelab_grader.report.findings import designs
+from starvelab_grader.report.marks import Marks
+from starvelab_grader.report.pages import GradedNotebook, PageJob, make_pages
+from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook
+from starvelab_grader.submissions.repairing import restore
+from starvelab_grader.text import escape_csv_formulas
+from tests.grader.a_course import TINY, Course
+from tests.grader.in_process import run_here
+
+pytestmark = pytest.mark.grading
+TABLES = ["calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "similar"]
+
+
+def locked(key: str, confidence: float, hit: bool) -> dict:
+    moment = "2026-11-21T12:00:00+00:00"
+    return {
+        "key": key,
+        "answer": "x",
+        "locked_at": moment,
+        "confidence": confidence,
+        "hit": hit,
+        "revealed_at": moment,
+    }
+
+
+@pytest.fixture(scope="module")
+def reported(released_course, tmp_path_factory):
+    """A class of four, and where its report stands."""
+    course = released_course.copy(tmp_path_factory.mktemp("reported"))
+    square = "def double(x):\n    return x ** 2"
+    copied = (
+        square
+        + "  # what a strange exercise, my neighbour and me needed an hour, and coffee, to see it\n" * 3
+    )
+    predictions = json.dumps({"wall": locked("wall", 0.9, True), "drive": locked("drive", 0.9, False)})
+    course.hand_in("ada", course.solved() | {"predictions.json": predictions})
+    course.hand_in("bob", course.solved(double=copied))
+    course.hand_in("=cmd", course.solved(double=copied + "\n# <script>alert(1)</script>"))
+    course.hand_in("dee", {"one.ipynb": "<html>"})
+    course.printed = run_here(course, GradeApp(), TINY, "--report").stdout
+    return course, course.folder / "course" / "report" / TINY
+
+
+def table(reported, name: str) -> list[dict[str, str]]:
+    with (reported[1] / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_command_says_where_it_is_and_who_needs_a_person(reported):
+    assert f"The report: {reported[1] / 'report.html'}" in reported[0].printed
+    assert "A person should look at these:\n  dee: `one.ipynb` is a web page" in reported[0].printed
+    assert sorted(path.stem for path in reported[1].glob("*.csv")) == TABLES
+
+
+def test_items_count_what_everybody_earned(reported):
+    double, halve, value = table(reported, "items")
+    assert (double["exercise"], double["points"], double["tried"]) == ("double-test", "2.0", "3")
+    assert (double["all points"], double["none"], double["difficulty"]) == ("1", "2", "0.25")
+    assert (halve["difficulty"], value["difficulty"]) == ("0.75", "0.75")
+    assert float(double["discrimination"]) == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_mistakes_and_predictions_are_counted(reported):
+    assert table(reported, "mistakes") == [
+        {"students": "2", "notebook": "one", "exercise": "double-test", "mistake": "That is the square."}
+    ]
+    assert table(reported, "calibration") == [
+        {"confidence": "80% to 100%", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
+    ]
+    assert [row["prediction"] for row in table(reported, "questions")] == ["drive", "wall"]
+
+
+def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
+    odd = table(reported, "look_at")
+    assert [(one["student"], one["notebook"]) for one in odd] == [("dee", "one"), ("dee", "two")]
+    *twins, pair = table(reported, "similar")
+    assert [(twin["student"], twin["and"], twin["the longest passage"]) for twin in twins] == [
+        ("'=cmd", "ada", "two"),
+        ("'=cmd", "bob", "two"),
+    ], "all three have handed in the same second notebook"
+    assert (pair["student"], pair["and"]) == ("'=cmd", "bob"), "no name is a formula"
+    assert pair["where"] == "double-test"
+    assert "my neighbour and me needed an hour" in pair["the longest passage"]
+
+
+def test_what_was_graded_when_and_how_is_listed(reported):
+    rows = table(reported, "graded")
+    assert [row["points by test"] for row in rows] == ["4.0", "6.0", "4.0", "0"]
+    assert {row["mode"] for row in rows} == {"sandboxed", "not run"}
+
+
+def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
+    page = BeautifulSoup((reported[1] / "report.html").read_text(encoding="utf-8"), "html.parser")
+    assert not page.find_all(["script", "iframe", "form"])
+    assert page.find("meta", attrs={"name": "viewport"})
+    assert page.html["lang"] == "en"
+    pictures = page.find_all("img")
+    assert len(pictures) == 3
+    for one in pictures:
+        assert len(one["alt"]) > 60
+        assert one["src"].startswith("data:image/png;base64,iVBOR")
+        assert one.find_parent("figure").find("table"), "the same as a table"
+        assert one.find_parent("figure").find("figcaption").text
+    assert "Mean 3.5, median 4.0 of 6 points." in pictures[0]["alt"]
+    assert "Hardest: double-test (25 % of the points)." in pictures[1]["alt"]
+    assert "Of 2 predictions 50 % came true, and their students were 90 % sure" in pictures[2]["alt"]
+    assert [one.text for one in page.find_all("h2")] == [
+        "For a person to look at",
+        "Points",
+        "Exercises",
+        "Mistakes",
+        "Predictions",
+        "Predictions by question",
+        "Nearly the same",
+        "Submissions",
+    ]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1"])
+def test_no_text_becomes_a_formula(text):
+    assert escape_csv_formulas(text) == f"'{text}"
+    assert (escape_csv_formulas("a=1"), escape_csv_formulas(-1.5), escape_csv_formulas(None)) == (
+        "a=1",
+        -1.5,
+        None,
+    )
+
+
+def test_designs_are_read_from_the_graded_notebooks(tmp_path):
+    graded = new_notebook(metadata={RESULT: {"designs": {"my-design-test": [36.0, 0.95]}}})
+    for name, nb in (("one", graded), ("two", new_notebook())):
+        nbformat.write(nb, tmp_path / f"{name}.ipynb")
+    records, record = SimpleNamespace(notebooks=lambda _: tmp_path), SimpleNamespace(student="ada")
+    assert class_report._designs_of(records, record, ["one", "two"]) == [("ada", 36.0, 0.95)]
+    section = class_report._designs(designs([("ada", 36.0, 0.95)]), {"ada": "Ada L"})
+    assert section.rows == [["Ada L", 36.0, 0.95, "yes"]]
+    assert "1 of 1 designs are on the frontier" in section.html()
+
+
+def saved(course: Course, student: str) -> None:
+    """Write the record of a submission as if it had been graded, without running a cell of it."""
+    classroom, submission = course.classroom(), course.handed_in(student)
+    result = GradingResult(student, warnings=submission.warnings, mode=MODES[0])
+    for name, cells in course.definition.cells.items():
+        nb = new_notebook()
+        with suppress(UnreadableNotebookError):
+            nb, more = read_notebook(submission.notebooks.get(name, b"{}"))
+            result.warnings.setdefault(name, []).extend(more)
+        result.warnings.setdefault(name, []).extend(restore(nb, cells))
+        result.files[f"{name}.ipynb"] = nbformat.writes(nb).encode()
+        result.grades[name] = {cell.name: (0.0, False) for cell in cells if cell.grade}
+    result.files |= submission.files
+    classroom.records.save(result, submission, {name: {} for name in course.definition.cells})
+
+
+def report_of(course: Course, not_graded: dict[str, str] | None = None) -> dict[str, class_report.Section]:
+    """The sections of a report that was also written."""
+    parts = class_report.sections(course.classroom().records, course.definition, None, not_graded)
+    class_report.write(course.folder / "report", "A report", parts)
+    return {part.name: part for part in parts}
+
+
+def test_who_is_left_out_of_the_report_is_named(course):
+    for student in ("ada", "bob", "cem"):
+        course.hand_in(student, course.solved())
+        saved(course, student)
+    record = course.classroom().records
+    edited = record.notebooks("bob") / "one.ipynb"
+    edited.chmod(0o644)
+    edited.write_text(edited.read_text() + "\n")
+    (record.folder / "cem.json").write_text("{")
+    found = report_of(course, {"dee": "The submission could not be read"})
+    left_out = "This report leaves the submission out: the graded notebooks are not those of its record."
+    assert found["look_at"].rows == [
+        ["bob", "", f"{left_out} Grade it again."],
+        ["cem", "", f"{left_out} Grade it again."],
+        ["dee", "", "The submission could not be read"],
+    ]
+    assert [row[0] for row in found["graded"].rows] == ["ada"]
+
+
+def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
+    monkeypatch.setattr(similar, "MAX_TEXT", 1000)
+    copied = (
+        "    # this is what my neighbour and me found out in the end, after hours of looking for it\n" * 2
+    )
+    for student in ("ada", "bob"):
+        course.hand_in(student, course.solved(double=f"def double(x):\n{copied}" + f"# {student}\n" * 300))
+        saved(course, student)
+    found = report_of(course)
+    only = "double-test: only the first 50000 characters are compared with what others wrote."
+    assert found["look_at"].rows == [["ada", "", only], ["bob", "", only]]
+    assert ["ada", "bob", "double-test"] in [row[:3] for row in found["similar"].rows]
+
+
+def odd_json(value: object) -> str:
+    """JSON in which texts between two signs stand as they are: Python writes no such numbers."""
+    text = re.sub(r'"§(.*?)§"', r"\1", json.dumps(value, ensure_ascii=False))
+    return text.replace(r"\\ud800", r"\ud800")
+
+
+SURROGATE = "\\ud800"  # as JSON has it
+TEXTS = [
+    SURROGATE,
+    "\0",
+    "a\r\nb\rc",
+    "=1+1",
+    "x" * 30_000,
+    "<script>alert(1)</script>",
+    "\N{PILE OF POO}" * 90,
+]
+NUMBERS = ["1e400", "NaN", "9" * 10_000, "9" * 4000, "-0.0", "true", "[" * 5000 + "]" * 5000]
+ODD_TEXT = st.sampled_from(TEXTS) | st.text(max_size=12)
+ODD = ODD_TEXT | st.sampled_from(NUMBERS).map("§{}§".format)
+WHOLE_PREDICTION = locked("", 0.5, hit=True)
+ODD_PREDICTIONS = st.dictionaries(
+    ODD_TEXT,
+    st.dictionaries(st.sampled_from([*WHOLE_PREDICTION, "choices"]), ODD).map(WHOLE_PREDICTION.__or__),
+    max_size=3,
+)
+ODD_CELL = st.builds(
+    lambda kind, source, name, more: {
+        "cell_type": kind,
+        "source": source,
+        "id": name,
+        "metadata": {"nbgrader": {"grade_id": name}, "x": more},
+        "attachments": {name: {"image/png": more}},
+    },
+    st.sampled_from(["code", "markdown", "raw", "x"]),
+    ODD,
+    ODD_TEXT,
+    ODD,
+)
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    cells=st.lists(ODD_CELL, min_size=1, max_size=4),
+    version=st.just(4) | st.integers(1, 5) | ODD,
+    predictions=ODD_PREDICTIONS,
+    name=st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=30),
+)
+@example(cells=[], version=4, predictions={SURROGATE: WHOLE_PREDICTION}, name="x")
+@example(cells=[], version=SURROGATE, predictions={}, name="one.ipynb.")
+def test_whatever_one_student_submits_all_others_are_in_the_tables_and_have_a_page(
+    class_of_one, cells, version, predictions, name
+):
+    course = class_of_one
+    notebook = odd_json({"nbformat": version, "metadata": {"x": version}, "cells": cells})
+    told = odd_json(predictions)
+    files = {"one.ipynb": notebook, "predictions.json": told, f"data/{name}": "x", f"{name}.ipynb": notebook}
+    download = course.folder / "download"
+    shutil.rmtree(download / "odd", ignore_errors=True)
+    for inner, content in files.items():
+        path = download / "odd" / inner
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # what no file system takes
+            path.write_text(content, encoding="utf-8")
+    collected = collect_download(download, course.submitted("ada").parents[1], TINY)
+    assert collected.unchanged == ["ada"]
+    saved(course, "odd")
+    found = report_of(course)
+    assert [row[0] for row in found["graded"].rows] == ["ada", "odd"]
+    assert "ada" not in [row[0] for row in found["look_at"].rows]
+    folder = course.classroom().records.notebooks("odd")
+    notebooks = [
+        GradedNotebook(one, one, folder / f"{one}.ipynb", cells, {cell.name: cell.name for cell in cells})
+        for one, cells in course.definition.cells.items()
+    ]
+    pages = make_pages(PageJob("odd", "odd", TINY, notebooks, Marks(), "0"))
+    assert all(page.encode() for page in pages.values())
+
+
+@pytest.fixture(scope="module")
+def class_of_one(released_course, tmp_path_factory):
+    """A course with the honest submission of one student, collected and graded without being run."""
+    course = released_course.copy(tmp_path_factory.mktemp("odd") / "course")
+    for name, nb in course.solved().items():
+        (course.folder / "download" / "ada").mkdir(parents=True, exist_ok=True)
+        nbformat.write(nb, course.folder / "download" / "ada" / f"{name}.ipynb")
+    collect_download(course.folder / "download", course.submitted("ada").parents[1], TINY)
+    once = course.classroom()
+    course.classroom = lambda: once  # which takes most of a second
+    saved(course, "ada")
+    with pytest.MonkeyPatch.context() as patch:
+        for chart in ("points_histogram", "difficulty_chart", "calibration_chart"):  # which take a second
+            patch.setattr(class_report, chart, lambda _: None)
+        yield course

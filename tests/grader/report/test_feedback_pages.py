@@ -1,0 +1,342 @@
+"""The page that a student reads, and which pages are written when."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import Future
+from dataclasses import replace
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from starvelab_grader.autograde.feedback import ReadableOutputs
+from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
+from starvelab_grader.report import feedback_pages, pages
+from starvelab_grader.report.feedback_pages import FeedbackPages, NothingGradedError
+from starvelab_grader.report.marks import Mark, Marks
+from starvelab_grader.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
+from starvelab_grader.submissions.reference_cell import ReferenceCell
+from starvelab_grader.submissions.titles import title_of, titles_of
+from tests.grader.a_course import TINY
+
+HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
+TRUTH = [
+    ReferenceCell("double", "code", "", "", "", locked=False, grade=False, solution=True),
+    ReferenceCell("double-test", "code", HIDDEN, "check(double(2), 4)", "", True, True, False, points=2.0),
+    ReferenceCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=4.0),
+]
+TITLES = {"double-test": "Exercise 1.1: twice", "why": "Exercise 1.2: why"}
+MARKS = Marks(
+    {"one": {"double-test": Mark(1.5, False), "why": Mark(None, True)}}, {"one": {"why": "See *me*."}}
+)
+
+MODEL = {"why": "The *slower* one. <script>alert(9)</script>"}
+
+
+def named(cell, name):
+    cell.metadata["nbgrader"] = {"grade_id": name}
+    return cell
+
+
+@pytest.fixture
+def make(tmp_path):
+    """The page of a notebook with the given answer, outputs, essay and marks."""
+
+    def made(source="def double(x): pass", outputs=(), marks=MARKS, essay="Because.", tested=()):
+        nb = new_notebook(
+            cells=[
+                named(new_code_cell(source, outputs=list(outputs)), "double"),
+                named(new_code_cell(HIDDEN, outputs=list(tested)), "double-test"),
+                named(new_markdown_cell(essay), "why"),
+            ]
+        )
+        nbformat.write(nb, tmp_path / "one.ipynb")
+        one = GradedNotebook("one", "1. One", tmp_path / "one.ipynb", TRUTH, TITLES, MODEL)
+        written = make_pages(PageJob("s1", "Ada (s1)", "tiny", [one], marks, "f" * 64))
+        assert sorted(written) == ["index.html", "one.html"]
+        return BeautifulSoup(written["index.html"], "html.parser")
+
+    return made
+
+
+def test_the_total_is_on_top_and_exercises_have_titles(make):
+    page = make()
+    body = page.body.get_text(" ", strip=True)
+    assert body.startswith("tiny Feedback for Ada (s1) Total: 1.5 of 6 points Not marked yet: Exercise 1.2:")
+    assert [[cell.text for cell in row.find_all("td")] for row in page.table.find_all("tr")[1:]] == [
+        ["Exercise 1.1: twice", "1.5 of 2"],
+        ["Exercise 1.2: why", "not marked yet (of 4)"],
+    ]
+    assert "double-test" not in body
+    for link in page.find_all("a", href=lambda to: to and to.startswith("#")):
+        assert page.find(id=link["href"][1:]), link
+    assert page.find("meta", attrs={"name": "viewport"})["content"].startswith("width=device-width")
+    assert "See me." in page.find(class_="comment").get_text()
+
+
+def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make):
+    marked = {"double-test": Mark(2.0, False), "why": Mark(3.5, True)}
+    text = make(marks=Marks({"one": marked}, {}, {"one": 1.0})).body.get_text(" ", strip=True)
+    assert "Total: 4.5 of 6 points" in text
+    assert "Submitted late: 1 point is taken off" in text
+    assert "3.5 of 4, to be marked again" in text
+    assert "not marked yet" not in text.lower()
+
+
+def test_an_essay_that_is_marked_has_the_model_answer_below_it(make):
+    marked = {"double-test": Mark(2.0, False), "why": Mark(0.0, False)}
+    (model,) = make(marks=Marks({"one": marked}, {"one": {"why": "See me."}})).find_all(class_="model")
+    assert model.summary.text == "A model answer"
+    assert model.em.text == "slower"
+    assert not model.find("script")
+    assert model.find_previous(class_="comment").get_text().endswith("See me.\n")
+    assert model.find_previous("h3").get_text().startswith("Exercise 1.2: why")
+    assert not make().find(class_="model"), "nobody has marked it yet"
+
+
+def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(make):
+    frames = [
+        "\x1b[36mFile \x1b[39m\x1b[32m/home/teacher/.venv/python3.11/json/decoder.py:353\x1b[39m, in decode",
+        "----> 3 check(double(7), 14)",
+    ]
+    page = make(
+        tested=[new_output("error", ename="ValueError", evalue="in /home/teacher/x.py", traceback=frames)],
+        outputs=[
+            new_output("stream", text="Loading (/home/teacher/data/a.csv) at 5 img/s\n"),
+            new_output("display_data", data={"text/html": "<b onclick='x()'>/home/teacher/y.py</b>"}),
+        ],
+        essay="<script>alert(1)</script>",
+    )
+    text = str(page)
+    for never in ("/home", "teacher", "double(7)", "alert(1)</script>", "onclick"):
+        assert never not in text, never
+    for kept in ("decoder.py:353", "a.csv) at 5 img/s", "y.py"):
+        assert kept in page.get_text(), kept
+
+
+def test_what_makes_pages_accepts_all_that_nbconvert_configures(logged):
+    pages._exporter.__wrapped__()
+    assert not logged.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("SystemExit", "3", ENDED_PYTHON),
+        ("SubmissionEnded", "The submitted code ended Python.", "The submitted code ended Python."),
+        ("SubmissionEnded", "The submitted code took longer than 3 s.", "code took longer than 3 s."),
+    ],
+)
+def test_what_ended_a_cell_is_told_without_a_traceback(make, kind, value, shown):
+    text = make(outputs=[new_output("error", ename=kind, evalue=value, traceback=["use %tb"])]).get_text()
+    assert shown in text
+    assert "%tb" not in text
+
+
+def test_printed_sentences_are_wrapped_and_printed_tables_are_not(make):
+    outputs = [new_output("stream", text="one  two\n<b>3</b>  4\n")]
+    page = make(outputs=outputs, tested=[new_output("stream", text="Not yet.")])
+    table, sentence = page.find_all(class_="output_stream")
+    assert ("table_text" in table["class"], table.pre.text) == (True, "one  two\n<b>3</b>  4\n")
+    assert ("table_text" in sentence["class"], sentence.pre.text) == (False, "Not yet.")
+
+
+def test_a_text_without_end_is_cut_before_it_is_rendered(make, monkeypatch):
+    monkeypatch.setattr(ReadableOutputs, "max_characters", 2000)
+    page = make(essay="\\\\(" * 7000, outputs=[new_output("stream", text="x" * 5000)])
+    assert "[19000 more characters are not shown]" in page.get_text()
+    assert "[3000 more characters are not shown]" in page.get_text()
+    assert len(str(page)) < 20 * ReadableOutputs.max_characters
+
+
+def test_a_notebook_that_takes_too_long_is_shown_as_text(make, monkeypatch):
+    def forever(*_):
+        while True:
+            pass
+
+    monkeypatch.setattr(pages, "_cells", forever)
+    monkeypatch.setattr(pages, "NOTEBOOK_TIMEOUT", 0.05)
+    page = make(essay="<b>mine</b>")
+    assert "This notebook took longer than 0.05 s to show. This is its text." in page.get_text()
+    assert "<b>mine</b>" in page.find("section").pre.text
+
+
+def test_titles_are_the_headings_without_their_points():
+    cells = [
+        new_markdown_cell("# 1. One"),
+        named(new_code_cell(), "lonely-test"),
+        new_markdown_cell("text\n\n## Exercise 1.1: twice (2 points)\n\nmore"),
+        named(new_code_cell(), "double"),
+        named(new_code_cell(), "double-test"),
+        new_markdown_cell("## Both (4 points, read by a person)"),
+        named(new_code_cell(), "a-test"),
+        named(new_markdown_cell("# Mine\n\n### BEGIN MARK SCHEME\n- 2 points\n### END MARK SCHEME"), "b_2"),
+        new_markdown_cell("## Task\n\n### BEGIN MARK SCHEME\n- 1 point\n### END MARK SCHEME"),
+        named(new_code_cell(), "c-test"),
+    ]
+    cells[-3].metadata["nbgrader"]["solution"] = True
+    content = nbformat.writes(new_notebook(cells=cells)).encode()
+    names = ["lonely-test", "double-test", "a-test", "b_2", "c-test", "gone-test"]
+    assert title_of(content, "one") == "1. One"
+    assert title_of(nbformat.writes(new_notebook()).encode(), "one") == "one"
+    assert titles_of(content, [replace(TRUTH[1], name=name) for name in names]) == {
+        "lonely-test": "1. One",
+        "double-test": "Exercise 1.1: twice",
+        "a-test": "Both: a",
+        "b_2": "Both: b 2",
+        "c-test": "Task",
+        "gone-test": "gone",
+    }
+
+
+# --- a class ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def graded(course):
+    """Three students whose notebooks were graded, without their having been run."""
+    with course.gradebook() as book:
+        for student in ("ada", "bob", "cem"):
+            called = {"first_name": "Ada", "last_name": "L"} if student == "ada" else {}
+            book.add_student(student, **called)
+            for notebook in book.add_submission(TINY, student).notebooks:
+                for grade in notebook.grades:
+                    by_hand = grade.name == "why"
+                    grade.auto_score, grade.needs_manual_grade = (None, True) if by_hand else (1.0, False)
+        book.db.commit()
+    for student in ("ada", "bob", "cem"):
+        for name, nb in course.solved(why="Because.").items():
+            path = course.folder / "course" / "autograded" / student / TINY / f"{name}.ipynb"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(nb, path)
+    return course
+
+
+def in_this_process(jobs, workers):
+    for job in jobs:
+        future = Future()
+        try:
+            future.set_result(make_pages(job))
+        except Exception as error:
+            future.set_exception(error)
+        yield job, future
+
+
+def write(course, only="", again=False):
+    it = FeedbackPages(course.classroom())
+    list(it.write(it.out_of_date(only, again), 1))
+    return it
+
+
+@pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
+    monkeypatch.setattr(feedback_pages, "_results", in_this_process)
+    first = write(graded)
+    assert (first.written, first.unchanged) == (["ada", "bob", "cem"], [])
+    assert (first.failed, first.unmarked) == ({}, 3)
+    again = write(graded)
+    assert (again.written, again.unchanged) == ([], ["ada", "bob", "cem"])
+    folder = graded.folder / "course" / "feedback"
+    names = sorted(path.name for path in (folder / "ada" / TINY).iterdir())
+    assert names == ["index.html", "one.html", "two.html"]
+    page = (folder / "ada" / TINY / "index.html").read_text()
+    assert "Feedback for Ada L (ada)" in page
+    assert "not marked yet (of 4)" in page
+    # An essay is marked, a comment is written, a notebook is graded anew, a page is lost.
+    with graded.gradebook() as book:
+        mark = book.find_grade("why", "one", TINY, "ada")
+        mark.manual_score, mark.needs_manual_grade = 3.5, False
+        book.db.commit()
+    assert write(graded).written == ["ada"]
+    page = (folder / "ada" / TINY / "index.html").read_text()
+    assert "3.5 of 4" in page
+    assert page.count("A model answer") == 1
+    with graded.gradebook() as book:
+        book.find_comment("why", "one", TINY, "bob").manual_comment = "See me."
+        book.db.commit()
+    assert write(graded, "b*, c*").written == ["bob"]
+    path = graded.folder / "course" / "autograded" / "cem" / TINY / "two.ipynb"
+    nbformat.write(new_notebook(), path)
+    (folder / "ada" / TINY / "index.html").unlink()
+    assert write(graded).written == ["ada", "cem"]
+    # One who has no graded notebooks, and one whose notebook is none, stop nobody.
+    path.unlink()
+    (graded.folder / "course" / "autograded" / "bob" / TINY / "one.ipynb").write_text("{")
+    it = write(graded, again=True)
+    assert it.written == ["ada"]
+    assert it.failed["cem"].startswith("The graded notebooks cannot be read: FileNotFoundError")
+    assert it.failed["bob"].startswith("The page cannot be written: ")
+    with pytest.raises(NothingGradedError, match=r"There is nobody who is called 'z' with grades in tiny"):
+        it.out_of_date("z")
+
+
+@pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_the_command_writes_pages_in_parallel(graded):
+    done = graded.run("starvelab", "feedback", TINY, "--workers=2")
+    assert done.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
+    assert "On 3 of all pages something is not marked yet." in done.stdout
+    assert "feedback: 100%" in done.stderr
+    folder = graded.folder / "course" / "feedback"
+    assert len(list(folder.glob("*/tiny/index.html"))) == 3
+
+
+def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
+    feedback_pages._write(tmp_path, {"index.html": "old"})
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(feedback_pages.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        feedback_pages._write(tmp_path, {"index.html": "new"})
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
+    assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
+
+
+# --- workers that die -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """Makes pages of students, where those called `dies` end the worker: once, or each time."""
+
+    def make(*students, workers=2):
+        def pages_or_death(student):
+            once = tmp_path / f"{student}-was-here"
+            if student.startswith("dies") and not (student.endswith("once") and once.exists()):
+                once.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {"index.html": student}
+
+        # Workers import nothing of this package: that takes seconds.
+        monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
+        monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
+        it = object.__new__(FeedbackPages)
+        it.folder, it.classroom = tmp_path, SimpleNamespace(assignment=TINY)
+        it.written, it.failed = [], {}
+        tried = list(it.write([SimpleNamespace(student=one) for one in students], workers))
+        assert sorted(tried) == sorted(students)
+        return it
+
+    return make
+
+
+def test_a_worker_that_is_killed_costs_nobody_a_page(made):
+    it = made("ada", "dies-once", "bob", "cem")
+    assert (sorted(it.written), it.failed) == (["ada", "bob", "cem", "dies-once"], {})
+
+
+def test_a_page_that_ends_every_worker_is_said_and_the_others_are_written(made):
+    it = made("ada", "dies", "bob", workers=1)
+    assert sorted(it.written) == ["ada", "bob"]
+    assert it.failed == {
+        "dies": "The page cannot be written: WorkerEndedError: the process that made it was ended, and again "
+        "when nothing else was made beside it. It may need more memory than there is: close other "
+        "programs, and start again."
+    }

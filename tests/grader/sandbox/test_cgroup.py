@@ -1,0 +1,125 @@
+"""Control groups: their limits, who enters them, and where they can be made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from starvelab_grader.sandbox import cgroup, process
+
+LIMITS = ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max")
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """Files appear in a new group, as the kernel makes them, and go with it."""
+
+    def made(folder: Path) -> Path:
+        for name in (*LIMITS, "cgroup.procs", "cgroup.kill", "cgroup.events"):
+            (folder / name).write_text("populated 0" if name == "cgroup.events" else "")
+        return folder
+
+    make = cgroup.tempfile.mkdtemp
+    monkeypatch.setattr(cgroup.tempfile, "mkdtemp", lambda **where: str(made(Path(make(**where)))))
+
+    def remove(folder: Path) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        os.rmdir(folder)
+
+    monkeypatch.setattr(Path, "rmdir", remove)
+
+
+def test_a_group_limits_memory_processes_and_processor_time(tmp_path, kernel):
+    group = cgroup.Group.make(tmp_path, memory=300_000_000, processes=20)
+    found = {name: (group.folder / name).read_text() for name in LIMITS}
+    assert found == {
+        "memory.max": "300000000",
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "pids.max": "20",
+        "cpu.max": "100000 100000",
+    }
+    group.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_enters_the_group_before_it_begins_and_gets_nothing_of_the_environment(tmp_path, kernel):
+    group = cgroup.Group.make(tmp_path, memory=1, processes=1)
+    said = subprocess.run(
+        group.command(["/bin/sh", "-c", "echo $$; echo $SECRET"]),
+        env={"SECRET": "of the instructor"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert (group.folder / "cgroup.procs").read_text() == "0\n"  # 0 is whoever writes it
+    assert len(said) == 1
+    assert said[0].isdigit()
+
+
+def test_where_a_limit_is_unknown_no_group_is_left(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        cgroup.Group.make(tmp_path, memory=1, processes=1)
+    assert list(tmp_path.iterdir()) == []
+    assert cgroup._works(tmp_path) is False
+    assert cgroup._works(tmp_path / "missing") is False
+
+
+def test_a_command_that_cannot_enter_does_not_run(tmp_path):
+    command = cgroup.Group(tmp_path / "missing").command(["/bin/sh", "-c", "echo it runs"])
+    assert "it runs" not in subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_groups_are_looked_for_from_that_of_this_process_upwards(tmp_path):
+    (tmp_path / "cgroup").write_text("4:memory:/old\n0::/user.slice/app.slice/shell.scope\n")
+    (tmp_path / "mountinfo").write_text(
+        "1 1 0:1 / / rw - ext4 /dev/sda rw\n2 1 0:2 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+    )
+    found = [str(path) for path in cgroup._above_this_process(tmp_path)]
+    top = "/sys/fs/cgroup"
+    assert found == [
+        f"{top}/user.slice/app.slice/shell.scope", f"{top}/user.slice/app.slice", f"{top}/user.slice", top,
+    ]  # fmt: skip
+    assert list(cgroup._above_this_process(tmp_path / "missing")) == []
+
+
+def test_empty_groups_of_graders_that_are_gone_are_removed(tmp_path, kernel):
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    for name in (f"starvelab-{ended.pid}-a", f"starvelab-{os.getpid()}-b", "of-somebody-else"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cgroup.events").write_text("populated 0")
+    cgroup._remove_left_over(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "of-somebody-else", f"starvelab-{os.getpid()}-b",
+    ]  # fmt: skip
+
+
+def test_they_are_removed_when_a_place_is_found(tmp_path, monkeypatch):
+    removed = []
+    monkeypatch.setattr(cgroup, "_above_this_process", lambda: [tmp_path / "useless", tmp_path / "works"])
+    monkeypatch.setattr(cgroup, "_works", lambda folder: folder.name == "works")
+    monkeypatch.setattr(cgroup, "_remove_left_over", removed.append)
+    assert cgroup.place.__wrapped__() == tmp_path / "works"
+    assert removed == [tmp_path / "works"]
+
+
+def test_all_processes_of_a_group_are_killed_at_once(tmp_path, kernel):
+    """Where the kernel knows how: one after the other, each could start another meanwhile."""
+    group = cgroup.Group.make(tmp_path, memory=1, processes=1)
+    group.kill()
+    assert (group.folder / "cgroup.kill").read_text() == "1"
+
+
+def test_a_sandbox_gets_a_group_with_the_limits_of_a_sandbox(tmp_path, kernel, monkeypatch):
+    monkeypatch.setattr(cgroup, "place", lambda: tmp_path)
+    group = process._group()
+    assert (group.folder / "memory.max").read_text() == str(process.MAX_MEMORY)
+    assert (group.folder / "pids.max").read_text() == str(process.LIMITS["RLIMIT_NPROC"])
+    group.remove()
+    monkeypatch.setattr(cgroup, "place", lambda: tmp_path / "gone")
+    assert process._group() is None

@@ -1,0 +1,109 @@
+"""Messages arrive whole; silence, noise and an end of the line are told apart, each in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+
+import pytest
+
+from starvelab_grader.sandbox.channel import (
+    MAX_MESSAGE,
+    Channel,
+    ClosedError,
+    MessageTooLongError,
+    SilentError,
+    UnreadableError,
+)
+
+
+@pytest.fixture
+def ends():
+    """Two channels that talk to each other."""
+    (one_in, one_out), (two_in, two_out) = os.pipe(), os.pipe()
+    pair = Channel(one_in, two_out), Channel(two_in, one_out)
+    yield pair
+    for end in pair:
+        try:
+            end.close()
+        except OSError:
+            continue
+
+
+def test_messages_arrive_in_turn_and_whole(ends):
+    here, there = ends
+    big = {"text": "x" * 1_000_000}
+    sender = threading.Thread(target=lambda: [here.send(big, 5), here.send({"next": 1}, 5)])
+    sender.start()
+    assert there.receive(5) == big
+    assert there.receive(5) == {"next": 1}
+    sender.join()
+
+
+def test_silence_is_an_error_after_its_time(ends):
+    with pytest.raises(SilentError, match=r"Nothing came in time\."):
+        ends[0].receive(0.05)
+
+
+def test_half_a_message_is_silence(ends):
+    os.write(ends[1].sink, struct.pack(">I", 10) + b"{")
+    with pytest.raises(SilentError):
+        ends[0].receive(0.05)
+
+
+def test_whoever_does_not_read_holds_nobody_up(ends):
+    with pytest.raises(SilentError):
+        ends[0].send({"text": "x" * 5_000_000}, 0.05)
+
+
+def test_an_end_that_is_gone_is_told(ends):
+    ends[1].close()
+    with pytest.raises(ClosedError, match=r"The other end is gone\."):
+        ends[0].receive(1)
+    with pytest.raises(ClosedError, match=r"The other end is gone\."):
+        ends[0].send({}, 1)
+
+
+def test_what_is_too_long_is_never_read(ends):
+    os.write(ends[1].sink, struct.pack(">I", MAX_MESSAGE + 1))
+    with pytest.raises(
+        UnreadableError, match=f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}"
+    ):
+        ends[0].receive(1)
+
+
+def test_what_is_too_long_is_never_sent(ends):
+    with pytest.raises(MessageTooLongError, match=f"at most {MAX_MESSAGE} bytes, and this one has"):
+        ends[0].send({"text": "x" * MAX_MESSAGE}, 1)
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff", b"{", b"[1]", b"3", b"[" * 100_000, b'{"a": ' + b"1" * 4201 + b"}"]
+)
+def test_what_is_no_message_is_refused(ends, body):
+    def write():
+        data = struct.pack(">I", len(body)) + body
+        while data:
+            try:
+                data = data[os.write(ends[1].sink, data) :]
+            except BlockingIOError:
+                continue
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with pytest.raises(UnreadableError, match="What was received is no message"):
+        ends[0].receive(5)
+    writer.join()
+
+
+def test_a_message_holds_whole_numbers_of_many_digits(ends):
+    ends[0].send({"value": -(10**400)}, 1)
+    assert ends[1].receive(1) == {"value": -(10**400)}
+
+
+def test_a_message_is_json_with_its_length_before_it(ends):
+    ends[0].send({"a": 1})
+    read = os.read(ends[1].source, 100)
+    assert read == struct.pack(">I", len(json.dumps({"a": 1}))) + b'{"a": 1}'

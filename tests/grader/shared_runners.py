@@ -1,0 +1,7 @@
+"""The runners that the tests of one process share: to start the one of the checks takes a second."""
+
+from __future__ import annotations
+
+from starvelab_grader.autograde.runners import Runners
+
+RUNNERS = Runners()

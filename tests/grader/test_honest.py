@@ -1,0 +1,148 @@
+"""Honest answers get exactly what they deserve; benchmarks/stock.py tries them under stock nbgrader."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.utils import determine_grade, is_grade
+from traitlets.config import Config
+
+from starvelab.widgets import pack, predict
+from starvelab_grader import IsolatedExecute
+from starvelab_grader.lms.collecting import collect_download
+from tests.grader.a_course import MOST, TINY, Course, points, source
+from tests.grader.shared_runners import RUNNERS
+
+pytestmark = [
+    pytest.mark.grading,
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
+]
+
+ALL = {"double-test": 2.0, "halve-test": 3.0, "value-test": 1.0}
+RIGHT = {
+    "double": "def double(x):\n    return 2 * x",
+    "halve": "def halve(x):\n    return x / 2",
+    "value": "answer = 42",
+}
+ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
+# What is done to the whole submission, besides answering all.
+HABITS = (
+    "extra-cells",
+    "extra-files",
+    "data-of-their-own",
+    "copied-cell",
+    "deleted-test",
+    "deleted-prose",
+    "outputs-kept",
+    "stripped",
+    "packed",
+)
+
+
+def practise(course: Course, habit: str) -> None:
+    """Hand in right answers as somebody of that habit does."""
+    solved = course.solved()
+    cells = solved["one"].cells
+    at = next(number for number, cell in enumerate(cells) if cell.id == "double")
+    files: dict = {}
+    if habit == "extra-cells":
+        cells[0:0] = [new_code_cell("1 / 0"), new_code_cell("x = 5\nx")]
+    elif habit == "extra-files":
+        files = {"notes.txt": "x", "math.py": "raise SystemExit", "sub/two.txt": "x", "numpy.py": "x = 1"}
+    elif habit == "data-of-their-own":
+        files = {"data/factor.txt": "2"}
+        cells[
+            at
+        ].source = "factor = int(open('data/factor.txt').read())\ndef double(x):\n    return factor * x"
+    elif habit == "copied-cell":
+        copy = nbformat.from_dict(dict(cells[at]) | {"id": "copy"})
+        cells.insert(at + 1, copy)
+    elif habit == "deleted-test":
+        solved["one"].cells = [cell for cell in cells if cell.id != "halve-test"]
+    elif habit == "deleted-prose":
+        solved["one"].cells = [cell for cell in cells if "nbgrader" in cell.metadata]
+    elif habit == "stripped":  # as an editor of Windows does it that keeps the text of each cell
+        for cell in (each for nb in solved.values() for each in nb.cells):
+            cell.source = "Because it is." if cell.id == "why" else cell.source.replace("\n", "\r\n")
+            cell.metadata = {}
+            del cell["id"]
+        for nb in solved.values():
+            nb.nbformat_minor = 4
+        solved = {f"{name}.ipynb": nbformat.writes(nb).encode("utf-16") for name, nb in solved.items()}
+    elif habit == "outputs-kept":
+        for cell in cells:
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="Right.\n" * 1000)]
+                cell.execution_count = 7
+    if habit == "packed":
+        submit_packed(course, habit, solved)
+    else:
+        course.hand_in(habit, solved | files)
+
+
+def submit_packed(course: Course, student: str, solved: dict[str, NotebookNode]) -> None:
+    """Hand in what `pack()` writes, in a browser's tab as in JupyterLab, uploaded to Moodle as it is."""
+    home = course.folder / "home" / TINY
+    home.mkdir(parents=True)
+    for name, nb in solved.items():
+        nbformat.write(nb, home / f"{name}.ipynb")
+    predict("which", 3, question="How many?", folder=home)
+    download = course.folder / "download" / student
+    download.mkdir(parents=True)
+    shutil.move(pack(home).path, download)
+    submitted = course.submitted(student).parents[1]
+    collected = collect_download(download.parent, submitted, TINY, notebooks=solved)
+    assert (collected.new, collected.left_out) == ([student], {})
+    assert [path.name for path in course.submitted(student).iterdir()] == [f"{TINY}.zip"]
+
+
+def answered(name: str, given_out: dict[str, str]) -> dict[str, str]:
+    """What somebody has written into each answer cell; an empty answer leaves it as it was given out."""
+    told = ANSWERS[name]
+    return {cell: told.get(cell, right) or given_out[cell] for cell, right in RIGHT.items()}
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    """One for all: each notebook is run in a process of its own, as those of one student are."""
+    yield Config(
+        {
+            "IsolatedExecute": {
+                "imports": ["numpy", "IPython", "starvelab.checks"],
+                "deadline": 3000.0,
+                "runners": RUNNERS,
+            }
+        }
+    )
+    RUNNERS.end_student()
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_honest_answer_gets_what_it_deserves(sandbox, released_course, tmp_path, name):
+    given_out = {cell.id: cell.source for nb in released_course.released().values() for cell in nb.cells}
+    answers = answered(name, given_out)
+    one, two = source().values()
+    nb = new_notebook(cells=[*one.cells, *two.cells[1:]])
+    for cell in nb.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    told = {"assignment": "honest", "notebook": "all", "student": "everybody"}
+    IsolatedExecute(config=sandbox).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
+    earned = {cell.id: determine_grade(cell)[0] for cell in nb.cells if is_grade(cell)}
+    assert {cell: earned[cell] for cell in MOST} == ALL | ANSWERS[name].get("earns", {})
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_no_habit_costs_a_point(course, habit):
+    practise(course, habit)
+    graded = course.graded(habit)
+    found = points(graded)
+    assert {cell: found[cell] for cell in MOST} == ALL
+    if habit == "stripped":
+        assert graded.grades["one"]["why"] == (None, True), "somebody has to read it"
+        assert "Because it is." in graded.files["one.ipynb"].decode()

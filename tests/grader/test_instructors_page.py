@@ -1,0 +1,132 @@
+"""Every command of the instructors' page, in its order: from a download to tables to import."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from starvelab_grader.commands.collect import CollectApp
+from starvelab_grader.commands.feedback import FeedbackApp
+from starvelab_grader.commands.grade import GradeApp
+from tests.assignments import REPOSITORY, TOTAL
+from tests.grader.a_round import Round
+from tests.wrong_answers.exercises import exercises
+
+pytestmark = [pytest.mark.grading, pytest.mark.timeout(900)]
+ASSIGNMENT = "starving-the-gpu"
+NOTEBOOK = "01_compute_baseline"
+PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")
+# What brings the repository and its programs here: tests/test_launch.py tries the targets of make.
+BEFORE = ("git clone", "sudo apt-get", "make ")
+
+
+def commands() -> list[str]:
+    """The lines of the page's first block, without what they say."""
+    block = re.search(r"```bash\n(git clone.*?)```", PAGE, re.DOTALL).group(1)
+    return [line.split("  #")[0].strip() for line in block.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A home with downloads in it, and what each command printed."""
+    home = tmp_path_factory.mktemp("home")
+    it = Round.start(ASSIGNMENT, home)
+    # One notebook stands for all: tests/grader/test_round.py grades whole assignments.
+    for path in it.repository.glob(f"*/{ASSIGNMENT}/0*"):
+        if path.stem != NOTEBOOK:
+            path.unlink()
+    (home / "Downloads").mkdir()
+    with zipfile.ZipFile(home / "Downloads" / "submissions.zip", "w") as archive:
+        for student, origin in (("adalovelace_11", "solutions"), ("bobbarker_LATE_12", "labs")):
+            for path in (it.repository / origin / ASSIGNMENT).glob("*.ipynb"):
+                # Canvas numbers what is handed in again.
+                again = "-1" if student.startswith("bob") else ""
+                archive.write(path, f"{student}_7{path.stem[:2]}_{path.stem}{again}.ipynb")
+    (home / "Downloads" / "canvas.csv").write_text(
+        f"Student,ID,SIS User ID,SIS Login ID,Section,{ASSIGNMENT} (5)\n"
+        f"Points Possible,,,,,{TOTAL[ASSIGNMENT]}\n"
+        '"Lovelace, Ada",11,,ada,A,\n"Barker, Bob",12,,bob,A,\n'
+    )
+    (home / "Downloads" / "moodle.csv").write_text(
+        "Identifier,Full name,Grade\nParticipant 11,Ada,\nParticipant 12,Bob,\n"
+    )
+    printed, exports = {}, ""
+    for command in commands():
+        if command.startswith(BEFORE):
+            continue
+        if command.startswith("export "):
+            exports = command.replace("$PWD/.venv", str(Path(sys.executable).parents[1]))
+            continue
+        run = subprocess.run(
+            ["bash", "-ec", f"{exports}\n{command}"],
+            cwd=it.repository,
+            # One worker for a class of two: to start another takes longer than it saves.
+            env=os.environ | {"HOME": str(home), "PYTHONPATH": str(REPOSITORY), "LOKY_MAX_CPU_COUNT": "1"},
+            capture_output=True,
+            text=True,
+        )
+        printed[command] = run.stdout + run.stderr
+        assert run.returncode == 0, printed[command]
+    return it.repository, home / "ml-systems-2026", printed
+
+
+def test_each_step_was_run(done):
+    assert [command.split()[:2] for command in done[2]] == [
+        ["starvelab", "release"],
+        ["starvelab", "collect"],
+        ["starvelab", "grade"],
+        ["starvelab", "feedback"],
+        ["nbgrader", "export"],
+        ["nbgrader", "export"],
+        ["nbgrader", "export"],
+    ]
+
+
+def table(path: Path) -> list[list[str]]:
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def test_grades_can_be_filed_at_the_end(done):
+    repository, course, _ = done
+    assert sorted(path.name for path in repository.iterdir()) == ["labs", "nbgrader_config.py", "solutions"]
+    most = sum(one.points for one in exercises(ASSIGNMENT) if one.notebook == NOTEBOOK)
+    rows = {row[3]: row for row in table(course / "grades.csv")}
+    assert (rows["11"][-2], rows["12"][-2]) == (str(most), "0.0")
+    assert [row[-1] for row in table(course / "for-canvas.csv")] == [
+        f"{ASSIGNMENT} (5)",
+        str(TOTAL[ASSIGNMENT]),
+        f"{most:g}",
+        "0",
+    ]
+    assert [row[-1] for row in table(course / "for-moodle.csv")] == ["Grade", f"{most:g}", "0"]
+    assert len(list((course / "feedback").glob(f"1[12]/{ASSIGNMENT}/*.html"))) == 4
+    assert (course / "report" / ASSIGNMENT / "report.html").exists()
+
+
+def test_a_feedback_page_says_what_was_odd_about_the_hand_in(done):
+    ada, bob = (
+        (done[1] / "feedback" / student / ASSIGNMENT / "01_compute_baseline.html").read_text(encoding="utf-8")
+        for student in ("11", "12")
+    )
+    assert "The file of this notebook is called <code>01_compute_baseline-1.ipynb</code>." in bob
+    assert "About your submission" not in ada
+    assert 'name="viewport"' in ada
+
+
+def test_every_option_that_the_page_names_exists(capsys):
+    for command in (GradeApp(), CollectApp(), FeedbackApp()):
+        with pytest.raises(SystemExit):
+            command.initialize(["--help-all"])
+    helped = capsys.readouterr().out
+    of_others = {"--exporter", "--to", "--assignment", "--duedate", "--user", "--scope"}
+    for option in set(re.findall(r"(--[a-z]+(?:-[a-z]+)*)(?==|\b)", PAGE)) - of_others:
+        assert option in helped, option
+    for trait in ("IsolatedExecute.timeout", "IsolatedExecute.deadline", "IsolatedExecute.unsafe"):
+        assert trait in helped
