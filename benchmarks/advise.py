@@ -22,7 +22,7 @@ from tabulate import tabulate
 from torch.utils.data import DataLoader, Dataset
 
 from starvelab.jobs import WorkerAdvice, advise, watch
-from starvelab.measure.quality import LoadMeter
+from starvelab.measure.measurement import LoadMeter
 
 from .report import machine, options
 

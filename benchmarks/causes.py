@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from starvelab.measure import photos
-from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
+from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 
 from .report import REPOSITORY, machine, options
 

@@ -20,8 +20,7 @@ import jupytext
 import psutil
 
 from starvelab.host import usable_cores
-from starvelab.measure import Measurement, run
-from starvelab.measure.protocols import Pipeline
+from starvelab.measure import InputPipeline, Measurement, run
 from starvelab.units import Quantity, unit_name
 
 from .report import options
@@ -42,14 +41,15 @@ class Patience:
     def __init__(self, minutes: float) -> None:
         self.end = time.monotonic() + 60 * minutes
 
-    def run_undisturbed(self, pipe: Pipeline, seconds: str = "1 s") -> Measurement:
+    def run(self, pipe: InputPipeline, *, seconds: str, repeat: bool = False) -> Measurement:
         """Stands in the notebook for the function of this name, which repeats a run once."""
-        while True:
+        while repeat:
             while psutil.cpu_percent(interval=0.5) > IDLE_PERCENT and time.monotonic() < self.end:
                 pass
             seen = run(pipe, seconds=seconds, progress=False)
             if seen.quality.trustworthy or time.monotonic() > self.end:
                 return seen
+        return run(pipe, seconds=seconds, progress=False)
 
 
 def measure(
@@ -79,7 +79,7 @@ def measure(
         if cell.cell_type == "code":
             exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
             names |= {
-                "run_undisturbed": patience.run_undisturbed,
+                "run": patience.run,
                 "reveal": collect,
                 "predict": skip,
                 "explore": skip,

@@ -48,14 +48,12 @@ PROGRAMS = (
     *(
         f"tests/measure/test_{name}.py"
         for name in (
+            "cuda",
             "datasets",
             "diagnosis",
-            "gpu",
             "notebook",
-            "own_loader",
-            "resnet",
-            "run",
             "samples",
+            "session",
         )
     ),
     "tests/measure/loaders",

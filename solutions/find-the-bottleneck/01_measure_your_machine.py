@@ -21,8 +21,8 @@ from PIL import Image
 from starvelab import Q_
 from starvelab.checks import check
 from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run
-from starvelab.measure.decoding import as_jpeg, decode_times, jpeg_size
-from starvelab.measure.undisturbed import comparison_row, disturbance, run_undisturbed
+from starvelab.measure import comparison_row, disturbance
+from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
@@ -101,7 +101,7 @@ from importlib.util import find_spec
 
 pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8,
                      accelerator=VirtualAccelerator(step_time="1 ms"))
-alone = run_undisturbed(pipe.replace(loader="inline"))
+alone = run(pipe.replace(workers=0), seconds="1 s", repeat=True)
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
 one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s")
               for loader in loaders}
@@ -125,7 +125,7 @@ info("Where the time of one image goes", **alone.stage_times)
 # own. Speed takes more of them.
 #
 # The last column is worth a look each time. Where other programs took part of your cores, or the run was uneven, a figure
-# says more about that than about the loader: close what you can, and run that cell again. (`run_undisturbed` repeats a disturbed
+# says more about that than about the loader: close what you can, and run that cell again. (`repeat=True` repeats a disturbed
 # run once by itself. Where it is disturbed again, you may choose a recorded quiet run for the answer.)
 #
 # ## Workers against cores
@@ -153,7 +153,8 @@ if cores > limit:
     print(f"This machine has more cores than we start workers for: {2 * limit} workers "
           f"may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
-several = {count: run_undisturbed(pipe.replace(loader="processes", workers=count))
+several = {count: run(pipe.replace(loader="processes", workers=count),
+                      seconds="1 s", repeat=True)
            for count in counts}
 several[1] = one_worker["processes"]
 
@@ -195,9 +196,9 @@ predict("gil", unchanged=1,
                  "worker at all do they reach?")
 
 # %%
-none_python = run_undisturbed(in_python.replace(loader="inline"))
+none_python = run(in_python.replace(workers=0), seconds="1 s", repeat=True)
 in_twos = in_python.replace(workers=2)
-two_python = {loader: run_undisturbed(in_twos.replace(loader=loader))
+two_python = {loader: run(in_twos.replace(loader=loader), seconds="1 s", repeat=True)
               for loader in ("threads", "processes")}
 two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"),
        "processes": several[2]}

@@ -18,8 +18,8 @@ import numpy as np  # noqa: F401 (for your answers)
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
 from starvelab.lesson.lab_report import keep_measurement
-from starvelab.measure.undisturbed import disturbance, run_undisturbed
-from starvelab.measure import InputPipeline, VirtualAccelerator, photos, usable_cores
+from starvelab.measure import InputPipeline, VirtualAccelerator, disturbance, photos
+from starvelab.measure import run, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
@@ -166,7 +166,8 @@ for step in ("1 ms", "15 ms"):
     stepping = ours.replace(accelerator=VirtualAccelerator(step_time=step))
     for count in sorted({1, 2, limit}):
         wanted = stepping.replace(workers=count)
-        cases[f"workers: {count}, step: {step}"] = (wanted, run_undisturbed(wanted))
+        seen = run(wanted, seconds="1 s", repeat=True)
+        cases[f"workers: {count}, step: {step}"] = (wanted, seen)
 
 # %%
 def show_model():

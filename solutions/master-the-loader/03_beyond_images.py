@@ -18,9 +18,8 @@ from math import ceil
 from starvelab import Q_
 from starvelab.checks import Credit, check
 from starvelab.measure import InputPipeline, Transform  # noqa: F401 (for your dataset)
-from starvelab.measure import VirtualAccelerator, diagnose
+from starvelab.measure import VirtualAccelerator, diagnose, disturbance, run
 from starvelab.measure.given_datasets import given_pipeline
-from starvelab.measure.undisturbed import disturbance, run_undisturbed
 from starvelab.show import svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, report, reveal
@@ -195,7 +194,7 @@ predict("my-repair", unit="%", between=(-100, None), unchanged=0,
         question="By how many percent does your repair raise the throughput?")
 
 # %%
-before, after = run_undisturbed(mine), run_undisturbed(repaired)
+before, after = (run(one, seconds="1 s", repeat=True) for one in (mine, repaired))
 gain = 100 * (after.throughput / before.throughput - 1).m_as("")
 
 

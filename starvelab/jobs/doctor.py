@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..errors import InputError, install_hint
-from ..measure.own_loader import TorchLoader
+from ..measure.datasets import TorchLoader
 from ..measure.protocols import Batch
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
 from ..tables import percent

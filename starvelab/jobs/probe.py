@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ..measure.own_loader import is_stream
+from ..measure.datasets import is_stream
 from ..measure.protocols import Batch
 from ..measure.training_step import cuda_in_use
 from .budget import Budget

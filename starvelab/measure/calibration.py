@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -13,16 +12,10 @@ from ..errors import check_names
 from ..host import usable_cores
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, Unchecked, as_quantity, check_magnitude, format_quantity, positive
-from ._run import run
-from .datasets import DatasetPipeline
-from .devices import VirtualAccelerator
-from .given import Given, to_pipeline
-from .input_pipeline import InputPipeline
-from .protocols import Pipeline
+from .input_pipeline import NO_STEP, Given, InputPipeline, to_pipeline
+from .session import run
 from .translation import WorkerCosts
 
-# Next to nothing, so that the loader shows all it can.
-NO_STEP = VirtualAccelerator(step_time=Q_("1 us"))
 # More workers would say no more about contention, and take their time to start.
 MAX_WORKERS = 8
 
@@ -67,7 +60,7 @@ class Calibration(TableRepr):
         check_names(changes, [f.name for f in dataclasses.fields(self)], "A calibration")
         return dataclasses.replace(self, **changes)
 
-    def costs(self, pipe: Pipeline) -> WorkerCosts:
+    def costs(self, pipe: InputPipeline) -> WorkerCosts:
         """What a batch of a pipeline costs a worker. Handing it over follows its bytes."""
         # Of a dataset nobody knows what is stored; only a simulated storage would ask, and it has none.
         stored = getattr(pipe.samples, "mean_size", self.transfer_size)
@@ -128,7 +121,7 @@ def calibrate(
         From another calibration; then only one worker is measured.
     progress : bool
     **dataset
-        For a loader or a dataset: the fields of `DatasetPipeline`, such as batch_size.
+        For a loader or a dataset: its batch_size, workers, and so on.
 
     Raises
     ------
@@ -137,13 +130,16 @@ def calibrate(
     positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
     if contention is not None:
         check_magnitude(contention, "contention", zero=True)
-    bare = _without_devices(pipe, dataset)
-    one = run(bare if bare.worker_count == 0 else bare.replace(workers=1), seconds=seconds, progress=progress)
+    if not isinstance(pipe, InputPipeline):
+        dataset |= {"step": None, "step_time": None, "accelerator": NO_STEP}
+    bare = to_pipeline(pipe, dataset, function="calibrate")
+    bare = bare.replace(storage=None, link=None, accelerator=NO_STEP)
+    one = run(bare if bare.workers == 0 else bare.replace(workers=1), seconds=seconds, progress=progress)
     batch_times = one.trace.prepared - one.trace.prepare_start
     cores = usable_cores(physical=True)
     if contention is None:
         contention = 0.0
-        if bare.worker_count and cores > 1:
+        if bare.workers and cores > 1:
             many = min(cores, MAX_WORKERS)
             together = run(bare.replace(workers=many), seconds=seconds, progress=progress)
             speedup = float((together.throughput / one.throughput).m_as(""))
@@ -159,12 +155,3 @@ def calibrate(
         contention=float(contention),
         jitter=float(np.std(batch_times) / np.mean(batch_times)),
     )
-
-
-def _without_devices(given: Given, options: dict[str, Unchecked]) -> InputPipeline | DatasetPipeline:
-    if not hasattr(given, "worker_count"):
-        options = {**options, "step": None, "step_time": None, "accelerator": NO_STEP}
-    pipe, _ = to_pipeline(given, options, function="calibrate")
-    if isinstance(pipe, InputPipeline):
-        return pipe.replace(storage=None, link=None, accelerator=NO_STEP)
-    return cast(DatasetPipeline, pipe).replace(link=None, accelerator=NO_STEP)

@@ -1,29 +1,32 @@
-"""Your own torch Dataset in place of the lab's images.
+"""Datasets and DataLoaders of your own, in place of the lab's images.
 
 A dataset has items, and perhaps a `transform` that is called once for each. What happens before the transform
-counts as reading and decoding together.
+counts as reading and decoding together. Of a DataLoader the dataset, batch size, workers, prefetching, order,
+collate function and pinning stay as they are.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ..errors import InputError, UnknownNameError, check_names
-from ..units import Quantity, Unchecked
-from .devices import VirtualAccelerator, VirtualLink
-from .input_pipeline import check_counts
-from .item_times import DECODE, READ, ItemTimes
-from .own_loader import Stream, is_stream
-from .own_transform import Arguments, TimedTransform, innermost, transform_of
-from .preparation import CACHED_BYTES, CACHED_SAMPLES, memory_size
-from .protocols import PARTS, Accelerator, Batch, Sample, WaitForStorage
-from .training_step import TrainingStep
+from ..errors import InputError
+from ..units import Unchecked
+from .dataset_times import DECODE, READ, Arguments, ItemTimes, TimedTransform, innermost, transform_of
+from .protocols import CACHED_BYTES, CACHED_SAMPLES, PARTS, Batch, Sample, memory_size
 
+# Any: a DataLoader or what has the same attributes, and a dataset of the user's; `is_loader` looks at them.
+TorchLoader: TypeAlias = Any
+TorchDataset: TypeAlias = Any
+
+MAX_ORDER = 10_000  # indices of the sampler's order that are kept
+ENDLESS = 1 << 40  # items of a stream: it begins anew whenever it ends
 # What a dataset does itself, beside its transform: reading and decoding, and all else under this name.
 ITEM = "__getitem__"
 OWN_STAGES = (READ, DECODE, ITEM)
@@ -39,149 +42,66 @@ class Dataset(Protocol):
     def __getitem__(self, index: int, /) -> Sample: ...
 
 
-@dataclass(frozen=True)
-class Items:
-    """The items of a dataset, under the name that reports call them by."""
-
-    name: str
-    dataset: Dataset
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetPipeline:
-    """A torch Dataset behind PyTorch's DataLoader.
-
-    Parameters
-    ----------
-    dataset : torch.utils.data.Dataset
-        If it has a `transform`, as those of torchvision do, that becomes a rung of its own, and each step of
-        a `Compose` is timed.
-    batch_size, workers, prefetch : int
-    in_order : bool
-    collate_fn : callable, optional
-    pinned : bool
-    link : VirtualLink, optional
-    accelerator : VirtualAccelerator or CudaAccelerator, optional
-    step_time : quantity [time], optional
-        In place of `accelerator`: what a step takes there.
-    step : callable, optional
-        In place of both: a function that trains on one batch. It is called, and trains for real.
-    """
-
-    dataset: Dataset
-    batch_size: int = 32
-    workers: int = 2
-    prefetch: int = 2
-    in_order: bool = True
-    collate_fn: Callable[[list[Sample]], Batch] | None = None
-    pinned: bool = True
-    link: VirtualLink | None = None
-    accelerator: Accelerator = None  # type: ignore[assignment]  # given, or made from step_time
-    step_time: Quantity | None = None
-    step: Callable[[Batch], object] | None = None
-
-    loader = "torch"
-    storage = None
-
-    def __post_init__(self) -> None:
-        if is_stream(self.dataset):
-            object.__setattr__(self, "dataset", Stream(self.dataset))
-        if not has_items(self.dataset):
-            raise InputError(
-                "A DatasetPipeline needs a dataset with items and a length, got "
-                f"{type(self.dataset).__name__}. Pass one."
-            )
-        if len(self.dataset) == 0:
-            raise InputError("A dataset to measure needs items, and this one has none. Check its path.")
-        check_counts(self)
-        if sum(given is not None for given in (self.accelerator, self.step_time, self.step)) != 1:
-            raise InputError(
-                "A dataset needs an accelerator or the step_time of one, and not both. "
-                'Pass for example step_time="30 ms": a time that you measured, or expect. Or pass '
-                "step=train_step: a function that trains on one batch."
-            )
-        if self.step is not None:
-            # The accelerator holds it alone: a pipeline travels to its workers, and a model need not.
-            object.__setattr__(self, "accelerator", TrainingStep(self.step))
-            object.__setattr__(self, "step", None)
-        elif self.step_time is not None:
-            object.__setattr__(self, "accelerator", VirtualAccelerator(step_time=self.step_time))
-            object.__setattr__(self, "step_time", None)
-
-    @classmethod
-    def around(cls, dataset: Dataset, **options: Unchecked) -> DatasetPipeline:
-        """The pipeline of a dataset; an unknown option is rejected by name."""
-        known = [f.name for f in dataclasses.fields(cls)][1:]
-        for name in options:
-            if name not in known:
-                raise UnknownNameError(f"A dataset has no option {name!r}. There is: {', '.join(known)}.")
-        return cls(dataset=dataset, **options)
-
-    def replace(self, **changes: Unchecked) -> DatasetPipeline:
-        """A copy with some fields changed; a `step` or `step_time` takes the place of the accelerator."""
-        check_names(changes, [f.name for f in dataclasses.fields(self)], "A pipeline of a dataset")
-        if {"step", "step_time"} & changes.keys():
-            changes = {"accelerator": None, **changes}
-        return dataclasses.replace(self, **changes)
-
-    @property
-    def worker_count(self) -> int:
-        """Workers beside the training loop."""
-        return self.workers
-
-    @property
-    def samples(self) -> Items:
-        """The dataset as reports call it."""
-        return Items(type(innermost(self.dataset)).__name__, self.dataset)
-
-    @property
-    def transforms(self) -> tuple[DatasetStage, ...]:
-        """Reading, decoding and all else that the dataset does itself, and each step of its transform."""
-        before = " + ".join(PARTS[: DECODED if self.has_transform else PROCESSED])
-        steps = (DatasetStage(name, PARTS[DECODED]) for name in self.timed_transform().seconds)
-        return *(DatasetStage(name, before) for name in OWN_STAGES), *steps
-
-    def timed_transform(self) -> TimedTransform:
-        """The transform of the dataset with the time of each step."""
-        return TimedTransform(self.dataset, taken=(*OWN_STAGES, "collate"))
-
-    @property
-    def has_transform(self) -> bool:
-        """Whether the transform can be told from what comes before it."""
-        return transform_of(self.dataset) is not None
-
-    @property
-    def rungs(self) -> tuple[int, ...]:
-        """Where the caching ladder can stand."""
-        top = tuple(range(PROCESSED, len(PARTS)))
-        return (0, DECODED, *top) if self.has_transform else (0, *top)
-
-    @cached_property
-    def batch_bytes(self) -> int:
-        """Bytes of a batch, judged by the first item."""
-        return self.batch_size * memory_size(self.dataset[0])
-
-    def preparer(self, storage: WaitForStorage) -> DatasetPreparer:  # noqa: ARG002  # a dataset reads for itself
-        """What one worker works with."""
-        return DatasetPreparer(self)
-
-
-@dataclass(frozen=True)
-class DatasetStage:
-    """What a worker does to an item, by name, and the part of the pipeline that it belongs to."""
+class DatasetStage(NamedTuple):
+    """Something that a worker does to an item, and the part of the pipeline that it belongs to."""
 
     name: str
     part: str
 
 
+class DatasetSource:
+    """The items of a dataset, which PyTorch's DataLoader fetches.
+
+    If it has a `transform`, as those of torchvision do, that becomes a rung of its own, and each step of a
+    `Compose` is timed.
+    """
+
+    def __init__(self, dataset: Dataset, collate_fn: Callable[[list[Sample]], Batch] | None = None) -> None:
+        self.dataset: Dataset = Stream(dataset) if is_stream(dataset) else dataset
+        self.collate_fn = collate_fn
+        if not has_items(self.dataset):
+            raise InputError(
+                f"A dataset has items and a length, got {type(dataset).__name__}. Pass one that has."
+            )
+        if len(self.dataset) == 0:
+            raise InputError("A dataset to measure needs items, and this one has none. Check its path.")
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def name(self) -> str:
+        """How reports call the dataset."""
+        return type(innermost(self.dataset)).__name__
+
+    @property
+    def label(self) -> str:
+        """What is prepared, in a sentence."""
+        return f"{self.name} items"
+
+    def timed_transform(self) -> TimedTransform:
+        """The transform of the dataset with the time of each step."""
+        return TimedTransform(self.dataset, taken=(*OWN_STAGES, "collate"))
+
+    @cached_property
+    def stages(self) -> tuple[DatasetStage, ...]:
+        """Reading, decoding and all else that the dataset does itself, and each step of its transform."""
+        before = " + ".join(PARTS[: self.rungs[1]])
+        steps = (DatasetStage(name, PARTS[DECODED]) for name in self.timed_transform().seconds)
+        return *(DatasetStage(name, before) for name in OWN_STAGES), *steps
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Where the caching ladder can stand: a transform can be told from what comes before it."""
+        top = tuple(range(PROCESSED, len(PARTS)))
+        return (0, *top) if transform_of(self.dataset) is None else (0, DECODED, *top)
+
+
 class DatasetPreparer:
     """Fetches items, and keeps a few of each rung."""
 
-    def __init__(self, pipe: DatasetPipeline) -> None:
-        self.dataset, self.transform, self.times = pipe.dataset, pipe.timed_transform(), ItemTimes()
+    def __init__(self, source: DatasetSource) -> None:
+        self.dataset, self.transform, self.times = source.dataset, source.timed_transform(), ItemTimes()
         self.kept: list[tuple[Arguments, Sample]] = []
 
     def no_seconds(self) -> dict[str, float]:
@@ -218,13 +138,141 @@ class DatasetPreparer:
     def _fill(self) -> None:
         held = 0
         for index in range(min(CACHED_SAMPLES, len(self.dataset))):
-            decoded, item = self.transform.decoded_and_transformed(index)
+            decoded, item = self.decoded_and_transformed(index)
             self.kept.append((decoded, item))
             held += memory_size(decoded) + memory_size(item)
             if held > CACHED_BYTES:
                 break
 
+    def decoded_and_transformed(self, index: int) -> tuple[Arguments, Sample]:
+        """What the transform is given for an item (nothing without a transform), and the item."""
+        if self.transform.original is None:
+            return ((), {}), self.dataset[index]
+        with self.transform.noted() as given:
+            item = self.dataset[index]
+            if not given and isinstance(self.dataset, Stream):
+                # A stream may ask for its transform once, when it starts: it starts anew with this one, and
+                # once more without it.
+                self.dataset.restart()
+                item = self.dataset[index]
+                self.dataset.restart()
+        if not given:
+            raise InputError(
+                f"{type(self.dataset).__name__} has a transform and does not call it for item {index}. "
+                "Set its transform to None, or call it in __getitem__."
+            )
+        return given[0], item
+
+
+def is_loader(given: object) -> bool:
+    """True if it is a DataLoader, or has the attributes of one."""
+    return all(hasattr(given, name) for name in ("dataset", "num_workers", "collate_fn", "batch_sampler"))
+
 
 def has_items(given: object) -> bool:
-    """Whether it is a dataset: with items and a length, or a stream of items."""
+    """True if it is a dataset: with items and a length, or a stream of items."""
     return is_stream(given) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
+
+
+def is_stream(dataset: object) -> bool:
+    """True if a dataset gives its items one after the other only, as an IterableDataset does."""
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(dataset, data.IterableDataset):  # it has a __getitem__ that raises
+        return True
+    return hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__")
+
+
+def options_of(loader: TorchLoader) -> dict[str, Unchecked]:
+    """The options of a pipeline that runs the same batches, and its dataset."""
+    alone = loader.batch_sampler is None  # the dataset makes whole batches
+    options: dict[str, Unchecked] = {
+        "dataset": loader.dataset,
+        "batch_size": 1 if alone else _batch_size(loader),
+        "workers": loader.num_workers,
+        "in_order": getattr(loader, "in_order", True),
+        "collate_fn": _First(loader.collate_fn) if alone else loader.collate_fn,
+        "pinned": loader.pin_memory,
+    }
+    if loader.prefetch_factor:
+        options["prefetch"] = loader.prefetch_factor
+    if not is_stream(loader.dataset):
+        with _random_numbers_kept(loader):
+            options["dataset"] = Ordered(loader.dataset, _order(loader))
+    return options
+
+
+def _batch_size(loader: TorchLoader) -> int:
+    size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
+    return int(size) if size else len(next(iter(loader.batch_sampler)))
+
+
+def _order(loader: TorchLoader) -> list[int]:
+    """The indices in the order of the sampler."""
+    if loader.batch_sampler is None:
+        return list(islice(loader.sampler, MAX_ORDER))
+    return list(islice((index for batch in loader.batch_sampler for index in batch), MAX_ORDER))
+
+
+@contextmanager
+def _random_numbers_kept(loader: TorchLoader) -> Iterator[None]:
+    """A sampler that draws leaves the random numbers of the program as they were."""
+    import torch
+
+    both = (getattr(loader, "generator", None), getattr(loader.sampler, "generator", None))
+    states = [(one, one.get_state()) for one in both if one is not None]
+    with torch.random.fork_rng(devices=[]):
+        yield
+    for one, state in states:
+        one.set_state(state)
+
+
+@dataclass(frozen=True)
+class _First:
+    """For a dataset whose items are batches: what the loader makes of the only one."""
+
+    collate: Callable[[Sample], Batch]
+
+    def __call__(self, items: list[Sample]) -> Batch:
+        return self.collate(items[0])
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The items of a dataset in the order of a sampler."""
+
+    dataset: TorchDataset
+    order: list[int]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.dataset[self.order[index]]
+
+
+class Stream:
+    """The items of an IterableDataset, one after the other: an index says nothing.
+
+    Each worker has an iterator of its own, as in a DataLoader.
+    """
+
+    def __init__(self, dataset: TorchDataset) -> None:
+        self.dataset = dataset
+        self.iterator: Iterator[Sample] | None = None
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+    def __getitem__(self, index: int) -> Sample:
+        if self.iterator is not None:
+            for item in self.iterator:
+                return item
+        self.iterator = iter(self.dataset)
+        return next(self.iterator)
+
+    def restart(self) -> None:
+        """Begin anew with the next item."""
+        self.iterator = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"dataset": self.dataset, "iterator": None}  # an iterator cannot be sent to a worker

@@ -1,4 +1,4 @@
-"""Simulated devices for what a laptop lacks: a slow storage, a link, an accelerator.
+"""Devices of a run: simulated ones for what a laptop lacks, or a GPU.
 
 A simulated device takes time and does nothing else. It keeps the time at which it will be free, so it needs
 no thread, puts no load on the CPU, and adds no noise.
@@ -11,24 +11,33 @@ from collections import deque
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, MissingValueError
 from ..fields import meanings, number
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
-from .preparation import memory_size
-from .protocols import Batch, Link, Passage, Pipeline, Storage
+from .protocols import Batch, DeviceRun, Passage, memory_size
 
 NO_TIME = Q_("0 ms")
+PRECISIONS = ("fp32", "tf32", "amp")
 
 
 def _check_fields(owner: object, unit: str, *names: str, zero: bool = False) -> None:
-    """Turn texts into quantities, and refuse what has another dimension or is not positive."""
+    """Turn texts into quantities, and reject what has another dimension or is not positive."""
     for name in names:
         value = as_quantity(getattr(owner, name), unit, name)
         (nonnegative if zero else positive)(value, unit, name)
         object.__setattr__(owner, name, value)
+
+
+def _check_in_flight(steps: float) -> None:
+    if steps != inf and (check_magnitude(steps, "in_flight") < 1 or steps != int(steps)):
+        raise InputError(
+            f"in_flight must be a whole number from 1, or math.inf, got {steps}. "
+            "Pass 1 for a loop that waits for each step."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +90,17 @@ class VirtualLink:
         return float(self.latency.m_as("s") + size / self.bandwidth.m_as("B/s"))
 
 
+class Device(Protocol):
+    """Something that trains on batches, of which each run opens its own."""
+
+    @property
+    def in_flight(self) -> float:
+        """Steps that may be under way when the loop asks for the next batch."""
+
+    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:
+        """The device at work, behind that link."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class VirtualAccelerator:
     """An accelerator that takes a fixed time for each batch.
@@ -98,26 +118,17 @@ class VirtualAccelerator:
 
     def __post_init__(self) -> None:
         _check_fields(self, "s", "step_time")
-        check_in_flight(self.in_flight)
+        _check_in_flight(self.in_flight)
 
-    def open(self, pipe: Pipeline) -> VirtualDevice:
-        """The device at work behind that pipeline."""
-        return VirtualDevice(self, pipe.link)
-
-
-def check_in_flight(steps: float) -> None:
-    """Refuse what is no number of steps under way."""
-    if steps != inf and (check_magnitude(steps, "in_flight") < 1 or steps != int(steps)):
-        raise InputError(
-            f"in_flight must be a whole number from 1, or math.inf, got {steps}. "
-            "Pass 1 for a loop that waits for each step."
-        )
+    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> VirtualRun:  # noqa: ARG002
+        """The device at work."""
+        return VirtualRun(self, link)
 
 
-class VirtualDevice:
+class VirtualRun(DeviceRun):
     """A simulated link and accelerator at work, and the training loop's waiting for them."""
 
-    def __init__(self, accelerator: VirtualAccelerator, link: Link | None) -> None:
+    def __init__(self, accelerator: VirtualAccelerator, link: VirtualLink | None) -> None:
         self.step_time = float(accelerator.step_time.m_as("s"))
         self.in_flight = accelerator.in_flight
         self.link = link
@@ -139,13 +150,6 @@ class VirtualDevice:
         if len(self.unfinished) >= self.in_flight:
             sleep_until(self.unfinished.popleft())
 
-    def warm_up(self, batch: Batch) -> None:
-        """Nothing has to warm up."""
-
-    def keep(self, batch: Batch) -> Batch:
-        """A batch of its own, where the loader writes over the one it gave."""
-        return np.array(batch) if isinstance(batch, np.ndarray) else batch
-
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock."""
         return self.free
@@ -155,8 +159,61 @@ class VirtualDevice:
         sleep_until(self.free)
         return self.passages
 
-    def close(self) -> None:
-        """Nothing to give back."""
+
+@dataclass(frozen=True, kw_only=True)
+class CudaDevice:
+    """A GPU that trains a ResNet-50 on the batches it is given.
+
+    Parameters
+    ----------
+    precision : {"amp", "tf32", "fp32"}
+        amp is autocast to fp16 with gradient scaling.
+    in_flight : int or inf
+        Steps that may be under way when the loop asks for the next batch; 1 waits for each.
+    overlapped : bool
+        Copy on a stream of its own, from pinned memory; else on the stream that computes.
+    device : int
+
+    Raises
+    ------
+    InputError
+    """
+
+    precision: str = "amp"
+    in_flight: float = 2
+    overlapped: bool = True
+    device: int = 0
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r:.80}. "
+                "Pass one of these."
+            )
+        _check_in_flight(self.in_flight)
+
+    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:  # noqa: ARG002
+        """The GPU at work.
+
+        Raises
+        ------
+        MissingValueError
+            If there is no PyTorch that sees a GPU.
+        """
+        try:
+            import torch
+
+            usable = torch.cuda.is_available()
+        except ImportError:
+            usable = False
+        if not usable:
+            raise MissingValueError(
+                "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
+                'Use VirtualAccelerator(step_time="30 ms") instead.'
+            )
+        from .cuda import CudaRun
+
+        return CudaRun(self, batch_size=batch_size, pinned=pinned)
 
 
 def sleep_until(deadline: float) -> None:
@@ -169,19 +226,13 @@ def sleep_until(deadline: float) -> None:
 class StorageClock:
     """The time at which a simulated storage is free again, shared by workers in threads or in processes.
 
-    Parameters
-    ----------
-    storage : Storage or None
-        None reads at the machine's own speed; then neither of the others is needed.
-    free_at : array of one float
-        Shared by all workers.
-    lock : context manager
-        Of their kind: of threads, or of processes.
+    Without a storage it reads at the machine's own speed, and needs no other argument. `free_at` is one
+    float that all workers share, `lock` is of their kind.
     """
 
     def __init__(
         self,
-        storage: Storage | None,
+        storage: VirtualStorage | None,
         free_at: np.ndarray | None = None,
         lock: AbstractContextManager[object] | None = None,
     ) -> None:

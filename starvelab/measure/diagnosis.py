@@ -6,7 +6,7 @@ The ladder is measured, simulated, or made of times that somebody measured by ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -15,15 +15,12 @@ from ..errors import InputError, UnknownNameError
 from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, has_dimension, positive
-from ._run import describe
-from .given import Given, to_pipeline
-from .input_pipeline import InputPipeline
+from .input_pipeline import Given, InputPipeline, to_pipeline
 from .ladder import CACHED, Ladder, profile
-from .protocols import Pipeline
-from .quality import Quality
-from .ranking import Ranking
+from .measurement import Quality
+from .protocols import PARTS
 from .simulated import SimulatedClock, clock_for
-from .verdict import SEVERE, SLIGHT, UNKNOWN
+from .verdict import UNKNOWN, verdict_of
 
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
@@ -83,11 +80,7 @@ class Finding(TableRepr):
     @property
     def verdict(self) -> str:
         """How much the input pipeline costs."""
-        if not self.step_known:
-            return UNKNOWN
-        if self.stall < SLIGHT:
-            return "not input-bound"
-        return "moderately input-bound" if self.stall < SEVERE else "highly input-bound"
+        return verdict_of(self.stall) if self.step_known else UNKNOWN
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -168,7 +161,7 @@ def diagnose(
     progress : bool
         Say how long it takes, and show a bar.
     **dataset
-        For a loader or a dataset: the fields of `DatasetPipeline`, such as batch_size, workers, and
+        For a loader or a dataset: its batch_size, workers, prefetch, in_order, collate_fn, pinned, link, and
         `step_time` or `step`, the function that trains on a batch. A loader without either is measured alone:
         then the finding says which part costs most, and not whether it starves anything.
 
@@ -193,52 +186,30 @@ def diagnose(
     longest = MAX_BUDGET if budget is None else seconds
     if isinstance(pipeline, Mapping):
         return _conclude(_manual(pipeline), "manual")
-    pipe, step_known = to_pipeline(
-        pipeline, dataset, function="diagnose", or_also=", or a mapping of rates", alone=True
-    )
+    pipe = to_pipeline(pipeline, dataset, function="diagnose", or_also=", or a mapping of rates", alone=True)
     clock = clock or clock_for(pipe, announced=progress)
     if clock is not None:
-        # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
-        known = {
-            part: time.m_as("s")
-            for part, time in clock.costs.items()
-            if part != "read" or pipe.storage is None
-        }
-        found = _conclude(_simulated(pipe, clock, seconds), "simulated", pipe, known)
-        return replace(found, step_known=step_known)
+        return _conclude(_simulated(pipe, clock, seconds), "simulated", pipe)
     if progress:
         length = format_quantity(Q_(seconds, "s"))
         more = f", up to {format_quantity(Q_(longest, 's'))} if it is slow" if longest > seconds else ""
-        print(f"Diagnosing {describe(pipe)}: about {length}{more}.")
-    ladder = profile(
-        pipe,
-        seconds=seconds,
-        longest=longest,
-        decided=lambda so_far: Ranking(so_far).clear,
-        rungs=pipe.rungs,
-        progress=progress,
-    )
-    return replace(_conclude(ladder, "measured", pipe, ladder.stage_seconds), step_known=step_known)
+        print(f"Diagnosing {pipe}: about {length}{more}.")
+    ladder = profile(pipe, seconds=seconds, longest=longest, progress=progress)
+    return _conclude(ladder, "measured", pipe)
 
 
-def _conclude(
-    ladder: Ladder,
-    source: str,
-    pipe: Pipeline | None = None,
-    stage_seconds: Mapping[str, float] | None = None,
-) -> Finding:
-    ranking = Ranking(ladder)
-    bottleneck = ranking.order[0]
-    reason = ranking.doubt if source == "measured" else ""
-    stages = _stages(pipe, stage_seconds or {})
-    costs = {part: sum(stages[part].values()) for part in ranking.names if stages.get(part)}
-    within = stages.get(bottleneck, {}) if ranking.starved and source == "measured" else {}
+def _conclude(ladder: Ladder, source: str, pipe: InputPipeline | None = None) -> Finding:
+    bottleneck = ladder.order[0]
+    reason = ladder.doubt if source == "measured" else ""
+    stages = _stages(pipe, ladder.stage_seconds)
+    costs = {part: sum(stages[part].values()) for part in ladder.names if stages.get(part)}
+    within = stages.get(bottleneck, {}) if ladder.starved and source == "measured" else {}
     return Finding(
         bottleneck=bottleneck,
-        runner_up=ranking.runner_up,
-        evidence={name: Q_(float(ms), "ms") for name, ms in ranking.evidence.items()},
+        runner_up=ladder.runner_up,
+        evidence={name: Q_(float(ms), "ms") for name, ms in ladder.evidence.items()},
         periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, ladder.medians, strict=True)},
-        stall=ranking.stall,
+        stall=ladder.stall,
         confident=not reason,
         reason=reason,
         levers=_levers(bottleneck),
@@ -250,15 +221,16 @@ def _conclude(
             for part, each in stages.items()
             if len(each) > 1
         },
+        step_known=pipe is None or pipe.step_known,
     )
 
 
-def _stages(pipe: Pipeline | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _stages(pipe: InputPipeline | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """For each part the milliseconds that its stages take for a batch, shared by all workers."""
     if pipe is None or not seconds:
         return {}
-    part_of = {one.name: one.part for one in pipe.transforms}
-    scale = 1e3 * pipe.batch_size / max(pipe.worker_count, 1)
+    part_of = {one.name: one.part for one in pipe.stages}
+    scale = 1e3 * pipe.batch_size / max(pipe.workers, 1)
     stages: dict[str, dict[str, float]] = {}
     for name, each in seconds.items():
         stages.setdefault(part_of.get(name, name), {})[name] = scale * each
@@ -272,10 +244,11 @@ def _levers(part: str) -> tuple[Advice, ...]:
     return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
 
 
-def _simulated(pipe: Pipeline, clock: SimulatedClock, seconds: float) -> Ladder:
-    rungs = InputPipeline.rungs
-    periods = tuple(clock.periods(pipe, rung) for rung in rungs)
-    return Ladder(rungs, periods, Quality(0.0, 0.0, len(periods[0])), seconds)
+def _simulated(pipe: InputPipeline, clock: SimulatedClock, seconds: float) -> Ladder:
+    periods = tuple(clock.periods(pipe, rung) for rung in range(len(PARTS)))
+    # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
+    costs = {name: t.m_as("s") for name, t in clock.costs.items() if name != "read" or pipe.storage is None}
+    return Ladder(tuple(range(len(PARTS))), periods, Quality(0.0, 0.0, len(periods[0])), seconds, costs)
 
 
 def _manual(rates: Mapping[str, Quantity | str]) -> Ladder:

@@ -11,7 +11,7 @@ from ..simulate import Simulation, simulate
 from ..tables import TableRepr, percent
 from ..units import Quantity, Unchecked, format_quantity
 from .calibration import Calibration
-from .given import Given, to_pipeline
+from .input_pipeline import Given, to_pipeline
 from .measurement import Measurement
 from .translation import to_loader_model, to_rate_model
 
@@ -83,7 +83,7 @@ def predict(calibration: Calibration, pipe: Given, **dataset: Unchecked) -> Fore
         Of the same images, transforms and loader; workers, prefetch, batch size and devices may differ.
     pipe : InputPipeline, torch DataLoader or Dataset
     **dataset
-        For a loader or a dataset: the fields of `DatasetPipeline`, such as workers, and `step_time`. What
+        For a loader or a dataset: its workers, batch_size, and so on, and `step_time`. What
         `run(loader, step=train_step)` measured as its `step_time` may be passed.
 
     Raises
@@ -91,7 +91,7 @@ def predict(calibration: Calibration, pipe: Given, **dataset: Unchecked) -> Fore
     InputError, UnknownNameError
         If the time of a step is not known.
     """
-    pipe, _ = to_pipeline(pipe, dataset, function="predict")
+    pipe = to_pipeline(pipe, dataset, function="predict")
     costs = calibration.costs(pipe)
     return Forecast(
         step=to_rate_model(pipe, costs).solve(),

@@ -5,54 +5,15 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..errors import UnknownNameError
-from ..units import Q_, Quantity
 from .input_pipeline import InputPipeline
-from .samples import Samples
+from .samples import MemorySource
 from .transforms import Transform
 
 COUNT = 8  # different items of each
-
-
-@dataclass(frozen=True)
-class InMemory(Samples):
-    """Stored items that are held in memory.
-
-    Attributes
-    ----------
-    name : str
-    paths : tuple of Path
-        None.
-    contents : tuple of bytes
-        The items as they are stored.
-    """
-
-    contents: tuple[bytes, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.contents)
-
-    def __repr__(self) -> str:
-        return f"{len(self)} {self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
-
-    @property
-    def label(self) -> str:
-        """What they are, in a sentence."""
-        return self.name
-
-    def read(self, index: int) -> bytes:
-        """The stored bytes of one item; indices go round."""
-        return self.contents[index % len(self.contents)]
-
-    @cached_property
-    def mean_size(self) -> Quantity:
-        """Stored bytes of an item [data], on average."""
-        return Q_(float(np.mean([len(content) for content in self.contents])), "B")
 
 
 def unpack_audio(raw: bytes) -> np.ndarray:
@@ -137,7 +98,7 @@ def given_pipeline(name: str) -> InputPipeline:
     make, decode, transform = GIVEN[name]
     rng = np.random.default_rng(0)
     return InputPipeline(
-        samples=InMemory(name, (), tuple(make(rng) for _ in range(COUNT))),
+        samples=MemorySource(name, tuple(make(rng) for _ in range(COUNT))),
         transforms=[Transform("decode", decode, part="decode"), Transform("transform", transform)],
         batch_size=16,
         workers=1,

@@ -1,29 +1,40 @@
-"""The caching ladder: how long a batch takes while ever more parts of its work come from a cache."""
+"""The caching ladder: how long a batch takes while ever more parts of its work come from a cache.
+
+From its rungs follows what each part adds, which part leads, and how certain that is.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from .bars import time_bar
-from .protocols import PARTS, Pipeline
-from .quality import LoadMeter, Quality, variation
-from .session import Session
+from .input_pipeline import InputPipeline
+from .measurement import MIN_WINDOWS, LoadMeter, Quality, variation
+from .protocols import PARTS
+from .session import Session, time_bar
+from .verdict import SLIGHT
 
 # What is cached on each rung: on rung k the first k parts.
 CACHED = ("nothing", "raw sample", "decoded sample", "processed sample", "host batch", "device batch")
 
 BLOCK = 0.15  # seconds that a rung is measured before the next has its turn
 MIN_ROUNDS = 4
+# By how much the bottleneck must lead, in standard errors of the difference.
+MIN_LEAD = 2.0
+# From which lead over the next part, in its multiples, a few rounds are enough.
+CLEAR_LEAD = 10.0
+# By how much more other programs may slow ours than their share of the cores says.
+LOAD_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Time between batches on each rung.
+    """Time between batches on each rung, and the parts by what each adds to it.
 
     Attributes
     ----------
@@ -61,28 +72,117 @@ class Ladder:
         spread = [np.median(np.abs(each - np.median(each))) / len(each) ** 0.5 for each in self.periods]
         return 1.25 * 1.48 * np.array(spread)
 
+    @cached_property
+    def names(self) -> list[str]:
+        """The parts, in the order in which a sample meets them."""
+        # Where rungs are left out, several parts together.
+        ends = zip(self.rungs, [*self.rungs[1:], len(PARTS)], strict=True)
+        return [" + ".join(PARTS[low:high]) for low, high in ends]
 
-def part_between(low: int, high: int) -> str:
-    """What comes in between two rungs: one part, or several where rungs are left out."""
-    return " + ".join(PARTS[low:high])
+    @cached_property
+    def evidence(self) -> dict[str, float]:
+        """What each part adds [ms]; small negative differences are noise and count as 0."""
+        medians = self.medians
+        added = [*np.clip(medians[:-1] - medians[1:], 0, None), medians[-1]]
+        return dict(zip(self.names, added, strict=True))
+
+    @cached_property
+    def noise(self) -> dict[str, float]:
+        """Standard error of what each part adds [ms]; nothing is subtracted from the last."""
+        errors = self.errors
+        return dict(zip(self.names, np.hypot(errors, [*errors[1:], 0.0]), strict=True))
+
+    @property
+    def stall(self) -> float:
+        """Share of the time in which the accelerator waits."""
+        medians = self.medians
+        return float(np.clip(1 - medians[-1] / medians[0], 0, 1))
+
+    @property
+    def starved(self) -> bool:
+        """True if it waits for more than can be noise."""
+        return self.stall >= SLIGHT
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The parts, the bottleneck first."""
+        inputs = sorted(self.names[:-1], key=self.evidence.__getitem__, reverse=True)
+        return inputs if self.starved else [self.names[-1], *inputs]
+
+    @property
+    def runner_up(self) -> str:
+        """The next part; empty if it adds nothing but noise."""
+        following = self.order[1] if len(self.order) > 1 else ""
+        return following if following and self.evidence[following] > MIN_LEAD * self.noise[following] else ""
+
+    @property
+    def clear(self) -> bool:
+        """True if the bottleneck leads by so much that more rounds would not change what is said.
+
+        It must lead also if the smallest of what its rounds show counts, and the largest of each other part.
+        """
+        lows, highs = ([float(pick(each)) for each in self.periods] for pick in (np.min, np.max))
+        if not self.starved:
+            return 1 - lows[-1] / highs[0] < SLIGHT
+        first, others = self.order[0], self.order[1:]
+        least = {name: low - high for name, low, high in zip(self.names, lows[:-1], highs[1:], strict=False)}
+        most = {name: high - low for name, high, low in zip(self.names, highs[:-1], lows[1:], strict=False)}
+        return least[first] > 0 and all(
+            self.evidence[first] > CLEAR_LEAD * self.evidence[name] and least[first] > most[name]
+            for name in others
+        )
+
+    @property
+    def outweighs_load(self) -> bool:
+        """True if the accelerator would starve for the same part if no other program had used the cores.
+
+        Programs that use half of the cores make ours twice as slow if all is shared fairly. Here they may
+        make it twice as slow again.
+        """
+        alone = (1 - self.quality.background_load) / LOAD_MARGIN
+        quickest, step = np.min(self.periods[0]) * alone, np.max(self.periods[-1])
+        first, others = self.order[0], self.order[1:]
+        leads = all(self.evidence[first] * alone > self.evidence[name] for name in others)
+        return bool(self.starved and leads and 1 - step / quickest >= SLIGHT)
+
+    @property
+    def doubt(self) -> str:
+        """Why the bottleneck may be another; empty if nothing speaks for that."""
+        first, second = self.order[:2]
+        evidence, noise, quality = self.evidence, self.noise, self.quality
+        if self.clear:
+            # Neither few windows nor that they differ can turn such a lead round.
+            quality = replace(quality, windows=max(quality.windows, MIN_WINDOWS), variation=0.0)
+            if self.outweighs_load:
+                quality = replace(quality, background_load=0.0)
+        reasons = [quality.reason] if quality.reason else []
+        if self.rounds < MIN_ROUNDS and not self.clear:
+            reasons.append(
+                f"only {self.rounds} rounds fitted into {self.asked:g} s, so give it a longer "
+                "budget or smaller batches"
+            )
+        lead = evidence[first] - evidence[second]
+        within_noise = lead < MIN_LEAD * np.hypot(noise[first], noise[second])
+        if self.starved and within_noise and not self.clear:
+            reasons.append(f"{first} and {second} cost the same within the noise")
+        return "; ".join(reasons)
 
 
 def profile(
-    pipe: Pipeline,
+    pipe: InputPipeline,
     *,
     seconds: float,
-    rungs: Sequence[int],
     progress: bool,
     longest: float = 0.0,
-    decided: Callable[[Ladder], bool] | None = None,
+    rungs: tuple[int, ...] = (),
 ) -> Ladder:
     """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
-    Where that brings few rounds it goes on, until there are enough, it is decided, or `longest` is over.
-    One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the other
-    would each meet another background load.
+    Where that brings few rounds it goes on, until there are enough, a part leads clearly, or `longest` is
+    over. One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the
+    other would each meet another background load.
     """
-    order = random.Random(0)
+    order, rungs = random.Random(0), rungs or pipe.rungs
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
     start = time.monotonic()
     with Session(pipe) as session, time_bar(seconds, shown=progress) as bar:
@@ -94,14 +194,14 @@ def profile(
         def enough() -> bool:
             if rounds < 2 or spent + last < seconds:
                 return False
-            if rounds >= MIN_ROUNDS or spent + last >= longest or decided is None:
+            if rounds >= MIN_ROUNDS or spent + last >= longest:
                 return True
             so_far = tuple(np.array(periods[rung]) for rung in rungs)
-            return decided(Ladder(tuple(rungs), so_far, Quality(0.0, 0.0, rounds), seconds))
+            return Ladder(rungs, so_far, Quality(0.0, 0.0, rounds), seconds).clear
 
         while not enough():
             begun = spent
-            for rung in order.sample(list(rungs), len(rungs)):
+            for rung in order.sample(rungs, len(rungs)):
                 session.set_rung(rung)
                 periods[rung].append(_block(session))
                 spent = time.monotonic() - start
@@ -111,9 +211,8 @@ def profile(
         stage_seconds = session.stage_seconds(rung=0)
     blocks = tuple(np.array(periods[rung]) for rung in rungs)
     spread = float(np.median([variation(each) for each in blocks]))
-    return Ladder(
-        tuple(rungs), blocks, Quality(load, spread, rounds), max(seconds, min(spent, longest)), stage_seconds
-    )
+    quality = Quality(load, spread, rounds)
+    return Ladder(rungs, blocks, quality, max(seconds, min(spent, longest)), stage_seconds)
 
 
 def _block(session: Session) -> float:

@@ -1,20 +1,68 @@
-"""What one run measured: throughput, utilization and stall, with the times of every batch."""
+"""What one run measured, with the times of every batch, and how far it can be trusted.
+
+A measurement is trusted if little else ran on these cores, and if its windows hardly differ.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .protocols import Pipeline
-from .quality import Quality, interval, variation
+from .input_pipeline import InputPipeline
+
+if TYPE_CHECKING:
+    import psutil
 
 # Windows of a run: enough for an interval, long enough to hold several batches of each worker.
 WINDOWS = 10
+# Above these a measurement is not trusted; on a shared machine both are reached often.
+MAX_BACKGROUND_LOAD = 0.20
+MAX_VARIATION = 0.25
+CONFIDENCE = 0.95
+MIN_WINDOWS = 3
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far to believe a measurement.
+
+    Attributes
+    ----------
+    background_load : float
+        Share of this process' cores that others used, 0 to 1.
+    variation : float
+        Standard deviation over mean, of the windows' periods.
+    windows : int
+    """
+
+    background_load: float
+    variation: float
+    windows: int
+
+    @property
+    def reason(self) -> str:
+        """Why it is not to be trusted; empty if it is."""
+        reasons = []
+        if self.background_load > MAX_BACKGROUND_LOAD:
+            reasons.append(f"other programs used {self.background_load:.0%} of the cores")
+        if self.variation > MAX_VARIATION:
+            reasons.append(f"the windows differ by {self.variation:.0%}")
+        if self.windows < MIN_WINDOWS:
+            reasons.append(f"there were only {self.windows} windows")
+        return " and ".join(reasons)
+
+    @property
+    def trustworthy(self) -> bool:
+        """True if nothing speaks against it."""
+        return not self.reason
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -42,11 +90,9 @@ class Measurement(TableRepr):
         Of one sample in one worker, waits included.
     quality : Quality
     trace : Trace
-    step_known : bool
-        Whether there was a training step; without one a loader was measured alone.
     """
 
-    pipeline: Pipeline
+    pipeline: InputPipeline
     throughput: Quantity
     interval: tuple[Quantity, Quantity]
     period: Quantity
@@ -57,7 +103,6 @@ class Measurement(TableRepr):
     stage_times: Mapping[str, Quantity]
     quality: Quality
     trace: Trace
-    step_known: bool = True
 
     @property
     def source(self) -> str:
@@ -82,7 +127,7 @@ class Measurement(TableRepr):
             ["throughput", self.throughput],
             ["95 % interval", f"{low.m_as('img/s'):.4g} to {high.m_as('img/s'):.4g} img/s"],
             ["time between batches", self.period],
-            *(training if self.step_known else []),
+            *(training if self.pipeline.step_known else []),
             *([f"{name}, each sample", time] for name, time in self.stage_times.items()),
         ]
 
@@ -90,38 +135,30 @@ class Measurement(TableRepr):
     def summary(self) -> str:
         """Throughput and utilization in one line, and why they are not to be trusted."""
         busy = f"the accelerator is busy {percent(self.utilization)}"
-        if not self.step_known:
+        if not self.pipeline.step_known:
             busy = "without a training step: pass step=train_step to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
         return (
             f"{format_quantity(self.throughput)} {self.source} "
-            f"({self.pipeline.loader} loader, {self.pipeline.worker_count} workers), "
+            f"({self.pipeline.loader} loader, {self.pipeline.workers} workers), "
             f"{busy}.{doubt}"
         )
 
 
 def summarize(
-    pipe: Pipeline,
+    pipe: InputPipeline,
     trace: Trace,
     waits: np.ndarray,
     stage_seconds: Mapping[str, float],
     background_load: float = 0.0,
 ) -> Measurement:
-    """What the times of all batches amount to, measured or simulated.
+    """Return what the times of all batches amount to, measured or simulated.
 
-    Parameters
-    ----------
-    pipe : Pipeline
-    trace : Trace
-    waits : array of float
-        How long the training loop waited for each batch [ms].
-    stage_seconds : mapping of str to float
-        What each stage took for a sample [s].
-    background_load : float
-        Share of the cores that other programs used, 0 to 1.
+    `waits` are how long the training loop waited for each batch [ms], `stage_seconds` what each stage took
+    for a sample [s].
     """
     # From the end of a step to that of a later one, a multiple of the workers apart: batches come in bursts.
-    workers = max(pipe.worker_count, 1)
+    workers = max(pipe.workers, 1)
     count = (len(trace.step_end) - 1) // workers * workers
     first = len(trace.step_end) - 1 - count
     ends = trace.step_end[first:]
@@ -146,3 +183,74 @@ def summarize(
         quality=Quality(background_load, variation(periods), len(periods)),
         trace=trace,
     )
+
+
+def disturbance(*measurements: Measurement) -> str:
+    """Return what disturbed these runs: the reason of the first that is not trustworthy; empty if none is."""
+    return next((one.quality.reason for one in measurements if not one.quality.trustworthy), "")
+
+
+def comparison_row(name: str, measured: Measurement, base: Measurement) -> list[object]:
+    """One row of a table: the throughput, its interval, how many times that of `base`, what disturbed it."""
+    low, high = (f"{end.m_as('img/s'):.4g}" for end in measured.interval)
+    times = f"{(measured.throughput / base.throughput).m_as(''):.2f}x"
+    return [name, measured.throughput, f"{low} to {high}", times, disturbance(measured) or "no"]
+
+
+class LoadMeter:
+    """What other programs do on our cores between now and `background_load()`."""
+
+    def __init__(self) -> None:
+        import psutil  # loaded here: a browser's Python lacks it
+
+        self.process = psutil.Process()
+        self.since, self.busy, self.ours = time.monotonic(), _busy(self.process), self._own()
+
+    def _own(self) -> dict[int, float]:
+        """CPU seconds of this process and of each of its workers that is alive."""
+        import psutil
+
+        spent = {}
+        for process in (self.process, *self.process.children(recursive=True)):
+            try:
+                times = process.cpu_times()
+            except psutil.Error:  # it ended meanwhile
+                continue
+            spent[process.pid] = times.user + times.system
+        return spent
+
+    def background_load(self) -> float:
+        """Share of the cores that was used by others, 0 to 1."""
+        wall = time.monotonic() - self.since
+        ours = sum(after - self.ours.get(pid, 0.0) for pid, after in self._own().items())
+        busy = _busy(self.process) - self.busy
+        cores = len(_our_cores(self.process))
+        return float(np.clip((busy - ours) / (wall * cores), 0, 1)) if wall > 0 else 0.0
+
+
+def _our_cores(process: psutil.Process) -> Sequence[int]:
+    import psutil
+
+    # Not every system lets a process ask for its affinity.
+    return process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(psutil.cpu_count() or 1)
+
+
+def _busy(process: psutil.Process) -> float:
+    """Seconds that the cores open to this process have been busy since the machine started."""
+    import psutil
+
+    each = psutil.cpu_times(percpu=True)
+    mine = [each[core] for core in _our_cores(process) if core < len(each)]
+    return float(sum(core.user + core.nice + core.system for core in mine))
+
+
+def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """The mean's confidence interval, from windows that are long enough to be independent."""
+    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread / len(values) ** 0.5
+    return mean - reach, mean + reach
+
+
+def variation(values: Sequence[float] | np.ndarray) -> float:
+    """Standard deviation over mean."""
+    return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else 0.0

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import InputError
-from .protocols import SAMPLE_PARTS, Batch, Sample, StoredSamples, Work
+from .protocols import CACHED_BYTES, CACHED_SAMPLES, SAMPLE_PARTS, Sample, WaitForStorage, Work, memory_size
+from .samples import ImageSource, MemorySource
 from .transforms import Transform
-
-# What one cached rung of one worker may hold, in samples and in bytes: sizes vary, so one would not do.
-CACHED_SAMPLES = 12
-CACHED_BYTES = 96e6
 
 
 @dataclass
 class SamplePreparer:
-    """Reads samples, transforms them, and joins them to batches.
+    """Reads samples, transforms them, and joins them to batches."""
 
-    Parameters
-    ----------
-    samples : StoredSamples
-    transforms : sequence of Transform
-    batch_size : int
-    storage : callable
-        Takes the number of bytes read, and returns when a simulated storage would have delivered them.
-    """
-
-    samples: StoredSamples
+    samples: ImageSource | MemorySource
     transforms: Sequence[Transform]
     batch_size: int
-    storage: Callable[[int], None]
+    storage: WaitForStorage
     _kept: dict[int, list[Sample]] = field(default_factory=dict)
 
     def no_seconds(self) -> dict[str, float]:
@@ -105,14 +93,3 @@ class SamplePreparer:
             if held > CACHED_BYTES:
                 break
         return kept
-
-
-def memory_size(value: Sample | Batch) -> int:
-    """Bytes that a sample or a batch takes in memory, as far as its type tells."""
-    if hasattr(value, "getbands"):  # an image of Pillow, which is not imported for this question
-        return int(value.width * value.height * len(value.getbands()))
-    if isinstance(value, Mapping):
-        return sum(memory_size(each) for each in value.values())
-    if isinstance(value, list | tuple):
-        return sum(memory_size(each) for each in value)
-    return len(value) if isinstance(value, bytes) else int(getattr(value, "nbytes", 0))

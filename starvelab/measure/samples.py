@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from ..errors import InputError
-from ..host import cache_folder
+from ..host import cache_folder, has_processes
 from ..units import Q_, Quantity, positive_int
-from .bars import tqdm
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+if not has_processes():
+    tqdm.monitor_interval = 0  # a thread would watch over the bars, and cannot be started
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -45,8 +48,8 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Stored samples, one a file.
+class ImageSource:
+    """Stored images, one a file.
 
     Attributes
     ----------
@@ -82,7 +85,35 @@ class Samples:
         return Q_(float(np.mean([path.stat().st_size for path in self.paths])), "B")
 
 
-def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
+@dataclass(frozen=True)
+class MemorySource:
+    """Stored items that are held in memory, under the name that reports call them by."""
+
+    label: str
+    contents: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} {self.label}, {self.mean_size.m_as('KB'):.1f} KB on average"
+
+    @property
+    def name(self) -> str:
+        """The same as the label."""
+        return self.label
+
+    def read(self, index: int) -> bytes:
+        """The stored bytes of one item; indices go round."""
+        return self.contents[index % len(self.contents)]
+
+    @cached_property
+    def mean_size(self) -> Quantity:
+        """Stored bytes of an item [data], on average."""
+        return Q_(float(np.mean([len(content) for content in self.contents])), "B")
+
+
+def photos(size: str = "100 KB", *, count: int | None = None) -> ImageSource:
     """Photo-like JPEGs of about that size, made on first use and kept.
 
     Parameters
@@ -112,10 +143,10 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> Samples:
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
         _save(_photo(kind, seed=number), paths[number], kind.quality)
-    return Samples(f"about {size}", paths)
+    return ImageSource(f"about {size}", paths)
 
 
-def folder(path: str | os.PathLike[str]) -> Samples:
+def folder(path: str | os.PathLike[str]) -> ImageSource:
     """Images of your own: every image file in that folder and those below.
 
     Raises
@@ -131,7 +162,7 @@ def folder(path: str | os.PathLike[str]) -> Samples:
         raise InputError(
             f"folder needs at least one image, and {home} has none. It looks for {', '.join(SUFFIXES)}."
         )
-    return Samples(str(home), paths)
+    return ImageSource(str(home), paths)
 
 
 def _can_be_written(home: Path) -> bool:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from ..simulate import Trace
+from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, positive
+from .input_pipeline import Given, InputPipeline, to_pipeline
 from .loaders import open_loader
-from .protocols import PARTS, Batch, Delivery, Pipeline, Work
+from .measurement import LoadMeter, Measurement, summarize
+from .protocols import PARTS, Batch, Delivery, Work
+from .simulated import SimulatedClock, clock_for
+
+if TYPE_CHECKING:
+    from tqdm import std
+
+MIN_ROUNDS = 4  # batches of each worker, however slow they are
 
 # Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
 HOST_BATCH, DEVICE_BATCH = PARTS.index("copy"), PARTS.index("compute")
@@ -30,21 +41,18 @@ class Passed:
 
 
 class Session:
-    """Opens what a pipeline names, and closes it whatever happens.
+    """Opens what a pipeline names, and closes it whatever happens."""
 
-    Parameters
-    ----------
-    pipe : Pipeline
-    """
-
-    def __init__(self, pipe: Pipeline) -> None:
+    def __init__(self, pipe: InputPipeline) -> None:
         self.pipe = pipe
         self.rung = 0
         self.passed: list[Passed] = []
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
-        self.device = self.pipe.accelerator.open(self.pipe)
+        self.device = self.pipe.accelerator.open(
+            link=self.pipe.link, batch_size=self.pipe.batch_size, pinned=self.pipe.pinned
+        )
         try:
             self.loader = open_loader(self.pipe)
         except BaseException:
@@ -133,3 +141,77 @@ class Session:
         spent = [work.seconds for work in works if rung in (None, work.rung)]
         names = spent[0] if spent else ()
         return {name: float(np.mean([each[name] for each in spent])) / self.pipe.batch_size for name in names}
+
+
+def run(
+    pipe: Given,
+    *,
+    seconds: Quantity | str = "3 s",
+    clock: SimulatedClock | None = None,
+    repeat: bool = False,
+    progress: bool = True,
+    **dataset: Unchecked,
+) -> Measurement:
+    """Let a pipeline feed its accelerator, and measure both.
+
+    Parameters
+    ----------
+    pipe : InputPipeline, torch DataLoader or Dataset
+        A loader of your own keeps its settings; a dataset, also an IterableDataset, is run through PyTorch's
+        DataLoader.
+    seconds : quantity [time]
+        How long; slow pipelines take longer, until each worker has prepared a few batches.
+    clock : SimulatedClock, optional
+        Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+    repeat : bool
+        Run once more if something disturbed it, and return the calmer of the two.
+    progress : bool
+        Say how long it takes, and show a bar.
+    **dataset
+        For a loader or a dataset: its batch_size, workers, prefetch, in_order, collate_fn, pinned, link, and
+        `step_time` or `step`, the function that trains on a batch. A loader without either is measured alone:
+        then the measurement says what it delivers, and nothing of an accelerator.
+
+    Raises
+    ------
+    InputError, UnknownNameError, WorkerError
+    """
+    wanted = positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
+    pipe = to_pipeline(pipe, dataset, function="run", alone=True)
+    clock = clock or clock_for(pipe, announced=progress)
+    if clock is not None:
+        return clock.measurement(pipe, seconds=wanted)
+    if progress:
+        print(f"Running {pipe} for about {format_quantity(Q_(wanted, 's'))}, and its start-up.")
+    found = _measured(pipe, wanted, progress)
+    if not repeat or found.quality.trustworthy:
+        return found
+    if progress:
+        print("Something disturbed that run, so it runs once more.")
+    return min(
+        found,
+        _measured(pipe, wanted, progress),
+        key=lambda one: one.quality.background_load + one.quality.variation,
+    )
+
+
+def _measured(pipe: InputPipeline, wanted: float, progress: bool) -> Measurement:
+    with Session(pipe) as session, time_bar(wanted, shown=progress) as bar:
+        session.warm_up()
+        meter, start = LoadMeter(), time.monotonic()
+        least = MIN_ROUNDS * session.period_of_workers + 1
+        while (elapsed := time.monotonic() - start) < wanted or len(session.passed) < least:
+            session.step()
+            bar.update(min(elapsed, wanted) - bar.n)
+        trace, background_load = session.trace(), meter.background_load()
+    return summarize(pipe, trace, session.waits(), session.stage_seconds(), background_load)
+
+
+@contextmanager
+def time_bar(seconds: float, *, shown: bool) -> Iterator[std.tqdm[None]]:
+    """A bar of so many seconds, updated by those that passed; it goes away when all is done."""
+    shape = "{bar} {n:.0f} of {total:.0f} s"
+    with tqdm(total=seconds, bar_format=shape, leave=False, disable=not shown) as bar:
+        yield bar
+        # A notebook keeps a bar that is not full, in red.
+        bar.update(max(0.0, seconds - bar.n))

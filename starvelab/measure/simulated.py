@@ -18,10 +18,11 @@ from ..host import has_processes, usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
 from ..units import Q_, Quantity, as_quantity, nonnegative, positive
+from .datasets import DatasetSource
 from .devices import NO_TIME, StorageClock, VirtualAccelerator
 from .input_pipeline import InputPipeline
 from .measurement import Measurement, summarize
-from .protocols import PARTS, Pipeline
+from .protocols import PARTS
 from .translation import WorkerCosts, to_loader_model
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
@@ -103,17 +104,17 @@ class SimulatedClock:
         preparer.batch(0)
         _, work = preparer.batch(0)
         seconds: dict[str, float] = defaultdict(float)
-        part_of = {transform.name: transform.part for transform in pipe.transforms}
+        part_of = {one.name: one.part for one in pipe.stages}
         for name, each in work.seconds.items():
             seconds[part_of.get(name, name)] += each / pipe.batch_size
         return cls(
             {part: Q_(each, "s") for part, each in seconds.items()},
             cores=usable_cores(physical=True),
-            sample_size=pipe.samples.mean_size,
+            sample_size=getattr(pipe.samples, "mean_size", SAMPLE_SIZE),
             transfer_size=Q_(pipe.batch_bytes / pipe.batch_size, "B"),
         )
 
-    def loader(self, pipe: Pipeline, rung: int = 0) -> Loader:
+    def loader(self, pipe: InputPipeline, rung: int = 0) -> Loader:
         """The pipeline as the simulation sees it, the first `rung` parts cached.
 
         Raises
@@ -143,7 +144,7 @@ class SimulatedClock:
         wanted = seconds * loader.mean_rate.m_as("img/s") / loader.batch_size
         return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * int(loader.workers) + 1)
 
-    def measurement(self, pipe: Pipeline, *, seconds: float) -> Measurement:
+    def measurement(self, pipe: InputPipeline, *, seconds: float) -> Measurement:
         """What a run of that length would measure."""
         loader = self.loader(pipe)
         count = self._batches(loader, seconds)
@@ -155,7 +156,7 @@ class SimulatedClock:
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(pipe, trace, (times.received[:, 0] - asked)[skipped:], costs)
 
-    def periods(self, pipe: Pipeline, rung: int, *, replicas: int = 8) -> np.ndarray:
+    def periods(self, pipe: InputPipeline, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
         loader = self.loader(pipe, rung)
         skipped = whole_rounds(WARM_UP, loader)
@@ -170,26 +171,12 @@ def whole_rounds(batches: int, loader: Loader) -> int:
     return -(-batches // workers) * workers
 
 
-def clock_for(pipe: Pipeline, *, announced: bool = True) -> SimulatedClock | None:
-    """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has.
-
-    Parameters
-    ----------
-    pipe : Pipeline
-        Only an InputPipeline with a simulated accelerator can be simulated.
-    announced : bool
-        Say that what follows is not measured.
-
-    Raises
-    ------
-    InputError
-        If the variable names neither.
-    """
-    # Datasets and GPUs of the user's own have no times that could be known beforehand.
+def clock_for(pipe: InputPipeline, *, announced: bool = True) -> SimulatedClock | None:
+    """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has."""
     live = runtime.current().clock == "live"
-    if (live and has_processes()) or not isinstance(pipe, InputPipeline):
-        return None
-    if not isinstance(pipe.accelerator, VirtualAccelerator):
+    # Datasets and GPUs of the user's own have no times that could be known beforehand.
+    own = isinstance(pipe.samples, DatasetSource) or not isinstance(pipe.accelerator, VirtualAccelerator)
+    if own or (live and has_processes()):
         return None
     if announced:
         print(IN_A_BROWSER if live else AS_GRADED)

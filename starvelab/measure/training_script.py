@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import numpy as np
@@ -216,7 +216,7 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
 
 def follow(script: str, work: Work) -> None:
     """Run a script, and then its pipeline for a few photographs; `work` does what counts."""
-    given: list[InputPipeline] = []
+    given: list[Any] = []  # pipelines of photographs
 
     def keep(pipe: InputPipeline, **_: object) -> str:
         given.append(pipe)
@@ -231,7 +231,7 @@ def follow(script: str, work: Work) -> None:
     ):
         exec(compile(script, "train.txt", "exec"), {"__name__": "__main__"})
         for pipe in given:
-            work("settle", pipe.worker_count, pipe.batch_size)
+            work("settle", pipe.workers, pipe.batch_size)
         for number in range(PHOTOS if len(given) == 1 else 0):
             value: Unchecked = given[0].samples.read(number)
             for transform in given[0].transforms:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import InputError
-from .protocols import Batch, Passage, Pipeline
+from .devices import VirtualLink
+from .protocols import Batch, DeviceRun, Passage
 
 WARM_UP = 2  # steps
 
@@ -57,17 +58,13 @@ def cuda_in_use() -> Cuda | None:
 
 
 @dataclass(frozen=True)
-class TrainingStep:
-    """What consumes the batches: a function that trains on one.
+class StepDevice:
+    """A function that trains on one batch, in place of a simulated accelerator: it is called, and trains.
 
     Parameters
     ----------
     step : callable
         Takes a batch as the DataLoader gives it. What it returns is not looked at.
-
-    Raises
-    ------
-    InputError
     """
 
     step: Callable[[Batch], object] | None
@@ -82,17 +79,17 @@ class TrainingStep:
                 "Pass for example step=train_step."
             )
 
-    def __reduce__(self) -> tuple[type[TrainingStep], tuple[None]]:
+    def __reduce__(self) -> tuple[type[StepDevice], tuple[None]]:
         # A pipeline travels to its workers. They train nothing, and a model need not be sent there.
-        return TrainingStep, (None,)
+        return StepDevice, (None,)
 
-    def open(self, pipe: Pipeline) -> StepDevice:  # noqa: ARG002  # every pipeline's batches are taken alike
+    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> StepRun:  # noqa: ARG002
         """The step at work."""
         assert self.step is not None  # workers open no device
-        return StepDevice(self.step)
+        return StepRun(self.step)
 
 
-class StepDevice:
+class StepRun(DeviceRun):
     """Runs the step for each batch, and keeps its times."""
 
     def __init__(self, step: Callable[[Batch], object]) -> None:
@@ -111,10 +108,6 @@ class StepDevice:
         self.step(batch)
         self.passages.append(Passage(start, start, start, self.now()))
 
-    def keep(self, batch: Batch) -> Batch:
-        """PyTorch's batches stay valid."""
-        return batch
-
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock [s]."""
         cuda = cuda_in_use()
@@ -125,6 +118,3 @@ class StepDevice:
     def finish(self) -> list[Passage]:
         """The times of every batch."""
         return self.passages
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -10,7 +10,7 @@ from ..model.pipeline import Pipeline as RateModel
 from ..simulate import Loader as LoaderModel
 from ..units import Q_
 from .devices import VirtualAccelerator
-from .protocols import Pipeline
+from .input_pipeline import InputPipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class WorkerCosts:
     copies: bool = True
 
 
-def to_rate_model(pipe: Pipeline, costs: WorkerCosts) -> RateModel:
+def to_rate_model(pipe: InputPipeline, costs: WorkerCosts) -> RateModel:
     """The model of mean rates, with the simulated devices of a pipeline and the costs of its workers.
 
     Raises
@@ -63,12 +63,12 @@ def to_rate_model(pipe: Pipeline, costs: WorkerCosts) -> RateModel:
         batch_size=batch,
         accelerator_rate=Q_(batch / accelerator.step_time.m_as("s"), "img/s"),
         sample_size=Q_(costs.sample_size, "B"),
-        workers=max(pipe.worker_count, 1),
+        workers=max(pipe.workers, 1),
         cpu_time=Q_(costs.cpu_time / batch, "ms"),
         handover_time=Q_(costs.handover_time, "ms"),
         cores=costs.cores,
         # A loop that prepares by itself and waits for each step does one thing after the other.
-        overlap=not (pipe.worker_count == 0 and accelerator.in_flight == 1),
+        overlap=not (pipe.workers == 0 and accelerator.in_flight == 1),
         assumptions=replace(TUTORIAL, name="this machine", contention=costs.contention),
     )
     if pipe.storage is not None and costs.reads:
@@ -90,7 +90,7 @@ def to_rate_model(pipe: Pipeline, costs: WorkerCosts) -> RateModel:
     return model
 
 
-def to_loader_model(pipe: Pipeline, costs: WorkerCosts) -> LoaderModel:
+def to_loader_model(pipe: InputPipeline, costs: WorkerCosts) -> LoaderModel:
     """The loader in time, with the simulated devices of a pipeline and the costs of its workers.
 
     Raises
@@ -108,14 +108,14 @@ def to_loader_model(pipe: Pipeline, costs: WorkerCosts) -> LoaderModel:
     if link is not None and costs.copies:
         copy_time = 1e3 * link.copy_time(batch * costs.transfer_size)
     # The simulation stretches work when there are more workers than cores; contention is what happens below.
-    workers = max(pipe.worker_count, 1)
+    workers = max(pipe.workers, 1)
     crowding = 1 + costs.contention * (min(workers, costs.cores or workers) - 1)
     return LoaderModel(
         step_time=accelerator.step_time,
         in_flight=accelerator.in_flight,
         prepare_time=Q_((costs.cpu_time + costs.handover_time) * crowding, "ms"),
         batch_size=batch,
-        workers=pipe.worker_count,
+        workers=pipe.workers,
         prefetch=pipe.prefetch,
         in_order=pipe.in_order,
         copy_time=Q_(copy_time, "ms"),
@@ -130,7 +130,7 @@ def to_loader_model(pipe: Pipeline, costs: WorkerCosts) -> LoaderModel:
     )
 
 
-def _simulated_accelerator(pipe: Pipeline) -> VirtualAccelerator:
+def _simulated_accelerator(pipe: InputPipeline) -> VirtualAccelerator:
     if not isinstance(pipe.accelerator, VirtualAccelerator):
         raise InputError(
             f"A model needs the time of a step, got {pipe.accelerator!r:.80}. "

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from starvelab import Q_
-from starvelab.measure import Calibration, InputPipeline, Samples, Transform, VirtualAccelerator
+from starvelab.measure import Calibration, ImageSource, InputPipeline, Transform, VirtualAccelerator
 
 STORED = 1000  # bytes of each
 
@@ -25,12 +25,12 @@ CALIBRATION = Calibration(
 )  # fmt: skip
 
 
-def tiny_samples(home: Path, count: int = 8) -> Samples:
+def tiny_samples(home: Path, count: int = 8) -> ImageSource:
     """Files of one size that are no images: most pipelines here do not look at what they read."""
     paths = tuple(home / f"{number}.jpg" for number in range(count))
     for path in paths:
         path.write_bytes(bytes(STORED))
-    return Samples("tiny", paths)
+    return ImageSource("tiny", paths)
 
 
 def images(home: Path, *sides: int) -> Path:
@@ -61,6 +61,11 @@ def after(calls: int, act: Callable[[], Any]) -> Transform:
         return np.zeros((3, 4, 4), np.uint8)
 
     return Transform("trick", work)
+
+
+def kind(loader: str) -> dict[str, Any]:
+    """The fields that say so: "inline" stands for the training loop itself."""
+    return {"workers": 0} if loader == "inline" else {"loader": loader}
 
 
 def pipeline(home: Path, **changes: Any) -> InputPipeline:

@@ -1,19 +1,34 @@
-"""A dataset of one's own is diagnosed through PyTorch's loader; its transform becomes a rung."""
+"""A Dataset or a DataLoader of one's own is run and diagnosed as it is; its transform becomes a rung."""
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import numpy as np
 import pytest
 
-from starvelab import InputError, UnknownNameError
-from starvelab.measure import SimulatedClock, VirtualAccelerator, diagnose
-from starvelab.measure.datasets import DatasetPipeline
+from starvelab import Q_
+from starvelab.errors import InputError, UnknownNameError
+from starvelab.jobs import watch
+from starvelab.measure import (
+    DatasetSource,
+    SimulatedClock,
+    StepDevice,
+    VirtualAccelerator,
+    calibrate,
+    diagnose,
+    predict,
+    run,
+)
+from starvelab.measure.datasets import DatasetPreparer, Stream, options_of
+from starvelab.measure.input_pipeline import to_pipeline
 
 from .patience import patiently
+from .scenes import CALIBRATION, pipeline
 
 torch = pytest.importorskip("torch")
+data = torch.utils.data
 pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
@@ -139,7 +154,7 @@ def test_a_dataset_can_be_simulated_as_well():
 
 def test_a_dataset_keeps_its_transform():
     dataset = sleeper(transform=slow)
-    preparer = DatasetPipeline.around(dataset, step_time="4 ms").preparer(None)
+    preparer = DatasetPreparer(DatasetSource(dataset))
     seconds = preparer.no_seconds()
     item, label = preparer.sample(3, 2, seconds)
     assert dataset.transform is slow
@@ -149,8 +164,9 @@ def test_a_dataset_keeps_its_transform():
 
 
 def test_an_accelerator_can_be_given_instead_of_its_step_time():
-    made = DatasetPipeline.around(sleeper(), accelerator=VirtualAccelerator(step_time="4 ms"))
-    assert (made.worker_count, made.samples.name, len(made.samples)) == (2, "Sleeper", 20)
+    options = {"accelerator": VirtualAccelerator(step_time="4 ms")}
+    made = to_pipeline(sleeper(), options, function="run")
+    assert (made.workers, made.samples.name, len(made.samples)) == (2, "Sleeper", 20)
     assert made.batch_bytes == 32 * 3 * 4 * 4
 
 
@@ -196,3 +212,247 @@ def test_a_dataset_without_a_length_is_none():
 
     with pytest.raises(InputError, match=r"a dataset with items and a length, .* got Endless"):
         diagnose(Endless(), step_time="4 ms")
+
+
+class Slow(data.Dataset):
+    """Items that take 2 ms each."""
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return torch.full((3,), float(index))
+
+
+class SlowStream(data.IterableDataset):
+    """The same, one after the other."""
+
+    def __iter__(self):
+        dataset = Slow()
+        return (dataset[index] for index in range(len(dataset)))
+
+
+def test_a_loader_and_its_step_are_run():
+    seen = []
+    measured = run(
+        data.DataLoader(Slow(), 4),
+        step=lambda batch: seen.append(batch.shape),
+        seconds="0.1 s",
+        progress=False,
+    )
+    # A sleep is never shorter than asked, so four items take 8 ms at least.
+    assert measured.throughput <= Q_(500, "img/s")
+    assert set(seen) == {(4, 3)}
+    assert "accelerator busy" in [row[0] for row in measured.rows]
+    assert measured.stage_times["__getitem__"] >= Q_(2, "ms")
+
+
+def test_a_loader_without_a_step_is_run_alone(capsys):
+    measured = run(data.DataLoader(SlowStream(), 4), seconds="0.1 s")
+    assert capsys.readouterr().out.startswith(
+        "Running SlowStream items in the training loop itself for about"
+    )
+    assert measured.throughput <= Q_(500, "img/s")
+    assert ", without a training step: pass step=train_step to see how long it waits." in measured.summary
+    assert "accelerator busy" not in [row[0] for row in measured.rows]
+
+
+def test_a_loader_without_a_step_is_simulated_alone():
+    loader, clock = data.DataLoader(Slow(), 4), SimulatedClock({"read": "1 ms"})
+    assert not run(loader, clock=clock).pipeline.step_known
+    assert diagnose(loader, clock=clock).verdict == "cannot tell"
+
+
+@pytest.mark.parametrize("dataset", [Slow(), SlowStream()])
+def test_what_one_worker_takes_predicts_what_several_would_bring(dataset):
+    loader = data.DataLoader(dataset, 4)
+    calibration = calibrate(loader, seconds="0.1 s", progress=False)
+    assert calibration.cpu_time >= Q_(2, "ms")
+    assert (calibration.loader, calibration.batch_size, calibration.transfer_size) == (
+        "torch",
+        4,
+        Q_(12, "B"),
+    )
+    known = calibration.replace(cpu_time=Q_(2, "ms"), handover_time=Q_(0, "ms"), jitter=0.0, cores=4)
+    one, four = (predict(known, loader, step_time="0.1 ms", workers=count) for count in (1, 4))
+    assert one.throughput.m_as("img/s") == pytest.approx(500)
+    assert four.throughput.m_as("img/s") == pytest.approx(2000)
+    slow_step = predict(known, dataset, batch_size=4, workers=4, step_time="50 ms")
+    assert slow_step.throughput.m_as("img/s") == pytest.approx(80)
+
+
+def test_a_dataset_is_calibrated_whatever_its_step():
+    def never(batch):
+        raise AssertionError("calibrating trains nothing")
+
+    calibration = calibrate(Slow(), batch_size=2, workers=0, step=never, seconds="20 ms", progress=False)
+    assert calibration.batch_size == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "came", "kind"),
+    [(run, 5, "int"), (calibrate, {"nothing": "1 s"}, "dict"), (run, "train.py", "str")],
+)
+def test_what_is_no_pipeline_is_rejected(function, came, kind):
+    with pytest.raises(InputError) as caught:
+        function(came)
+    assert str(caught.value) == (
+        f"{function.__name__} takes an InputPipeline, a DataLoader, or a dataset with items and a length, "
+        f"got {kind}. Pass one of these."
+    )
+
+
+def test_a_prediction_needs_the_time_of_a_step():
+    loader = data.DataLoader(Slow(), 4)
+    with pytest.raises(InputError, match=r"needs an accelerator or the step_time of one"):
+        predict(CALIBRATION, loader)
+    with pytest.raises(InputError, match=r"A model needs the time of a step, got StepDevice.*Measure it"):
+        predict(CALIBRATION, loader, step=print)
+
+
+def test_options_of_a_dataset_fit_no_pipeline(tmp_path):
+    for call in (run, calibrate, lambda pipe, **options: predict(CALIBRATION, pipe, **options)):
+        with pytest.raises(InputError, match=r"workers belong to a dataset, and this is an InputPipeline"):
+            call(pipeline(tmp_path), workers=1)
+
+
+def test_a_source_of_something_else_is_rejected():
+    with pytest.raises(InputError, match="A dataset has items and a length, got int"):
+        DatasetSource(5)
+
+
+class Numbers(data.Dataset):
+    def __init__(self, transform=None, seconds=0.0):
+        self.transform, self.seconds = transform, seconds
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        item = torch.full((3,), float(index))
+        return self.transform(item) if self.transform else item
+
+
+class Naturals(data.IterableDataset):
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+
+    def __iter__(self):
+        for number in range(6):
+            time.sleep(self.seconds)
+            yield torch.full((3,), float(number))
+
+
+def slowly(item):
+    time.sleep(0.01)
+    return item
+
+
+def test_settings_of_the_loader_are_kept():
+    collate = torch.stack
+    loader = data.DataLoader(
+        Numbers(), 5, num_workers=2, prefetch_factor=3, collate_fn=collate, pin_memory=True, in_order=False
+    )
+    pipe = to_pipeline(loader, {"step_time": "1 ms"}, function="run")
+    assert (pipe.batch_size, pipe.workers, pipe.prefetch) == (5, 2, 3)
+    assert (pipe.collate_fn, pipe.pinned, pipe.in_order) == (collate, True, False)
+    assert pipe.samples.name == "Numbers"
+
+
+def test_the_order_is_that_of_the_sampler_and_no_random_number_is_used_up():
+    loader = data.DataLoader(Numbers(), 4, shuffle=True, generator=torch.Generator().manual_seed(3))
+    torch.manual_seed(5)
+    states = [torch.random.get_rng_state(), loader.generator.get_state()]
+    order = options_of(loader)["dataset"].order
+    assert torch.equal(torch.random.get_rng_state(), states[0])
+    assert torch.equal(loader.generator.get_state(), states[1])
+    assert order == list(loader.sampler)
+    assert order != sorted(order)
+
+
+def test_batches_of_a_sampler_of_ones_own():
+    sampler = [[3, 1, 2], [7, 8, 9]]
+    options = options_of(data.DataLoader(Numbers(), batch_sampler=sampler))
+    assert options["batch_size"] == 3
+    assert options["dataset"].order == [3, 1, 2, 7, 8, 9]
+
+
+def test_a_dataset_whose_items_are_batches():
+    options = options_of(data.DataLoader(Numbers(), batch_size=None))
+    assert options["batch_size"] == 1
+    assert options["collate_fn"]([torch.ones(3)]).shape == (3,)
+
+
+def test_a_stream_gives_its_items_one_after_the_other_and_begins_anew():
+    stream = Stream(Naturals())
+    assert [int(stream[0][0]) for _ in range(8)] == [0, 1, 2, 3, 4, 5, 0, 1]
+    assert int(pickle.loads(pickle.dumps(stream))[0][0]) == 0
+
+
+def test_workers_get_no_training_step():
+    sent = pickle.loads(pickle.dumps(StepDevice(lambda batch: batch)))
+    assert sent.step is None
+
+
+def test_a_step_that_is_no_function():
+    with pytest.raises(
+        InputError, match=r"step must be a function that trains on one batch, got str. Pass for"
+    ):
+        diagnose(data.DataLoader(Numbers(), 4), step="train")
+
+
+def test_a_step_and_its_time_are_one_too_many():
+    with pytest.raises(InputError, match=r"and not both.*Or pass step=train_step: a function that trains on"):
+        diagnose(data.DataLoader(Numbers(), 4), step=print, step_time="1 ms")
+
+
+def test_the_loop_itself_is_a_suspect():
+    seen = []
+
+    def train(batch):
+        seen.append(batch.shape)
+        time.sleep(0.03)
+
+    loader = data.DataLoader(Numbers(), 4)
+    finding = patiently(
+        lambda: diagnose(loader, step=train, budget="1.5 s", progress=False),
+        lambda found: found.bottleneck == "compute" or not found.confident,
+    )
+    # On a busy machine a few percent may seem to be waited; a step of 5 ms would be starved by far.
+    assert max(finding.evidence, key=finding.evidence.__getitem__) == "compute"
+    assert finding.periods["device batch"].m_as("ms") >= 30
+    assert finding.bottleneck == "compute" or not finding.confident
+    assert set(seen) == {(4, 3)}
+
+
+def test_a_loader_without_a_step_is_measured_alone():
+    loader = data.DataLoader(data.Subset(Numbers(transform=slowly), range(12)), 4)
+    finding = patiently(
+        lambda: diagnose(loader, budget="1.5 s", progress=False),
+        lambda found: found.bottleneck == "transform",
+    )
+    assert finding.bottleneck == "transform"
+    assert finding.verdict == "cannot tell"
+    assert finding.summary.startswith("One cannot tell without a training step whether this starves it: pass")
+
+
+def test_a_stream_that_is_slow():
+    loader = data.DataLoader(Naturals(0.01), 4)
+    finding = patiently(
+        lambda: diagnose(loader, step_time="2 ms", budget="1.5 s", progress=False),
+        lambda found: found.verdict == "highly input-bound",
+    )
+    assert finding.bottleneck == "read + decode + transform"
+    assert finding.verdict == "highly input-bound"
+
+
+def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
+    loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
+    watched = watch(loader, progress=False)
+    assert sum(len(batch) for batch in watched) == 64
+    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
+    assert watched.result.throughput.m_as("img/s") > 0
+    sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
+    assert watch(data.DataLoader(list(range(64)), batch_sampler=sampler))._times.batch_size == 8

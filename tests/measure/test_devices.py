@@ -11,7 +11,7 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.measure import VirtualAccelerator, VirtualLink, VirtualStorage, devices
-from starvelab.measure.devices import StorageClock, VirtualDevice, sleep_until
+from starvelab.measure.devices import StorageClock, VirtualRun, sleep_until
 
 
 class Time:
@@ -40,7 +40,7 @@ def ms(device, name):
 
 
 def device(clock, *, step="20 ms", in_flight=2, link=None):
-    return VirtualDevice(VirtualAccelerator(step_time=step, in_flight=in_flight), link)
+    return VirtualRun(VirtualAccelerator(step_time=step, in_flight=in_flight), link)
 
 
 BATCH = np.zeros(1000, np.uint8)

@@ -23,11 +23,11 @@ from starvelab.measure import (
     diagnosis,
 )
 from starvelab.measure.diagnosis import _conclude
-from starvelab.measure.ladder import CACHED, Ladder, part_between
-from starvelab.measure.quality import Quality
+from starvelab.measure.ladder import CACHED, Ladder
+from starvelab.measure.measurement import Quality
 
 from .patience import patiently
-from .scenes import pipeline
+from .scenes import kind, pipeline
 
 # Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
 ARTICLE = {
@@ -234,7 +234,6 @@ def test_an_outlier_moves_a_median_little():
 def test_rungs_that_are_left_out_join_their_parts():
     finding = found(100, 60, 30, 30, rungs=(0, 3, 4, 5))
     assert list(finding.evidence) == ["read + decode + transform", "collate", "copy", "compute"]
-    assert part_between(0, 3) == "read + decode + transform"
 
 
 def test_a_simulated_ladder_has_no_doubts():
@@ -316,7 +315,7 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
         transforms=[Transform("open", same, part="decode"), Transform("ask", same), Transform("crop", same)],
     )
     seconds = {"read": 0.001, "open": 0.002, "ask": 0.012, "crop": 0.001, "collate": 0.0005}
-    finding = _conclude(ladder(60, 58, 54, 20, 20, 10), "measured", pipe, seconds)
+    finding = _conclude(replace(ladder(60, 58, 54, 20, 20, 10), stage_seconds=seconds), "measured", pipe)
     assert (finding.bottleneck, finding.stage) == ("transform", "ask")
     assert finding.costs["transform"].m_as("ms") == pytest.approx(13 * 4 / 2)
     assert " Most of it is 'ask'." in finding.summary
@@ -345,7 +344,7 @@ def live(pipe, bottleneck):
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
 def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
     storage = VirtualStorage(bandwidth="1 GB/s", latency="10 ms")
-    finding = live(pipeline(tmp_path, loader=loader, storage=storage), "read")
+    finding = live(pipeline(tmp_path, **kind(loader), storage=storage), "read")
     assert finding.bottleneck == "read"
     assert finding.stall > 0.5
 
@@ -353,7 +352,7 @@ def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
 @pytest.mark.parametrize("loader", ["threads", "torch"])
 def test_a_slow_link_is_found(tmp_path, nothing_stays, loader):
     link = VirtualLink(bandwidth="6.4 KB/s")  # 30 ms for a batch
-    finding = live(pipeline(tmp_path, loader=loader, link=link), "copy")
+    finding = live(pipeline(tmp_path, **kind(loader), link=link), "copy")
     assert finding.bottleneck == "copy"
 
 
@@ -366,14 +365,15 @@ def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
 def test_a_budget_grows_only_where_none_is_given(tmp_path, monkeypatch, capsys):
     asked = []
 
-    def profiled(pipe, *, seconds, longest, decided, **rest):
-        asked.append((seconds, longest, decided(ladder(630, 40, 30)), decided(ladder(31, 30, 20))))
+    def profiled(pipe, *, seconds, longest, **rest):
+        asked.append((seconds, longest))
         return ladder(100, 40, 30, 30, 30, 30)
 
     monkeypatch.setattr(diagnosis, "profile", profiled)
     diagnose(pipeline(tmp_path))
     diagnose(pipeline(tmp_path), budget="2 s")
-    assert asked == [(8.0, 60.0, True, False), (2.0, 2.0, True, False)]
+    assert asked == [(8.0, 60.0), (2.0, 2.0)]
+    assert (ladder(630, 40, 30).clear, ladder(31, 30, 20).clear) == (True, False)
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith(": about 8 s, up to 60 s if it is slow.")
     assert second.endswith(": about 2 s.")

@@ -8,7 +8,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.measure import (
-    CudaAccelerator,
+    CudaDevice,
     SimulatedClock,
     VirtualAccelerator,
     VirtualLink,
@@ -101,9 +101,9 @@ def test_a_loop_that_prepares_itself_waits_or_not(tmp_path, in_flight, period):
 
 def test_a_forecast_needs_the_time_of_a_step(tmp_path):
     with pytest.raises(InputError) as caught:
-        predict(CALIBRATION, pipeline(tmp_path, accelerator=CudaAccelerator()))
+        predict(CALIBRATION, pipeline(tmp_path, accelerator=CudaDevice()))
     assert str(caught.value) == (
-        "A model needs the time of a step, got CudaAccelerator(precision='amp', in_flight=2, "
+        "A model needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
         "overlapped=True, device=0). Measure it, and pass accelerator=VirtualAccelerator(step_time=...)."
     )
 

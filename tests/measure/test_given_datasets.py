@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from starvelab.errors import UnknownNameError
-from starvelab.measure._run import describe
 from starvelab.measure.given_datasets import COUNT, GIVEN, given_pipeline
 
 
@@ -35,5 +34,5 @@ def test_another_name_is_rejected():
 
 def test_recordings_are_called_recordings_and_not_images():
     recordings = given_pipeline("recordings")
-    assert describe(recordings).startswith("recordings with ")
+    assert str(recordings).startswith("recordings with ")
     assert repr(recordings.samples).startswith("8 recordings, ")

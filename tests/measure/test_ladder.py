@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from starvelab.measure import Transform, VirtualAccelerator, ladder
-from starvelab.measure.ladder import CACHED, profile
+from starvelab.measure.ladder import CACHED, Ladder, profile
 from starvelab.measure.session import NO_WORK, Session
 
-from .scenes import pipeline, zeros
+from .scenes import kind, pipeline, zeros
 
 
 def test_there_is_a_rung_for_each_part():
@@ -42,18 +42,17 @@ def test_a_slow_pipeline_gets_more_time_until_it_is_decided(tmp_path, monkeypatc
         seen.append(so_far.rounds)
         return so_far.rounds == 3
 
-    decided = profile(pipeline(tmp_path), **options, decided=after_three)
-    assert (decided.rounds, seen) == (3, [2, 3])
-    undecided = profile(pipeline(tmp_path), **options, decided=lambda so_far: so_far.rounds > 9)
-    assert undecided.rounds == 4
+    monkeypatch.setattr(Ladder, "clear", property(after_three))
+    assert (profile(pipeline(tmp_path), **options).rounds, seen) == (3, [2, 3])
+    monkeypatch.setattr(Ladder, "clear", False)
+    assert profile(pipeline(tmp_path), **options).rounds == 4
     # A round takes longer than is left.
-    short = profile(pipeline(tmp_path), **options | {"longest": 0.002}, decided=lambda so_far: False)
-    assert short.rounds == 2
+    assert profile(pipeline(tmp_path), **options | {"longest": 0.002}).rounds == 2
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads"])
 def test_after_a_change_only_what_was_begun_since_counts(tmp_path, loader):
-    with Session(pipeline(tmp_path, loader=loader)) as session:
+    with Session(pipeline(tmp_path, **kind(loader))) as session:
         session.warm_up()
         begun = None
         for rung in (1, 4, 1, 5, 1):
@@ -77,7 +76,7 @@ def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):
 
     pipe = pipeline(
         tmp_path,
-        loader="inline",
+        workers=0,
         transforms=[zeros(), Transform("count", count)],
         accelerator=VirtualAccelerator(step_time="1 ms"),
     )

@@ -1,18 +1,181 @@
-"""A session opens what a pipeline names, passes its batches on, and closes it whatever happens."""
+"""A run agrees with itself and with what binds it, and closes what it opened whatever happens."""
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from starvelab import InputError
-from starvelab.measure import Transform, VirtualAccelerator
-from starvelab.measure.devices import VirtualDevice
-from starvelab.measure.session import Session
+from starvelab.measure import (
+    SimulatedClock,
+    Transform,
+    VirtualAccelerator,
+    VirtualLink,
+    VirtualStorage,
+    run,
+    session,
+)
+from starvelab.measure.devices import VirtualRun
+from starvelab.measure.measurement import Quality, summarize
+from starvelab.measure.session import Session, time_bar
+from starvelab.simulate import Trace
 
-from .scenes import pipeline
+from .patience import patiently
+from .scenes import STORED, kind, pipeline
+
+LOADERS = ["inline", "threads", "processes", "torch"]
+STEP = VirtualAccelerator(step_time="50 ms")
+FAST = VirtualAccelerator(step_time="5 ms")
 
 
-class Watched(VirtualDevice):
+def paced(pipe, most):
+    """A record with the throughput [img/s] of what binds: never more, and on a busy machine a little less."""
+    record = patiently(
+        lambda: run(pipe, seconds="0.8 s", progress=False),
+        lambda record: 0.7 * most < record.throughput.m_as("img/s") < 1.05 * most,
+    )
+    assert 0.7 * most < record.throughput.m_as("img/s") < 1.05 * most
+    # Busy share = step x batches a second, whatever binds.
+    busy = (record.step_time * record.throughput / record.pipeline.batch_size).m_as("img")
+    assert record.utilization == pytest.approx(busy, rel=1e-6)
+    assert record.utilization + record.stall == 1
+    low, high = record.interval
+    assert low <= high
+    return record
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
+    record = paced(pipeline(tmp_path, **kind(loader), accelerator=STEP), 4 / 0.050)
+    assert record.source == "measured"
+    assert list(record.stage_times) == ["read", "blank", "collate"]
+    assert record.pipeline.workers == (0 if loader == "inline" else 2)
+
+
+@pytest.mark.parametrize("loader", LOADERS[1:])
+def test_a_storage_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
+    # Four samples in 40 ms.
+    storage = VirtualStorage(bandwidth=f"{STORED / 10} KB/s")
+    paced(pipeline(tmp_path, **kind(loader), accelerator=FAST, storage=storage), 100)
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_link_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
+    # Four samples of 48 bytes over 4.8 KB/s.
+    link = VirtualLink(bandwidth="4.8 KB/s")
+    paced(pipeline(tmp_path, **kind(loader), accelerator=FAST, link=link), 4 / 0.040)
+
+
+def test_a_copy_in_turn_adds_to_the_step(tmp_path):
+    link = VirtualLink(bandwidth="4.8 KB/s", overlapped=False)
+    paced(pipeline(tmp_path, link=link, accelerator=FAST), 4 / 0.045)
+
+
+def test_the_trace_is_that_of_the_run(tmp_path):
+    record = run(pipeline(tmp_path, accelerator=FAST), seconds="0.2 s", progress=False)
+    trace = record.trace
+    assert (np.diff(trace.batch) == 1).all()
+    assert (trace.prepare_start <= trace.prepared).all()
+    # Within the clock's own steps.
+    assert (trace.prepared <= trace.received + 1e-3).all()
+    assert (trace.received <= trace.copy_start + 1e-3).all()
+    assert (trace.copied <= trace.step_start + 1e-3).all()
+    assert (trace.step_start[1:] >= trace.step_end[:-1] - 1e-6).all()
+
+
+def test_a_run_says_what_it_does_and_for_how_long(tmp_path, capsys):
+    run(pipeline(tmp_path, accelerator=FAST), seconds="0.1 s")
+    out = capsys.readouterr()
+    assert out.out == "Running tiny images with 2 workers (threads) for about 0.1 s, and its start-up.\n"
+    run(pipeline(tmp_path, accelerator=FAST, workers=1), seconds="0.1 s")
+    assert capsys.readouterr().out.startswith("Running tiny images with 1 worker (threads) for about")
+    run(pipeline(tmp_path, accelerator=FAST, workers=0), seconds="0.1 s")
+    assert capsys.readouterr().out.startswith("Running tiny images in the training loop itself for about")
+
+
+def test_without_progress_it_says_nothing(tmp_path, capfd):
+    run(pipeline(tmp_path, accelerator=FAST), seconds="0.05 s", progress=False)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_slow_pipeline_is_run_until_each_worker_has_made_a_few_batches(tmp_path):
+    record = run(pipeline(tmp_path, accelerator=STEP), seconds="1 ms", progress=False)
+    assert len(record.trace) >= 9
+
+
+def test_the_time_of_a_run_needs_a_unit(tmp_path):
+    with pytest.raises(InputError, match="seconds needs a unit, got the bare int 3"):
+        run(pipeline(tmp_path), seconds=3)
+    with pytest.raises(InputError, match="seconds must be finite and positive, got 0 s"):
+        run(pipeline(tmp_path), seconds="0 s")
+
+
+def by_hand(pipe, ends, step=10.0):
+    ends = np.array(ends, dtype=float)
+    same = dict.fromkeys(("prepare_start", "prepared", "received", "copy_start", "copied"), ends - step)
+    trace = Trace(
+        batch=range(len(ends)), worker=np.arange(len(ends)) % 2, step_start=ends - step, step_end=ends,
+        batch_size=pipe.batch_size, source="measured", **same,
+    )  # fmt: skip
+    return summarize(pipe, trace, np.full(len(ends), 5.0), {"read": 0.002})
+
+
+def test_batches_that_come_in_pairs_are_counted_in_pairs(tmp_path):
+    # Two every 100 ms; of six, the first belongs to no whole pair.
+    record = by_hand(pipeline(tmp_path), [10, 100, 110, 200, 210, 300])
+    # From the end of batch 1 (100) to that of batch 5 (300): four batches in 200 ms, 10 of work each.
+    assert record.period.m_as("ms") == pytest.approx(50)
+    assert record.throughput.m_as("img/s") == pytest.approx(80)
+    assert record.utilization == pytest.approx(0.2)
+    assert record.host_wait == pytest.approx(4 * 5 / 200)
+    assert record.stage_times["read"].m_as("ms") == pytest.approx(2)
+    assert record.quality.windows == 2
+    assert [rate.m_as("img/s") for rate in record.interval] == pytest.approx([80, 80])
+
+
+def test_windows_that_differ_widen_the_interval(tmp_path):
+    record = by_hand(pipeline(tmp_path, workers=1), [10, 60, 160, 210, 310])
+    # Periods 50, 100, 50, 100: mean 75, deviation 28.87; times 1.96 / sqrt(4) that is 28.29 to either side.
+    low, high = (rate.m_as("img/s") for rate in record.interval)
+    assert low == pytest.approx(4000 / (75 + 28.29), rel=1e-3)
+    assert high == pytest.approx(4000 / (75 - 28.29), rel=1e-3)
+    assert record.quality.variation == pytest.approx(0.3849, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("loads", "kept", "said"),
+    [
+        ([0.0], 0.0, ""),
+        ([0.4, 0.0], 0.0, "Something disturbed that run, so it runs once more.\n"),
+        ([0.4, 0.6], 0.4, "Something disturbed that run, so it runs once more.\n"),
+    ],
+)
+def test_a_disturbed_run_is_repeated_once(tmp_path, monkeypatch, capsys, loads, kept, said):
+    clock = SimulatedClock({"decode": "5 ms"})
+    made = run(pipeline(tmp_path), clock=clock)
+    left = [dataclasses.replace(made, quality=Quality(load, 0.01, 8)) for load in loads]
+    monkeypatch.setattr(session, "_measured", lambda *_: left.pop(0))
+    assert run(pipeline(tmp_path), repeat=True).quality.background_load == kept
+    assert left == []
+    assert capsys.readouterr().out.partition("start-up.\n")[2] == said
+
+
+def test_a_bar_shows_seconds_and_goes_away(capfd):
+    with time_bar(3.0, shown=True) as bar:
+        bar.update(1.2)
+        bar.refresh()
+    assert "1 of 3 s" in capfd.readouterr().err
+
+
+def test_a_bar_can_be_left_out(capfd):
+    with time_bar(3.0, shown=False) as bar:
+        bar.update(3.0)
+    assert capfd.readouterr() == ("", "")
+
+
+class Watched(VirtualRun):
     closed = 0
 
     def close(self):
@@ -22,8 +185,8 @@ class Watched(VirtualDevice):
 class Accelerator:
     """Remembers the device that it opened."""
 
-    def open(self, pipe):
-        self.device = Watched(VirtualAccelerator(step_time="1 ms"), pipe.link)
+    def open(self, *, link, **rest):
+        self.device = Watched(VirtualAccelerator(step_time="1 ms"), link)
         return self.device
 
 
@@ -59,7 +222,7 @@ def test_the_device_is_closed_when_the_loader_cannot_close(tmp_path):
     accelerator = Accelerator()
     with (
         pytest.raises(OSError, match="no way"),
-        Session(pipeline(tmp_path, loader="inline", accelerator=accelerator)) as session,
+        Session(pipeline(tmp_path, workers=0, accelerator=accelerator)) as session,
     ):
         session.loader.close = failing
     assert accelerator.device.closed == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from starvelab import InputError, UnknownNameError
 from starvelab.measure import (
     PARTS,
-    CudaAccelerator,
+    CudaDevice,
     InputPipeline,
     SimulatedClock,
     Transform,
@@ -69,7 +69,7 @@ def test_any_number_of_workers_divides_the_time_exactly():
 
 def test_a_loop_that_prepares_itself_works_while_the_accelerator_does():
     assert period(PIPE.replace(workers=0), WORK) == pytest.approx(256)
-    assert period(PIPE.replace(loader="inline"), WORK) == pytest.approx(256)
+    assert period(PIPE.replace(workers=0), WORK) == pytest.approx(256)
 
 
 def test_a_loop_that_waits_for_each_step_does_one_after_the_other():
@@ -235,9 +235,9 @@ def test_times_need_their_unit():
 
 def test_a_real_gpu_keeps_no_simulated_time():
     with pytest.raises(InputError) as caught:
-        run(PIPE.replace(accelerator=CudaAccelerator()), clock=WORK)
+        run(PIPE.replace(accelerator=CudaDevice()), clock=WORK)
     assert str(caught.value) == (
-        "A model needs the time of a step, got CudaAccelerator(precision='amp', in_flight=2, "
+        "A model needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
         "overlapped=True, device=0). Measure it, and pass accelerator=VirtualAccelerator(step_time=...)."
     )
 
@@ -276,7 +276,7 @@ def test_a_clock_that_is_passed_counts_more_than_the_graders():
 
 def test_everybody_else_measures(tmp_path):
     with use(Runtime()):
-        assert run(pipeline(tmp_path, loader="inline"), seconds="50 ms", progress=False).source == "measured"
+        assert run(pipeline(tmp_path, workers=0), seconds="50 ms", progress=False).source == "measured"
 
 
 def test_a_browser_simulates_and_says_where_to_measure(tmp_path, monkeypatch, capsys):

@@ -6,14 +6,11 @@ follows the same rule.
 
 from __future__ import annotations
 
-from typing import cast
-
-from ..protocols import ArrayPipeline, Loader, Pipeline
-
-LOADERS = ("inline", "threads", "processes", "torch")
+from ..input_pipeline import InputPipeline
+from ..protocols import Loader
 
 
-def open_loader(pipe: Pipeline) -> Loader:
+def open_loader(pipe: InputPipeline) -> Loader:
     """The loader that a pipeline names, running.
 
     Raises
@@ -27,15 +24,10 @@ def open_loader(pipe: Pipeline) -> Loader:
         from .torch import TorchLoader
 
         return TorchLoader(pipe)
-    arrays = cast(ArrayPipeline, pipe)  # a dataset is always behind torch
-    if pipe.worker_count == 0:
-        from .inline import InlineLoader
+    if pipe.loader == "processes" and pipe.workers:
+        from .processes import ProcessLoader
 
-        return InlineLoader(arrays)
-    if pipe.loader == "threads":
-        from .threads import ThreadLoader
+        return ProcessLoader(pipe)
+    from .threads import InlineLoader, ThreadLoader
 
-        return ThreadLoader(arrays)
-    from .processes import ProcessLoader
-
-    return ProcessLoader(arrays)
+    return ThreadLoader(pipe) if pipe.workers else InlineLoader(pipe)

@@ -17,23 +17,19 @@ import cloudpickle
 import numpy as np
 
 from ..devices import StorageClock
-from ..protocols import ArrayPipeline, BatchPreparer, Work
-from .base import PoolLoader
+from ..input_pipeline import InputPipeline
+from ..protocols import BatchPreparer, Work
 from .shared import SharedMemory, SharedRung, by_value
+from .threads import PoolLoader
 
 # What a worker process may take to end by itself before it is killed.
 END_TIMEOUT = 2.0  # seconds
 
 
 class ProcessLoader(SharedRung, PoolLoader[Work]):
-    """A process for each worker.
+    """A process for each worker."""
 
-    Parameters
-    ----------
-    pipe : ArrayPipeline
-    """
-
-    def __init__(self, pipe: ArrayPipeline) -> None:
+    def __init__(self, pipe: InputPipeline) -> None:
         # One slot for each batch ordered ahead, and one for the batch that the training loop works with.
         slots = pipe.workers * pipe.prefetch + 1
         self.free = deque(range(slots))
@@ -42,7 +38,7 @@ class ProcessLoader(SharedRung, PoolLoader[Work]):
         self.shared = SharedMemory(slots * pipe.batch_bytes, slots=slots)
         super().__init__(pipe)
 
-    def _start(self, pipe: ArrayPipeline) -> list[ProcessPoolExecutor]:
+    def _start(self, pipe: InputPipeline) -> list[ProcessPoolExecutor]:
         self.ring = self.shared.ring(pipe)
         context = multiprocessing.get_context("spawn")
         lock = context.Lock()

@@ -13,7 +13,7 @@ import cloudpickle
 import numpy as np
 
 from ...errors import InputError, WorkerError
-from ..protocols import ArrayPipeline
+from ..input_pipeline import InputPipeline
 
 
 class SharedMemory:
@@ -55,7 +55,7 @@ class SharedMemory:
         """When the storage is free again, and which rung is cached."""
         return np.memmap(self.folder / "control", np.float64, "r+", shape=(2,))
 
-    def ring(self, pipe: ArrayPipeline) -> np.ndarray:
+    def ring(self, pipe: InputPipeline) -> np.ndarray:
         """The slots, each with room for one batch of that pipeline."""
         return np.memmap(self.folder / "ring", pipe.dtype, "r+", shape=(self.slots, *pipe.batch_shape))
 

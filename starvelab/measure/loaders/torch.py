@@ -17,30 +17,26 @@ import cloudpickle
 
 from ...errors import InputError, WorkerError, install_hint
 from ..devices import StorageClock
-from ..protocols import Batch, Delivery, Pipeline, Preparer, Sample, Work
-from .base import BATCH_TIMEOUT
+from ..input_pipeline import InputPipeline
+from ..protocols import Batch, Delivery, Loader, Preparer, Sample, Work
 from .shared import SharedMemory, SharedRung, by_value
+from .threads import BATCH_TIMEOUT
 
 try:
     import torch
     from torch.utils.data import DataLoader, Dataset, default_collate, get_worker_info
 except ImportError as error:
     raise InputError(
-        "loader='torch' needs PyTorch, and it is not installed. Take another loader (threads, processes, "
-        f"inline). {install_hint('torch')}"
+        "loader='torch' needs PyTorch, and it is not installed. Take another loader (threads, "
+        f"processes). {install_hint('torch')}"
     ) from error
 
 
-class TorchLoader(SharedRung):
-    """A `DataLoader` over the samples of a pipeline.
+class TorchLoader(SharedRung, Loader):
+    """A `DataLoader` over the samples of a pipeline."""
 
-    Parameters
-    ----------
-    pipe : Pipeline
-    """
-
-    def __init__(self, pipe: Pipeline) -> None:
-        self.workers, self.ahead = pipe.worker_count, pipe.worker_count * pipe.prefetch
+    def __init__(self, pipe: InputPipeline) -> None:
+        self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
         _check_room((self.ahead + self.workers) * pipe.batch_bytes)
         self.shared = SharedMemory(1, slots=0)
         try:
@@ -49,7 +45,7 @@ class TorchLoader(SharedRung):
             self.shared.close()
             raise
 
-    def _start(self, pipe: Pipeline) -> Iterator[_Fetched]:
+    def _start(self, pipe: InputPipeline) -> Iterator[_Fetched]:
         lock = multiprocessing.get_context().Lock()
         dataset = _Dataset(by_value(pipe), self.shared, lock)
         with warnings.catch_warnings():
@@ -120,9 +116,9 @@ class _Dataset(Dataset[Sample]):
         self.blob, self.shared, self.lock = blob, shared, lock
 
     @cached_property
-    def pipe(self) -> Pipeline:
+    def pipe(self) -> InputPipeline:
         # Made in the worker. By value, so that functions of a notebook reach a spawned one too.
-        pipe: Pipeline = cloudpickle.loads(self.blob)
+        pipe: InputPipeline = cloudpickle.loads(self.blob)
         return pipe
 
     @cached_property

@@ -20,12 +20,12 @@ import pytest
 from starvelab import InputError
 from starvelab.errors import WorkerError
 from starvelab.measure import Transform, VirtualAccelerator, diagnose, run
-from starvelab.measure.devices import VirtualDevice
-from starvelab.measure.loaders import base, open_loader, shared, torch
+from starvelab.measure.devices import VirtualRun
+from starvelab.measure.loaders import open_loader, shared, threads, torch
 from starvelab.measure.loaders.processes import ProcessLoader
 from starvelab.measure.loaders.shared import SharedMemory
 
-from ..scenes import after, pipeline
+from ..scenes import after, kind, pipeline
 
 LOADERS = ["inline", "threads", "processes", "torch"]
 WITH_WORKERS = LOADERS[1:]
@@ -55,7 +55,7 @@ def numbered(home):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).replace(loader=loader))
+    opened = open_loader(numbered(tmp_path).replace(**kind(loader)))
     try:
         for expected in range(7):
             delivery = opened.next()
@@ -70,7 +70,7 @@ def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
 
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_no_workers_at_all_is_the_training_loop(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).replace(loader=loader, workers=0))
+    opened = open_loader(numbered(tmp_path).replace(**kind(loader), workers=0))
     assert (opened.next().worker, opened.workers, opened.ahead) == (-1, 0, 0)
     opened.close()
 
@@ -85,7 +85,7 @@ def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
         return number
 
     opened = open_loader(
-        pipe.replace(loader=loader, in_order=False, transforms=[Transform("number", slow_zero)])
+        pipe.replace(**kind(loader), in_order=False, transforms=[Transform("number", slow_zero)])
     )
     try:
         came = [opened.next().number for _ in range(4)]
@@ -99,7 +99,7 @@ def test_without_an_order_a_slow_batch_holds_nobody_up(tmp_path, loader):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_rung_takes_hold_while_the_loader_runs(tmp_path, loader):
-    opened = open_loader(numbered(tmp_path).replace(loader=loader))
+    opened = open_loader(numbered(tmp_path).replace(**kind(loader)))
     try:
         opened.rung = 3
         rungs = [opened.next().work.rung for _ in range(12)]
@@ -113,7 +113,7 @@ def test_a_transform_that_raises_is_named_with_its_sample(tmp_path, loader):
     def fail():
         raise KeyError("no such label")
 
-    pipe = pipeline(tmp_path, transforms=[after(6, fail)], loader=loader)
+    pipe = pipeline(tmp_path, transforms=[after(6, fail)], **kind(loader))
     with pytest.raises(InputError) as caught:
         run(pipe, progress=False)
     assert "Transform 'trick' failed on" in str(caught.value)
@@ -129,7 +129,7 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
         return np.frombuffer(raw, np.uint8)
 
     with pytest.raises(InputError, match="All samples of a batch must have one shape and type"):
-        run(pipe.replace(loader=loader, transforms=[Transform("bytes", as_long)]), progress=False)
+        run(pipe.replace(**kind(loader), transforms=[Transform("bytes", as_long)]), progress=False)
 
 
 # PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
@@ -142,7 +142,7 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
 @pytest.mark.parametrize("loader", APART)
 def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
     # With a long step the loop is somewhere else when it happens.
-    pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[after(22, lambda: os._exit(1))])
+    pipe = pipeline(tmp_path, **kind(loader), workers=1, transforms=[after(22, lambda: os._exit(1))])
     with pytest.raises(WorkerError) as caught:
         run(pipe.replace(accelerator=VirtualAccelerator(step_time=step)), progress=False)
     assert str(caught.value) == DIED[loader]
@@ -151,13 +151,13 @@ def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     monkeypatch.setattr(
-        base, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 1.0
+        threads, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 1.0
     )  # processes start slowly
     monkeypatch.setattr(torch, "BATCH_TIMEOUT", 1.0)
-    monkeypatch.setattr(base, "LAST_BATCH_TIMEOUT", 0.2)
+    monkeypatch.setattr(threads, "LAST_BATCH_TIMEOUT", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
     transform = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
-    pipe = pipeline(tmp_path, loader=loader, workers=1, transforms=[transform])
+    pipe = pipeline(tmp_path, **kind(loader), workers=1, transforms=[transform])
     begun = time.monotonic()
     with pytest.raises(WorkerError) as caught:
         run(pipe, progress=False)
@@ -166,7 +166,7 @@ def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     if loader == "torch":
         assert str(caught.value) == DIED["torch"]
     else:
-        assert "so worker 0 hangs. Try its transforms with loader='inline' to see where." in str(caught.value)
+        assert "so worker 0 hangs. Try its transforms with workers=0 to see where." in str(caught.value)
 
 
 def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
@@ -188,18 +188,18 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
 @pytest.mark.parametrize("drive", [run, diagnose])
 @pytest.mark.parametrize("loader", LOADERS)
 def test_an_interrupt_leaves_nothing_behind(tmp_path, loader, drive):
-    class Interrupted(VirtualDevice):
+    class Interrupted(VirtualRun):
         def take(self, batch, *, resident=False):
             super().take(batch, resident=resident)
             if len(self.passages) == 5:
                 raise KeyboardInterrupt
 
     class Accelerator:
-        def open(self, pipe):
+        def open(self, **rest):
             return Interrupted(VirtualAccelerator(step_time="2 ms"), None)
 
     with pytest.raises(KeyboardInterrupt):
-        drive(pipeline(tmp_path, loader=loader, accelerator=Accelerator()), progress=False)
+        drive(pipeline(tmp_path, **kind(loader), accelerator=Accelerator()), progress=False)
 
 
 @pytest.mark.parametrize("loader", APART)
@@ -210,7 +210,7 @@ def test_an_interrupt_while_workers_start_leaves_nothing_behind(tmp_path, loader
     monkeypatch.setattr(ProcessLoader, "_send", interrupted)
     monkeypatch.setattr(torch, "iter", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
-        open_loader(pipeline(tmp_path, loader=loader))
+        open_loader(pipeline(tmp_path, **kind(loader)))
 
 
 PROGRAM = """
@@ -263,7 +263,7 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
             return np.zeros(3)
 
     with pytest.raises(InputError) as caught:
-        open_loader(pipeline(tmp_path, loader=loader, transforms=[Transform("locked", locked)]))
+        open_loader(pipeline(tmp_path, **kind(loader), transforms=[Transform("locked", locked)]))
     assert str(caught.value) == (
         "Transforms must be such that they can be sent to another process, and cannot pickle "
         "'_thread.lock' object. Take locks, open files and generators out of them, or pass loader='threads'."

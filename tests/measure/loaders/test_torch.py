@@ -107,7 +107,7 @@ def test_without_torch_its_loader_says_what_to_install(tmp_path):
         .rstrip()
         .endswith(
             "starvelab.errors.InputError: loader='torch' needs PyTorch, and it is not installed. Take "
-            f"another loader (threads, processes, inline). {install_hint('torch')}"
+            f"another loader (threads, processes). {install_hint('torch')}"
         )
     )
 

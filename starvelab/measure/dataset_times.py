@@ -1,11 +1,14 @@
-"""The transform of a dataset of one's own: where it is kept, its steps by name, and the time of each.
+"""Where the time of a dataset goes: each step of its transform, and in its own part reading and decoding.
 
-A transform that is a `Compose`, of torchvision or with the same attribute, is taken apart into its steps.
+A transform that is a `Compose`, of torchvision or with the same attribute, is taken apart into its steps. For
+the rest Python's profiler knows each function of C by its name. It watches one item of many, since it slows
+what it watches, and not the first, for which modules are loaded.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +16,26 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError
-from .own_loader import Stream
 from .protocols import Sample
 
 if TYPE_CHECKING:
-    from .datasets import Dataset
+    import cProfile
 
-# Any: what a dataset passes to its transform is the user's: an image, several values, or values by name.
+# Any: a dataset of the user's, and what it passes to its transform: an image, several values, or by name.
+Dataset: TypeAlias = Any
 Function: TypeAlias = Callable[..., Any]
 Arguments: TypeAlias = tuple[tuple[Sample, ...], dict[str, Sample]]
 
+READ, DECODE = "read", "decode"
 MAX_WRAPPERS = 8  # datasets within each other
+EVERY, FIRST = 16, 1  # of so many items one is watched, from this one on
+
+# Opening files and reading them, in the names that the profiler gives; not what is read from memory.
+_READS = re.compile(
+    r"_io\.(?!BytesIO|StringIO)|(posix|nt)\.(open|read|pread|stat|lstat|scandir|listdir)\b|fromfile|mmap"
+)
+# Decoders of Pillow, OpenCV and torchvision, and what unpacks compressed bytes.
+_DECODES = re.compile(r"ImagingDecoder|imdecode|decode_(image|jpeg|png|webp|gif)|decompress|'zlib\.|_zstd")
 
 
 def innermost(dataset: Dataset) -> Dataset:
@@ -43,7 +55,7 @@ def innermost(dataset: Dataset) -> Dataset:
 
 def _within(dataset: Dataset) -> Dataset | None:
     """The only dataset among the attributes of a wrapper; None where there is none, or more than one."""
-    named: Dataset | None = getattr(dataset, "dataset", None)
+    named = getattr(dataset, "dataset", None)
     data = sys.modules.get("torch.utils.data")
     if named is not None or data is None:
         return named
@@ -60,10 +72,8 @@ def transform_of(dataset: Dataset) -> Function | None:
 def steps_of(transform: Function) -> list[Function]:
     """The steps of a `Compose`, which calls them one after the other; none of any other function."""
     steps = getattr(transform, "transforms", None)
-    chained = (
-        type(transform).__name__ == "Compose" and isinstance(steps, Sequence) and all(map(callable, steps))
-    )
-    return list(steps) if chained and steps is not None else []
+    chained = type(transform).__name__ == "Compose" and isinstance(steps, Sequence)
+    return list(steps) if chained and steps is not None and all(map(callable, steps)) else []
 
 
 def name_of(function: Function) -> str:
@@ -75,16 +85,11 @@ def name_of(function: Function) -> str:
 class TimedTransform:
     """The transform of a dataset, with the seconds of each step since they were last taken.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        It is left as it is, but for the time within `in_place`.
-    taken : sequence of str
-        Names that no step may have.
+    The dataset is left as it is, but for the time within `in_place`. No step gets a name that is `taken`.
     """
 
     def __init__(self, dataset: Dataset, taken: Sequence[str] = ()) -> None:
-        self.dataset, self.owner = dataset, innermost(dataset)
+        self.owner = innermost(dataset)
         self.original = transform_of(dataset)
         self.taken = set(taken)
         self.seconds: dict[str, float] = {}
@@ -136,35 +141,22 @@ class TimedTransform:
             for holder in holders:
                 holder.transform = self.original  # type: ignore[attr-defined]  # as above
 
-    def decoded_and_transformed(self, index: int) -> tuple[Arguments, Sample]:
-        """What the transform is given for an item (nothing without a transform), and the item."""
-        transform = self.original
-        if transform is None:
-            return ((), {}), self.dataset[index]
+    @contextmanager
+    def noted(self) -> Iterator[list[Arguments]]:
+        """What the dataset gives to its transform meanwhile."""
         given: list[Arguments] = []
 
-        def watching(*values: Sample, **named: Sample) -> Sample:
+        def noting(*values: Sample, **named: Sample) -> Sample:
+            assert self.original is not None
             given.append(_copied((values, named)))
-            return transform(*values, **named)
+            return self.original(*values, **named)
 
-        with self.in_place(watching):
-            item = self.dataset[index]
-            if not given and isinstance(self.dataset, Stream):
-                # A stream may ask for its transform once, when it begins: it begins anew with this one, and
-                # once more without it.
-                self.dataset.restart()
-                item = self.dataset[index]
-                self.dataset.restart()
-        if not given:
-            raise InputError(
-                f"{type(self.dataset).__name__} has a transform and does not call it for item {index}. "
-                "Set its transform to None, or call it in __getitem__."
-            )
-        return given[0], item
+        with self.in_place(noting):
+            yield given
 
     def apply(self, *values: Sample, **named: Sample) -> Sample:
         """What the transform makes of a sample, with its time taken."""
-        assert self.timed is not None  # nobody asks a dataset without a transform
+        assert self.timed is not None  # nobody calls this for a dataset without a transform
         return self.timed(*values, **named)
 
     def again(self, decoded: Arguments) -> None:
@@ -194,3 +186,70 @@ class _TimedStep:
             return self.step(*values, **named)
         finally:
             self.seconds[self.name_of_step] += time.perf_counter() - before
+
+
+class ItemTimes:
+    """Shares of reading and of decoding in the time of the items that were watched."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.spent = {READ: 0.0, DECODE: 0.0}
+        self.whole = 0.0
+        self.profile: cProfile.Profile | None = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """One item; whether it is watched is decided here."""
+        self.profile = self._started() if self.items % EVERY == FIRST else None
+        self.items += 1
+        try:
+            yield
+        finally:
+            if self.profile is not None:
+                self.profile.disable()
+
+    @staticmethod
+    def _started() -> cProfile.Profile | None:
+        """A profiler at work; none where the program has one already, of which there can be one only."""
+        if sys.getprofile() is not None:
+            return None
+        import cProfile  # loaded here: few who import this package diagnose a dataset
+
+        profile = cProfile.Profile()
+        try:
+            profile.enable()
+        except ValueError:
+            return None
+        return profile
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs meanwhile does not count."""
+        if self.profile is None:
+            yield
+            return
+        self.profile.disable()
+        try:
+            yield
+        finally:
+            self.profile.enable()
+
+    def split(self, seconds: float) -> dict[str, float]:
+        """The seconds of reading and of decoding in those that the last item took of its own."""
+        if self.profile is not None:
+            for entry in self.profile.getstats():
+                # Functions of Python are given as their code; only those of C have a text.
+                part = part_of(entry.code) if isinstance(entry.code, str) else ""
+                if part:
+                    self.spent[part] += entry.totaltime
+            self.whole += seconds
+            self.profile = None
+        known = max(self.whole, sum(self.spent.values()))
+        return {part: seconds * spent / known if known > 0 else 0.0 for part, spent in self.spent.items()}
+
+
+def part_of(function: str) -> str:
+    """The part that a function of C does by its name, read or decode; empty where it does neither."""
+    if _DECODES.search(function):
+        return DECODE
+    return READ if _READS.search(function) else ""

@@ -1,17 +1,33 @@
-"""The transform of a dataset is found in it, taken apart into its steps, and left as it was."""
+"""The steps of a dataset's transform are timed, and so are reading and decoding; it is left as it was."""
 
 from __future__ import annotations
 
+import cProfile
 import functools
+import io
+import sys
 import time
+import zlib
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from starvelab.errors import InputError
-from starvelab.measure import diagnose, own_transform, run
-from starvelab.measure.datasets import DatasetPipeline
-from starvelab.measure.own_loader import Ordered, Stream
-from starvelab.measure.own_transform import TimedTransform, innermost, name_of, steps_of, transform_of
+from starvelab.measure import DatasetSource, dataset_times, diagnose, run
+from starvelab.measure.dataset_times import (
+    EVERY,
+    ItemTimes,
+    TimedTransform,
+    innermost,
+    name_of,
+    part_of,
+    steps_of,
+    transform_of,
+)
+from starvelab.measure.datasets import DatasetPreparer, Ordered
+from starvelab.measure.diagnosis import _stages
+from starvelab.measure.input_pipeline import to_pipeline
 from tests.jobs.loops import Clock
 
 from .patience import patiently
@@ -109,7 +125,7 @@ def test_steps_are_called_by_their_own_names():
 def test_each_step_is_timed_and_the_dataset_is_left_as_it_was(monkeypatch):
     # On a busy machine even an addition may take longer than a short sleep.
     clock = Clock()
-    monkeypatch.setattr(own_transform, "time", clock)
+    monkeypatch.setattr(dataset_times, "time", clock)
 
     def work(value):
         clock.sleep(0.005)
@@ -138,8 +154,9 @@ def test_a_transform_may_take_values_by_name():
         image += mask
         return {"image": image, "mask": mask}
 
-    timed = TimedTransform(Masked(both))
-    decoded, item = timed.decoded_and_transformed(5)
+    preparer = DatasetPreparer(DatasetSource(Masked(both)))
+    timed = preparer.transform
+    decoded, item = preparer.decoded_and_transformed(5)
     assert item.tolist() == [6, 6]
     values, named = decoded
     assert (values, named["mask"]) == ((), 5)
@@ -164,7 +181,7 @@ def test_a_transform_that_is_called_together_with_that_of_the_target():
             return self.transforms(torch.ones(1), index)
 
     dataset = Captions(Add(3))
-    decoded, (item, _) = TimedTransform(dataset).decoded_and_transformed(0)
+    decoded, (item, _) = DatasetPreparer(DatasetSource(dataset)).decoded_and_transformed(0)
     assert (item.tolist(), decoded[0][0].tolist()) == ([4], [1])
     assert dataset.transforms.transform is dataset.transform
 
@@ -177,9 +194,10 @@ def test_a_stream_that_asks_for_its_transform_once():
         def __iter__(self):
             return map(self.transform, iter([1.0, 2.0, 3.0]))
 
-    stream = Stream(Mapped())
+    source = DatasetSource(Mapped())
+    stream = source.dataset
     assert [stream[0], stream[0]] == [2, 3]
-    decoded, item = TimedTransform(stream).decoded_and_transformed(0)
+    decoded, item = DatasetPreparer(source).decoded_and_transformed(0)
     assert (decoded, item) == (((1,), {}), 2)
     assert stream[0] == 2
 
@@ -192,7 +210,7 @@ def test_a_transform_that_is_never_called_is_said():
     with pytest.raises(
         InputError, match=r"Forgotten has a transform and does not call it for item 3\. Set its"
     ):
-        TimedTransform(Forgotten(wait)).decoded_and_transformed(3)
+        DatasetPreparer(DatasetSource(Forgotten(wait))).decoded_and_transformed(3)
 
 
 def test_a_transform_that_cannot_be_replaced_is_said():
@@ -209,8 +227,8 @@ def test_a_transform_that_cannot_be_replaced_is_said():
 
 
 def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
-    pipe = DatasetPipeline(dataset=Numbers(chain()), step_time="1 ms")
-    assert [(stage.name, stage.part) for stage in pipe.transforms] == [
+    pipe = DatasetSource(Numbers(chain()))
+    assert [(stage.name, stage.part) for stage in pipe.stages] == [
         ("read", "read + decode"),
         ("decode", "read + decode"),
         ("__getitem__", "read + decode"),
@@ -219,8 +237,8 @@ def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
         ("Add 2", "transform"),
         ("wait 2", "transform"),
     ]
-    bare = DatasetPipeline(dataset=Numbers(), step_time="1 ms")
-    assert {stage.part for stage in bare.transforms} == {"read + decode + transform"}
+    bare = DatasetSource(Numbers())
+    assert {stage.part for stage in bare.stages} == {"read + decode + transform"}
 
 
 def test_a_slow_step_within_wrappers_is_called_by_its_name():
@@ -249,3 +267,147 @@ def test_a_run_times_the_steps():
         "wait 2",
         "collate",
     ]
+
+
+# --- reading and decoding are told apart in a dataset that does both ---
+
+FUNCTIONS = {
+    "<built-in method _io.open>": "read",
+    "<method 'read' of '_io.BufferedReader' objects>": "read",
+    "<built-in method posix.open>": "read",
+    "<built-in method numpy.fromfile>": "read",
+    "<method 'read' of '_io.BytesIO' objects>": "",
+    "<method 'decode' of 'ImagingDecoder' objects>": "decode",
+    "<built-in method imdecode>": "decode",
+    "<built-in method zlib.decompress>": "decode",
+    "<method 'decode' of 'bytes' objects>": "",
+    "<method 'append' of 'list' objects>": "",
+    "<built-in method time.sleep>": "",
+}
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory):
+    """A file that takes much longer to decode than to read."""
+    path = tmp_path_factory.mktemp("photo") / "noise.jpg"
+    noise = np.random.default_rng(0).integers(0, 255, (600, 800, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(path, quality=90)
+    return path
+
+
+class Items:
+    """Items that are made by a function, and perhaps transformed."""
+
+    def __init__(self, make, transform=None):
+        self.make, self.transform = make, transform
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        item = self.make()
+        return self.transform(item) if self.transform else item
+
+
+def spent(dataset, items=3):
+    """Seconds by stage for a few items, after a first."""
+    preparer = DatasetPreparer(DatasetSource(dataset))
+    preparer.sample(0, 0, preparer.no_seconds())
+    seconds = preparer.no_seconds()
+    for index in range(items):
+        preparer.sample(index, 0, seconds)
+    return seconds
+
+
+def largest(seconds):
+    return max(seconds, key=seconds.__getitem__)
+
+
+@pytest.mark.parametrize(("function", "part"), FUNCTIONS.items())
+def test_functions_of_c_are_known_by_name(function, part):
+    assert part_of(function) == part
+
+
+def test_an_image_is_decoded_for_longer_than_it_is_read(photo):
+    seconds = spent(Items(lambda: Image.open(photo).convert("RGB")))
+    assert largest(seconds) == "decode"
+    assert seconds["read"] > 0
+
+
+def test_raw_bytes_are_read_and_not_decoded(tmp_path):
+    path = tmp_path / "raw.bin"
+    path.write_bytes(bytes(30_000_000))
+    seconds = spent(Items(path.read_bytes))
+    assert largest(seconds) == "read"
+    assert seconds["decode"] == 0
+
+
+def test_what_is_in_memory_is_not_read():
+    packed = zlib.compress(np.random.default_rng(0).integers(0, 9, 500_000, dtype=np.uint8).tobytes())
+    seconds = spent(Items(lambda: zlib.decompress(io.BytesIO(packed).read())))
+    assert largest(seconds) == "decode"
+    assert seconds["read"] == 0
+
+
+def test_other_work_is_the_dataset_s_own():
+    seconds = spent(Items(lambda: time.sleep(0.003)))
+    assert seconds["__getitem__"] >= 0.009
+    assert (seconds["read"], seconds["decode"]) == (0, 0)
+
+
+def test_what_a_transform_decodes_is_its_own_time(photo):
+    # Pillow opens a file and decodes it when somebody needs the pixels.
+    seconds = spent(Items(lambda: Image.open(photo), np.asarray))
+    assert largest(seconds) == "asarray"
+    assert seconds["decode"] == 0
+    assert seconds["read"] > 0
+
+
+def test_one_item_of_many_is_watched_and_the_others_are_split_alike():
+    times = ItemTimes()
+    watched = []
+    for _ in range(EVERY + 2):
+        with times.watching():
+            watched.append(times.profile is not None)
+            if watched[-1]:
+                zlib.decompress(zlib.compress(bytes(100)))
+        parts = times.split(1.0)
+    assert [number for number, each in enumerate(watched) if each] == [1, EVERY + 1]
+    share = times.spent["decode"] / 2.0
+    assert parts["decode"] == pytest.approx(share)
+    assert times.split(4.0)["decode"] == pytest.approx(4 * share)
+    assert share > 0
+
+
+def test_a_profiler_of_the_user_goes_on():
+    own = cProfile.Profile()
+    before = sys.getprofile()
+    own.enable()
+    try:
+        times = ItemTimes()
+        for _ in range(2):
+            with times.watching():
+                zlib.compress(b"")
+            assert times.profile is None
+    finally:
+        own.disable()
+    assert any("zlib.compress" in str(entry.code) for entry in own.getstats())
+    assert times.split(1.0) == {"read": 0.0, "decode": 0.0}
+    assert sys.getprofile() is before
+
+
+def test_an_item_that_fails_ends_the_watching():
+    before = sys.getprofile()
+    with pytest.raises(ZeroDivisionError):
+        spent(Items(lambda: 1 / 0))
+    assert sys.getprofile() is before
+
+
+def test_a_finding_lists_only_what_occurred():
+    options = {"batch_size": 4, "workers": 2, "step_time": "1 ms"}
+    pipe = to_pipeline(Items(bytes), options, function="diagnose")
+    seconds = {"read": 0.001, "decode": 0.003, "__getitem__": 0.0, "collate": 0.0}
+    whole = "read + decode + transform"
+    stages = _stages(pipe, seconds)
+    assert stages[whole] == pytest.approx({"read": 2.0, "decode": 6.0})
+    assert stages["collate"] == {"collate": 0.0}
