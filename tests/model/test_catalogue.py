@@ -24,6 +24,7 @@ from starvelab.model.catalogue import FIELDS, Entry, Group, read_group
 from starvelab.model.facts import KINDS, Fact
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.units import format_quantity, positive
+from tests.rejected import bare, message, not_positive, not_whole, other_dimension
 
 GROUPS = {"Hardware": Hardware, "Storage": Storage, "Links": Links, "Models": Models, "Datasets": Datasets}
 A100 = Hardware.Cloud.A100
@@ -43,10 +44,7 @@ NAMES = {
 }
 
 
-def message(error, call):
-    with pytest.raises(error) as caught:
-        call()
-    return str(caught.value)
+GUESS = ', kind = "assumption", note = "n"'
 
 
 def hardware(figures):
@@ -105,23 +103,18 @@ def test_accelerators_have_what_a_step_and_a_copy_need_except_where_no_source_gi
     }
 
 
-def test_peaks_are_dense_and_not_the_sparse_ones_that_datasheets_print_larger():
+def test_figures_are_those_that_datasheets_print_beside_larger_ones():
+    # Dense peaks and not sparse ones, one direction of a link and not the sum of both, in the source's unit.
     assert A100.peak_fp16_dense == Q_("312 TFLOP/s")
     assert Hardware.Cloud.H100.peak_fp16_dense == Q_("989 TFLOP/s")
-
-
-def test_a_link_has_one_direction_and_not_the_sum_of_both():
     assert A100.link_bandwidth_each_way == Links.PCIe4_x16.bandwidth_each_way == Q_("32 GB/s")
+    assert format_quantity(Storage.EBS_gp3.bandwidth_sustained) == "125 MiB/s"
 
 
 def test_nothing_copies_faster_than_its_link_peaks():
     for link in Links:
         sustained = link.get("bandwidth_pinned_sustained", link.bandwidth_each_way)
         assert link.get("bandwidth_pageable_sustained", sustained) <= sustained <= link.bandwidth_each_way
-
-
-def test_figures_keep_the_unit_of_their_source():
-    assert format_quantity(Storage.EBS_gp3.bandwidth_sustained) == "125 MiB/s"
 
 
 # ---- Loading -----------------------------------------------------------------------------------------------
@@ -134,81 +127,70 @@ def test_a_file_is_read_when_something_in_it_is_first_asked_for():
     assert group.__dict__["_members"] is not None
 
 
-def test_a_fact_without_its_source_cannot_load():
-    line = 'memory_capacity = {{ value = "80 GB", kind = "{kind}"{rest} }}'
-    assert message(InputError, lambda: hardware(line.format(kind="datasheet", rest=""))) == (
-        "Hardware.Cloud.X.memory_capacity: A fact needs its source, got none for 80 gigabyte. "
-        "Name the document, and the table in it."
-    )
-    assert message(
-        InputError, lambda: hardware(line.format(kind="paper", rest=', note = "somewhere"'))
-    ).endswith("A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it.")
-    assert hardware(line.format(kind="paper", rest=', source = "the paper"')).memory_capacity == Q_("80 GB")
-
-
-def test_an_assumption_without_a_note_cannot_load():
-    line = 'host_cores = { value = 16, kind = "assumption" }'
-    assert message(InputError, lambda: hardware(line)) == (
-        "Hardware.Cloud.X.host_cores: An assumption needs a note, got none for 16. Say why it has this value."
-    )
+UNSOURCED = "A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it."
 
 
 @pytest.mark.parametrize(
     ("line", "error", "expected"),
     [
+        ('memory_capacity: value = "80 GB", kind = "datasheet"', InputError, UNSOURCED),
+        ('memory_capacity: value = "80 GB", kind = "paper", note = "somewhere"', InputError, UNSOURCED),
         (
-            'host_cores = { value = 16, kind = "rumour", note = "n" }',
+            'host_cores: value = 16, kind = "assumption"',
+            InputError,
+            "An assumption needs a note, got none for 16. Say why it has this value.",
+        ),
+        (
+            'host_cores: value = 16, kind = "rumour", note = "n"',
             InputError,
             "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where "
             "it is from.",
         ),
+        ("host_cores: value = 16.5" + GUESS, InputError, not_whole(host_cores=16.5)[1]),
         (
-            'host_cores = { value = 16.5, kind = "assumption", note = "n" }',
-            InputError,
-            "host_cores must be a whole number, got 16.5. Round it to the one you mean.",
-        ),
-        (
-            'memory_capacity = { value = "80 Gb", kind = "assumption", note = "n" }',
+            'memory_capacity: value = "80 Gb"' + GUESS,
             InputError,
             "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or "
             "Gbit for bits.",
         ),
-        (
-            'memory_capacity = { value = "80 GB/s", kind = "assumption", note = "n" }',
-            InputError,
-            "memory_capacity must be convertible to GB, got 80 GB/s. Check what it counts.",
+        *(
+            (f"memory_capacity: value = {row[0]['memory_capacity']!r}" + GUESS, InputError, row[1])
+            for row in (
+                other_dimension("GB", memory_capacity="80 GB/s"),
+                not_positive(memory_capacity="-80 GB"),
+                bare("GB", memory_capacity=80),
+            )
         ),
         (
-            'memory_capacity = { value = "-80 GB", kind = "assumption", note = "n" }',
+            'memory_capacity: value = "80 GB", low = "1 s", high = "90 GB"' + GUESS,
             InputError,
-            "memory_capacity must be finite and positive, got -80 GB. Check the value and its sign.",
+            other_dimension("GB", memory_capacity="1 s")[1],
         ),
         (
-            'memory_capacity = { value = 80, kind = "assumption", note = "n" }',
-            InputError,
-            'memory_capacity needs a unit, got the bare int 80. Write for example Q_(80, "GB").',
-        ),
-        (
-            'memory_capcity = { value = "80 GB", kind = "assumption", note = "n" }',
+            'memory_capcity: value = "80 GB"' + GUESS,
             UnknownNameError,
             "A Hardware entry has no 'memory_capcity'. Did you mean memory_capacity?",
         ),
         (
-            'memory_capacity = { value = "80 GB", kind = "paper", souce = "s" }',
+            'memory_capacity: value = "80 GB", kind = "paper", souce = "s"',
             InputError,
             "A fact has value and kind, and source or note, got value, kind, souce. Check the spelling.",
         ),
         (
-            'memory_capacity = { kind = "paper", source = "s" }',
+            'memory_capacity: kind = "paper", source = "s"',
             InputError,
             "A fact has value and kind, and source or note, got kind, source. Check the spelling.",
         ),
     ],
 )
 def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
-    found = message(error, lambda: hardware(line))
-    field = line.split(" ", 1)[0]
-    assert found == f"Hardware.Cloud.X.{field}: {expected}"
+    field, fact = line.split(": ", 1)
+    assert message(error, hardware, f"{field} = {{ {fact} }}") == f"Hardware.Cloud.X.{field}: {expected}"
+
+
+def test_a_fact_with_its_source_loads():
+    sourced = hardware('memory_capacity = { value = "80 GB", kind = "paper", source = "the paper" }')
+    assert sourced.memory_capacity == Q_("80 GB")
 
 
 def test_a_drive_may_answer_at_once():
@@ -221,11 +203,12 @@ def test_a_drive_may_answer_at_once():
 # ---- Asking ------------------------------------------------------------------------------------------------
 
 
-def test_figures_are_attributes_and_complete_with_tab():
+def test_figures_are_attributes_and_complete_with_tab_and_a_group_lists_its_entries():
     assert "memory_bandwidth" in dir(A100)
     assert "storage_bandwidth" not in dir(Hardware.Cloud.T4)
     assert "Cloud" in dir(Hardware)
     assert "A100" in dir(Hardware.Cloud)
+    assert repr(Links) == "Links: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C"
 
 
 @pytest.mark.parametrize(
@@ -253,20 +236,13 @@ def test_a_wrong_name_says_which_was_meant(ask, expected):
     assert message(UnknownNameError, ask) == expected
 
 
-def test_a_missing_figure_is_refused_and_not_guessed():
+def test_a_missing_figure_is_refused_and_not_guessed_and_a_default_can_be_asked_for():
     assert message(MissingValueError, lambda: Hardware.Cloud.T4.storage_bandwidth) == (
         "NVIDIA T4 lists no storage_bandwidth, and a value without a source is not guessed. "
         'Pass your own with .replace(storage_bandwidth="...").'
     )
-
-
-def test_a_default_can_be_asked_for_instead():
     assert Hardware.Cloud.T4.get("storage_bandwidth") is None
     assert Hardware.Cloud.T4.get("storage_bandwidth", Q_("1 GB/s")) == Q_("1 GB/s")
-
-
-def test_a_group_lists_its_entries():
-    assert repr(Links) == "Links: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C"
 
 
 # ---- Changing ----------------------------------------------------------------------------------------------
@@ -289,28 +265,12 @@ def test_a_measured_rate_is_not_taken_for_that_of_a_changed_accelerator_or_model
     assert not measured_rate(hardware=A100, model=Models.ResNet50.replace(layers=101), **measured)
 
 
-@pytest.mark.parametrize(
-    ("figures", "error", "expected"),
-    [
-        (
-            {"storage_bandwidth": 2},
-            InputError,
-            'storage_bandwidth needs a unit, got the bare int 2. Write for example Q_(2, "GB/s").',
-        ),
-        (
-            {"storage_bandwidth": "-2 GB/s"},
-            InputError,
-            "storage_bandwidth must be finite and positive, got -2 GB/s. Check the value and its sign.",
-        ),
-        (
-            {"storage_bandwith": "2 GB/s"},
-            UnknownNameError,
-            "A Hardware entry has no 'storage_bandwith'. Did you mean storage_bandwidth?",
-        ),
-    ],
-)
-def test_a_replacement_passes_the_same_gate_as_a_line_of_the_file(figures, error, expected):
-    assert message(error, lambda: A100.replace(**figures)) == expected
+def test_a_replacement_passes_the_same_gate_as_a_line_of_the_file():
+    for figures, expected in (bare("GB/s", storage_bandwidth=2), not_positive(storage_bandwidth="-2 GB/s")):
+        assert message(InputError, A100.replace, **figures) == expected
+    assert message(UnknownNameError, A100.replace, storage_bandwith="2 GB/s") == (
+        "A Hardware entry has no 'storage_bandwith'. Did you mean storage_bandwidth?"
+    )
 
 
 def test_an_entry_cannot_be_changed_in_place():
@@ -325,17 +285,11 @@ def test_an_entry_cannot_be_changed_in_place():
 
 
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
-def test_entries_survive_copies_and_pickles_with_their_sources(roundtrip):
+def test_entries_survive_copies_and_pickles_with_their_sources_and_differ_by_their_figures(roundtrip):
     again = roundtrip(A100)
-    assert again == A100
-    assert hash(again) == hash(A100)
+    assert (again, hash(again), type(again)) == (A100, hash(A100), Entry)
     assert again.facts["memory_capacity"].source == A100.facts["memory_capacity"].source
-    assert isinstance(again, Entry)
-
-
-def test_entries_with_other_figures_are_not_equal():
-    assert A100.replace(host_cores=32) != A100
-    assert A100 != Hardware.Cloud.H100
+    assert A100.replace(host_cores=32) != again != Hardware.Cloud.H100
 
 
 # ---- Measured rates ----------------------------------------------------------------------------------------
@@ -378,16 +332,9 @@ def test_matrix_products_reach_less_than_the_peak():
 
 
 def test_every_data_file_is_one_that_the_lab_reads():
-    folder = files("starvelab.model") / "data"
-    found = {path.name for path in folder.iterdir() if path.name.endswith(".toml")}
-    assert found == {f"{kind.lower()}.toml" for kind in FIELDS} | {
-        "rates.toml",
-        "assumptions.toml",
-        "levers.toml",
-        "loaders.toml",
-        "prices.toml",
-        "grids.toml",
-    }
+    found = {path.name for path in (files("starvelab.model") / "data").iterdir() if ".toml" in path.name}
+    others = ("rates", "assumptions", "levers", "loaders", "prices", "grids")
+    assert found == {f"{kind.lower()}.toml" for kind in (*FIELDS, *others)}
 
 
 def test_a_fact_shows_its_source_and_its_note_as_one_line():
@@ -415,18 +362,9 @@ def test_a_fact_shows_its_source_and_its_note_as_one_line():
     ],
 )
 def test_a_spread_without_both_ends_around_its_value_or_without_a_note_is_rejected(ends, expected):
-    assert message(InputError, lambda: Fact(2, "paper", "A paper.", **ends)) == expected
+    assert message(InputError, Fact, 2, "paper", "A paper.", **ends) == expected
 
 
 def test_the_ends_of_a_spread_have_the_unit_of_their_field():
     fact = Storage.S3_connection.facts["request_latency"]
     assert (fact.low, fact.high) == (Q_("100 ms"), Q_("200 ms"))
-    assert message(
-        InputError,
-        lambda: hardware(
-            'memory_capacity = { value = "80 GB", low = "1 s", high = "90 GB", kind = "paper", source = "x" }'
-        ),
-    ) == (
-        "Hardware.Cloud.X.memory_capacity: memory_capacity must be convertible to GB, got 1 s. "
-        "Check what it counts."
-    )

@@ -30,10 +30,14 @@ from starvelab.model.rates import measured_rates
 from starvelab.show import over_batch, stage_bars
 
 CLOUD = Hardware.Cloud
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-NEVER = 1 - 1e-9  # what rounding may take
 # One accelerator lists no memory, so its steps cannot be timed; see below.
 TIMED = [hardware for hardware in Hardware if hardware.get("memory_bandwidth") is not None]
+FED = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s")
+BARE = FED.replace(cpu_throughput=None)
+EACH_MODEL = pytest.mark.parametrize("model", list(Models), ids=lambda model: model.path)
+EACH_TIMED = pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+NEVER = 1 - 1e-9  # what rounding may take
 
 
 def solved(hardware, precision="fp16", phase="training", model=Models.ResNet50, batch_size=256):
@@ -53,13 +57,12 @@ def listed(hardware):
 # ---- Neighbors ---------------------------------------------------------------------------------------------
 
 
-def test_bf16_runs_at_the_rate_of_fp16():
+def test_neighbors_compare_as_their_data_sheets_do():
     assert rate(CLOUD.H100, "bf16") == rate(CLOUD.H100, "fp16")
     assert rate(CLOUD.A100, "bf16") == rate(CLOUD.A100, "fp16") == pytest.approx(2470)
-
-
-def test_an_a100_in_full_precision_is_no_slower_than_a_v100():
     assert rate(CLOUD.A100, "fp32") > rate(CLOUD.V100, "fp32") == pytest.approx(367)
+    # It gains from its memory, and no more.
+    assert 1 < rate(CLOUD.H200) / rate(CLOUD.H100) < 4800 / 3350
 
 
 def test_a_forward_pass_is_about_three_times_as_fast_as_training():
@@ -68,30 +71,23 @@ def test_a_forward_pass_is_about_three_times_as_fast_as_training():
         assert 2.5 < factor < 3.5, (hardware.path, precision, factor)
 
 
-def test_an_h200_gains_from_its_memory_and_no_more():
-    assert 1 < rate(CLOUD.H200) / rate(CLOUD.H100) < 4800 / 3350
-
-
-@pytest.mark.parametrize("model", list(Models), ids=lambda model: model.path)
-@pytest.mark.parametrize("phase", ["training", "forward"])
-def test_a_lower_precision_is_never_slower(model, phase):
+@EACH_MODEL
+def test_a_lower_precision_is_never_slower_and_a_forward_pass_never_slower_than_training(model):
     for hardware in TIMED:
-        rates = [rate(hardware, p, phase, model) for p in listed(hardware)]
-        assert all(low >= high * NEVER for high, low in pairwise(rates)), hardware.path
-
-
-@pytest.mark.parametrize("model", list(Models), ids=lambda model: model.path)
-def test_a_forward_pass_is_never_slower_than_training(model):
-    for hardware in TIMED:
-        for precision in listed(hardware):
-            forward, training = (rate(hardware, precision, phase, model) for phase in ("forward", "training"))
-            assert forward >= training * NEVER, (hardware.path, precision)
+        rates = {
+            phase: [rate(hardware, p, phase, model) for p in listed(hardware)]
+            for phase in ("training", "forward")
+        }
+        for of_phase in rates.values():
+            assert all(low >= high * NEVER for high, low in pairwise(of_phase)), hardware.path
+        for training, forward in zip(*rates.values(), strict=True):
+            assert forward >= training * NEVER, hardware.path
 
 
 def is_larger(large, small, precision):
-    """Whether it is larger in all that the catalogue knows of both."""
+    """True if it is larger in all that the catalogue knows of both."""
     names = [f"peak_{precision}_dense", "memory_bandwidth"]
-    if small.get("matmul_bf16_sustained") is not None and large.get("matmul_bf16_sustained") is not None:
+    if None not in (one.get("matmul_bf16_sustained") for one in (small, large)):
         names.append("matmul_bf16_sustained")
     return all(large.number(name) >= small.number(name) for name in names)
 
@@ -118,42 +114,26 @@ def test_an_accelerator_without_a_figure_says_which_one_a_step_needs():
         solved(CLOUD.TPU_v5p, "fp16")
 
 
-def test_a_tpu_which_has_no_fp16_is_extrapolated_in_bf16():
-    found = solved(CLOUD.TPU_v5p, "bf16")
-    assert found.basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB")
-    assert rate(CLOUD.TPU_v5e, "bf16") < rate(CLOUD.TPU_v5p, "bf16")
-
-
-@pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
+@EACH_TIMED
 def test_a_larger_batch_never_lowers_the_throughput(hardware):
     rates = rate(hardware, listed(hardware)[-1], batch_size=np.arange(1, 513))
     assert (np.diff(rates) >= -1e-9 * rates[:-1]).all()
 
 
-@pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
+@EACH_TIMED
 def test_more_cores_and_drives_and_faster_links_never_lower_the_throughput(hardware):
-    pipe = Pipeline(
-        model=Models.ResNet50,
-        hardware=hardware,
-        precision=listed(hardware)[-1],
-        workers=32,
-        cores=16,
-        storage=Storage.SATA_SSD,
-        link=Links.PCIe3_x16,
-        accelerators=2,
-        assumptions=PUBLISHED,
-    )
+    of_host = {"workers": 32, "cores": 16, "storage": Storage.SATA_SSD, "link": Links.PCIe3_x16}
+    pipe = BARE.replace(hardware=hardware, precision=listed(hardware)[-1], accelerators=2, **of_host)
     counts = np.arange(1, 65)
     for field in ("cores", "workers", "drives"):
         rates = pipe.solve(**{field: counts}).throughput.m_as("img/s")
         assert (np.diff(rates) >= -1e-9 * rates[:-1]).all(), field
-    fixed = ("bandwidth_sustained", "request_latency")
     for slow, fast in permutations([one for one in Storage if one.get("request_rate") is None], 2):
-        better = (
-            fast.number(fixed[0]) >= slow.number(fixed[0]),
-            fast.number(fixed[1]) <= slow.number(fixed[1]),
-        )
-        if all(better) and fast.get("parallel_requests") == slow.get("parallel_requests"):
+        if (
+            fast.number("bandwidth_sustained") >= slow.number("bandwidth_sustained")
+            and fast.number("request_latency") <= slow.number("request_latency")
+            and fast.get("parallel_requests") == slow.get("parallel_requests")
+        ):
             assert pipe.solve(storage=fast).throughput >= pipe.solve(storage=slow).throughput * NEVER
     links = [pipe.solve(link=one).throughput for one in (Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16)]
     assert links == sorted(links)
@@ -208,9 +188,14 @@ def test_an_h100_and_a_b200_compare_with_an_a100_by_one_source():
 # ---- The law ----------------------------------------------------------------------------------------------
 
 
-def test_a_measured_rate_holds_at_its_batch_size():
+def test_a_measured_rate_holds_at_its_batch_size_and_an_extrapolated_one_says_what_it_comes_from():
     assert rate(CLOUD.A100) == pytest.approx(2470)
     assert solved(CLOUD.A100).basis.startswith("measured: PyTorch")
+    said = "extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB SXM"
+    assert solved(CLOUD.H200).basis.startswith(said)
+    # A TPU has no fp16.
+    assert solved(CLOUD.TPU_v5p, "bf16").basis.startswith(said)
+    assert rate(CLOUD.TPU_v5e, "bf16") < rate(CLOUD.TPU_v5p, "bf16")
 
 
 def test_a_batch_of_one_waits_for_its_launches():
@@ -235,14 +220,7 @@ def test_a_batch_of_one_waits_for_its_launches():
     ],
 )
 def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framework, hardware, milliseconds):
-    one = Pipeline(
-        model=Models.ResNet50,
-        hardware=hardware,
-        framework=framework,
-        batch_size=1,
-        cpu_throughput="1e6 img/s",
-        assumptions=PUBLISHED,
-    )
+    one = FED.replace(hardware=hardware, framework=framework, batch_size=1)
     forward, training = (one.solve(phase=phase).step_time.m_as("ms") for phase in ("forward", "training"))
     assert forward == pytest.approx(milliseconds)
     assert training == pytest.approx(PUBLISHED.launch_factor * milliseconds)
@@ -252,16 +230,14 @@ def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framewo
 
 def test_a_launching_time_of_ones_own_is_taken_as_given():
     quick = PUBLISHED.replace(overhead_per_layer="0.1 ms")
-    pipe = Pipeline(model=Models.ResNet50, hardware=CLOUD.V100, batch_size=1, assumptions=quick)
+    pipe = BARE.replace(hardware=CLOUD.V100, batch_size=1, assumptions=quick)
     assert pipe.solve(phase="forward").step_time.m_as("ms") == pytest.approx(5)
     names = {one.name for one in throughput_range(pipe).disagreements}
     assert "launching a forward pass of ResNet-50" not in names
 
 
 def test_a_compiled_step_launches_once_and_that_of_a_tpu_is_compiled():
-    fed = Pipeline(
-        model=Models.ResNet50, hardware=CLOUD.H100, cpu_throughput="1e6 img/s", assumptions=PUBLISHED
-    )
+    fed = FED.replace(hardware=CLOUD.H100)
     small, large = (fed.solve(batch_size=batch, compiled=True) for batch in (64, 256))
     assert small.throughput == large.throughput > 1.5 * fed.solve(batch_size=64).throughput
     one = fed.solve(batch_size=1, compiled=True).step_time.m_as("ms")
@@ -286,49 +262,30 @@ def test_accelerators_of_different_size_do_not_all_train_at_one_rate():
     assert len(found) >= 10
 
 
-def test_a_result_says_what_it_was_extrapolated_from():
-    basis = solved(CLOUD.H200).basis
-    assert basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB SXM")
-
-
-def test_training_resnet_50_on_an_a100_is_mostly_memory_traffic():
+def test_the_parts_of_a_step_add_up_to_it_and_training_resnet_50_is_mostly_memory_traffic():
+    for batch in (1, 64, 256):
+        found = solved(CLOUD.L4, batch_size=batch)
+        parts = found.compute_time + found.memory_time + found.overhead_time
+        assert parts.m_as("ms") == pytest.approx(found.latency.m_as("ms"))
     found = solved(CLOUD.A100)
     assert found.cause == "memory"
     assert (found.memory_time / found.latency).m_as("") == pytest.approx(0.777, abs=5e-3)
 
 
-def test_the_parts_of_a_step_add_up_to_it():
-    for batch in (1, 64, 256):
-        found = solved(CLOUD.L4, batch_size=batch)
-        parts = found.compute_time + found.memory_time + found.overhead_time
-        assert parts.m_as("ms") == pytest.approx(found.latency.m_as("ms"))
-
-
 def test_published_pipelines_have_a_crossover():
-    pipe = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED)
-    assert pipe.solve(batch_size=16).bottleneck == "accelerator"
-    assert pipe.solve(batch_size=256).bottleneck == "CPU"
+    assert [BARE.solve(batch_size=n).bottleneck for n in (16, 256)] == ["accelerator", "CPU"]
 
 
 @pytest.mark.parametrize(("framework", "forward"), [("MXNet", 2.15), ("PyTorch (Lambda)", 8.33)])
 def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framework, forward):
-    pipe = Pipeline(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s"
-    )
-    one, large = (pipe.solve(framework=framework, batch_size=batch).throughput for batch in (1, 512))
+    one, large = (FED.solve(framework=framework, batch_size=batch).throughput for batch in (1, 512))
     # A step takes at least its launches, forward and twice as many backward.
     assert one.m_as("img/s") == pytest.approx(1000 / (3 * forward))
     assert large.m_as("img/s") > 1500
 
 
 def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_it():
-    fed = Pipeline(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud.H100,
-        assumptions=PUBLISHED,
-        batch_size=408,
-        cpu_throughput="1e6 img/s",
-    )
+    fed = FED.replace(hardware=CLOUD.H100, batch_size=408)
     step = fed.solve(framework="MXNet", accelerators=8)
     assert step.basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100")
     # MLPerf Training 3.0, MXNet on eight H100: 56,050 img/s.
@@ -337,29 +294,22 @@ def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_
 
 
 def test_a_result_says_that_its_rate_was_not_measured():
-    fed = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
-    assert fed.solve().note == ""
-    assert repr(fed.solve(hardware=Hardware.Cloud.H200)).endswith(
+    assert BARE.solve().note == ""
+    assert repr(BARE.solve(hardware=Hardware.Cloud.H200)).endswith(
         "The accelerator's time is extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB "
         "SXM at fp16."
     )
     deep = Models.ResNet152
     facts = {name: fact for name, fact in deep.facts.items() if name != "activation_size"}
-    assert fed.solve(model=type(deep)(deep.kind, deep.path, deep.name, facts)).note == (
+    assert BARE.solve(model=type(deep)(deep.kind, deep.path, deep.name, facts)).note == (
         "The accelerator's time is assumed: peak x efficiency, for want of a measured rate."
     )
-    assert fed.solve(assumptions=TUTORIAL).note == ""
+    assert BARE.solve(assumptions=TUTORIAL).note == ""
 
 
 @pytest.mark.parametrize("batch", [1, 8, 61, 62, 256])
 def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
-    fed = Pipeline(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud.A100,
-        assumptions=PUBLISHED,
-        batch_size=batch,
-        cpu_throughput="1e6 img/s",
-    )
+    fed = FED.replace(batch_size=batch)
     step = fed.solve()
     # A sample takes 1/2470 s of the accelerator, and launching a step 25 ms of the host.
     work, launch = 1000 * batch / 2470, 3 * 8.33
@@ -372,9 +322,7 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
 
 
 def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_counts():
-    starved = Pipeline(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, batch_size=32
-    )
+    starved = BARE.replace(batch_size=32)
     step = starved.solve()
     said = "Busy counts 12.96 ms of the accelerator's 24.99 ms: for the rest it waits for launches."
     assert f"A step of {step.step_time.magnitude:.2f} ms" in repr(step)
@@ -391,22 +339,14 @@ def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_count
 
 
 def test_the_walkthroughs_overhead_counts_as_work():
-    tutorial = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=1)
-    assert tutorial.solve().utilization == 1
+    assert BARE.solve(batch_size=1, assumptions=TUTORIAL).utilization == 1
 
 
 def test_a_faster_accelerator_launches_no_faster():
-    fed = Pipeline(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s"
-    )
-    one, many = (
-        next(
-            row for row in sensitivity(fed.replace(batch_size=batch)).changes if row.resource == "accelerator"
-        )
-        for batch in (1, 256)
-    )
+    one, many = (sensitivity(FED.replace(batch_size=batch)).changes[-1] for batch in (1, 256))
+    assert {one.resource, many.resource} == {"accelerator"}
     assert (one.gain, one.limit) == (0, "not now: launches take longest")
     assert many.gain == pytest.approx(0.1)
     assert "However fast the accelerator itself were, the CPU would not bind." in explain(
-        fed.replace(batch_size=1)
+        FED.replace(batch_size=1)
     )

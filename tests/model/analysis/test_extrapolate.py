@@ -7,6 +7,7 @@ from hypothesis import given
 
 from starvelab import Hardware, InputError, MissingValueError, Models
 from starvelab.model.analysis import extrapolate_rate
+from tests.rejected import bare, no_entry
 from tests.strategies import quantities
 
 A100, H100, RESNET50 = Hardware.Cloud.A100, Hardware.Cloud.H100, Models.ResNet50
@@ -58,11 +59,8 @@ def test_an_accelerator_of_which_no_matrix_product_was_measured_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"rate": 1582}, 'rate needs a unit, got the bare int 1582. Write for example Q_(1582, "img/s").'),
-        (
-            {"to": "H100"},
-            "to must be an entry of Hardware, got 'H100'. Pass for example Hardware.Cloud.A100.",
-        ),
+        bare("img/s", rate=1582),
+        no_entry("Hardware.Cloud.A100", to="H100"),
         (
             {"model": H100},
             "model must be an entry of Models, got Hardware.Cloud.H100. Pass for example Models.ResNet50.",

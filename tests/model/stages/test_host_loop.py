@@ -14,15 +14,10 @@ def test_1_ms_of_the_loop_beside_4_ms_of_work_leaves_the_accelerator_busy_80_per
     assert step.step_time.m_as("ms") == pytest.approx(5)
     assert step.utilization == pytest.approx(0.8)
     assert step.stage_times["host time"].m_as("ms") == pytest.approx(1)
-
-
-def test_work_of_the_accelerator_itself_still_counts_as_busy():
+    said = "In each step the training loop takes 1 ms, so the accelerator is busy 80.0 % of it."
+    assert said in explain(LOOP)
+    # Work of the accelerator itself still counts as busy.
     assert LOOP.solve(host_time=None, step_overhead="1 ms").utilization == 1
-
-
-def test_the_explanation_names_the_loop():
-    said = explain(LOOP)
-    assert "In each step the training loop takes 1 ms, so the accelerator is busy 80.0 % of it." in said
 
 
 def test_the_loop_takes_no_negative_time():

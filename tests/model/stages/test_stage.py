@@ -20,40 +20,29 @@ from starvelab import (
 )
 
 MODELS = [DataModel, TransformationModel, TransferModel, SingleNodeModel]
+pytestmark = pytest.mark.parametrize("model", MODELS)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_stage_model_takes_the_tutorials_assumptions_unless_given_others(model):
+def test_a_stage_model_has_the_tutorials_assumptions_unless_given_others_and_cannot_be_changed(model):
     assert model().assumptions is TUTORIAL
     assert model(PUBLISHED).assumptions is PUBLISHED
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_a_stage_model_refuses_what_are_no_assumptions(model):
     with pytest.raises(InputError, match="assumptions must be TUTORIAL, PUBLISHED or your own, got None"):
         model(None)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_a_stage_model_cannot_be_changed_in_place(model):
     with pytest.raises(dataclasses.FrozenInstanceError):
         model().assumptions = PUBLISHED
 
 
-@pytest.mark.parametrize("model", MODELS)
 def test_the_arguments_of_solve_go_by_name_only(model):
     parameters = list(inspect.signature(model.solve).parameters.values())[1:]
     assert {p.kind for p in parameters} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-@pytest.mark.parametrize("model", MODELS)
 def test_solve_and_the_class_are_documented_with_their_errors_and_limits(model):
     assert "Raises" in inspect.getdoc(model.solve)
     assert "Examples" in inspect.getdoc(model.solve)
     assert "tops being true" in inspect.getdoc(model)
 
 
-@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
 def test_stage_models_survive_copies_and_pickles(model, roundtrip):
     assert roundtrip(model(PUBLISHED)) == model(PUBLISHED)

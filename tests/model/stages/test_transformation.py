@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, TransformationModel
+from tests.rejected import bare, message, negative, no_rate, not_positive, not_whole, other_dimension
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
 STEP = Q_("10 ms")
@@ -20,56 +21,32 @@ def wall(solver=None, /, **arguments):
     return (solver or TransformationModel()).solve(**{**known, **arguments})
 
 
-def message(**arguments):
-    with pytest.raises(InputError) as caught:
-        wall(**arguments)
-    return str(caught.value)
-
-
-def test_a_slow_cpu_is_the_bottleneck_and_starves_the_accelerator():
+def test_a_slow_cpu_starves_the_accelerator_and_a_fast_one_does_not():
     found = wall(cpu_throughput="2 GB/s")
-    assert found.transform_time.m_as("ms") == 16
-    assert found.accelerator_step_time.m_as("ms") == 10
+    assert (found.transform_time.m_as("ms"), found.accelerator_step_time.m_as("ms")) == (16, 10)
     assert found.is_bottleneck is True
     assert found.accelerator_utilization == pytest.approx(10 / 16)
     assert found.slowdown_factor == pytest.approx(1.6)
-
-
-def test_a_fast_cpu_is_none_and_the_accelerator_is_always_busy():
     found = wall(cpu_throughput="50 GB/s")
     assert (found.is_bottleneck, found.accelerator_utilization, found.slowdown_factor) == (False, 1.0, 1.0)
 
 
-@given(batch_sizes, sample_sizes, supply_rates)
-def test_a_tie_is_no_bottleneck(batch, size, rate):
-    cost = seconds(batch, cpu_time=None, sample_size=size, cpu_throughput=rate)
-    found = wall(
-        batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=Q_(cost, "s")
-    )
-    assert not found.is_bottleneck
-    assert found.accelerator_utilization == pytest.approx(1)
-
-
 @given(batch_sizes, sample_sizes, supply_rates, quantities(0.01, 1000, "ms"))
-def test_utilization_and_slowdown_are_each_others_inverse(batch, size, rate, step):
-    found = wall(batch_size=batch, sample_size_bytes=size, cpu_throughput=rate, accelerator_step_time=step)
+def test_a_tie_is_no_bottleneck_and_utilization_and_slowdown_are_each_others_inverse(batch, size, rate, step):
+    given = {"batch_size": batch, "sample_size_bytes": size, "cpu_throughput": rate}
+    cost = seconds(batch, cpu_time=None, sample_size=size, cpu_throughput=rate)
+    tied = wall(**given, accelerator_step_time=Q_(cost, "s"))
+    assert (tied.is_bottleneck, tied.accelerator_utilization) == (False, pytest.approx(1))
+    found = wall(**given, accelerator_step_time=step)
     assert 0 < found.accelerator_utilization <= 1
     assert found.accelerator_utilization * found.slowdown_factor == pytest.approx(1)
 
 
 def test_workers_supply_their_number_times_the_rate_of_one():
-    assert wall(workers=8).transform_time == wall(cpu_throughput="2 GB/s").transform_time
-    assert wall(workers=8, worker_rate="100 MB/s").transform_time.m_as("ms") == pytest.approx(40)
-
-
-def test_a_rate_in_samples_does_not_look_at_bytes():
-    found = wall(workers=8, worker_rate="100 img/s", sample_size_bytes=None)
-    assert found.transform_time.m_as("ms") == pytest.approx(80)
-
-
-def test_published_workers_get_in_each_others_way():
-    eight = seconds(64, PUBLISHED, cpu_time=None, workers=8, cores=16)
-    assert eight == pytest.approx(64 / 1090, rel=1e-3)
+    for rate, size, ms in (("250 MB/s", "500 KB", 16), ("100 MB/s", "500 KB", 40), ("100 img/s", None, 80)):
+        found = wall(workers=8, worker_rate=rate, sample_size_bytes=size)
+        assert found.transform_time.m_as("ms") == pytest.approx(ms)
+    assert wall(workers=8).transform_time.m_as("ms") == pytest.approx(16)
 
 
 def test_arrays_broadcast_and_keep_their_shape():
@@ -98,32 +75,16 @@ def test_arrays_broadcast_and_keep_their_shape():
             {"workers": 8, "sample_size_bytes": None},
             "A worker_rate in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
         ),
-        (
-            {"cpu_throughput": 2},
-            "cpu_throughput must be a rate in samples or in bytes, got 2. "
-            'Write for example Q_("100 img/s") or Q_("250 MB/s").',
-        ),
-        (
-            {"cpu_throughput": "0 GB/s"},
-            "cpu_throughput must be finite and positive, got 0 GB/s. Check the value and its sign.",
-        ),
-        (
-            {"cpu_throughput": "2 GB/s", "sample_size_bytes": 500_000},
-            'sample_size_bytes needs a unit, got the bare int 500000. Write for example Q_(500000, "KB").',
-        ),
-        (
-            {"cpu_throughput": "2 GB/s", "accelerator_step_time": 10},
-            'accelerator_step_time needs a unit, got the bare int 10. Write for example Q_(10, "ms").',
-        ),
-        (
-            {"cpu_throughput": "2 GB/s", "batch_size": -64},
-            "batch_size must be finite and positive, got -64. Check the value and its sign.",
-        ),
-        ({"workers": 2.5}, "workers must be a whole number, got 2.5. Round it to the one you mean."),
+        no_rate(cpu_throughput=2),
+        not_positive(cpu_throughput="0 GB/s"),
+        bare("KB", sample_size_bytes=500_000, cpu_throughput="2 GB/s"),
+        bare("ms", accelerator_step_time=10, cpu_throughput="2 GB/s"),
+        not_positive(batch_size=-64, cpu_throughput="2 GB/s"),
+        not_whole(workers=2.5),
     ],
 )
 def test_bad_input_is_refused(arguments, expected):
-    assert message(**arguments) == expected
+    assert message(InputError, wall, **arguments) == expected
 
 
 @given(st.integers(1, 200))
@@ -141,27 +102,10 @@ def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
     return pipe.costs(exact=exact)["transform"].at(batch)
 
 
-def test_cpu_time_is_the_inverse_of_a_workers_rate():
-    assert seconds() == pytest.approx(seconds(cpu_time=None, worker_rate="100 img/s"))
-    assert seconds() == pytest.approx(0.25)
-
-
-def test_workers_past_the_cores_prepare_no_more():
+def test_cpu_time_is_the_inverse_of_a_workers_rate_and_past_the_cores_no_worker_helps():
+    assert seconds() == pytest.approx(seconds(cpu_time=None, worker_rate="100 img/s")) == pytest.approx(0.25)
     assert seconds(workers=64, cores=16) == seconds(workers=16, cores=16) == seconds(workers=16)
     assert seconds(workers=8, cores=16) == seconds(workers=8)
-
-
-def test_a_hand_over_is_paid_once_a_batch_and_shared_by_the_workers():
-    assert seconds(handover_time="40 ms") == pytest.approx(0.25 + 0.04 / 4)
-    assert seconds(batch=200, handover_time="40 ms") == pytest.approx(0.5 + 0.04 / 4)
-
-
-def test_a_read_takes_the_workers_time_and_no_cores():
-    # 100 samples of 10 ms and a wait of 30 ms: 4 s of workers, of which 1 s on cores.
-    assert seconds(read_wait="30 ms") == pytest.approx(4 / 4)
-    assert seconds(read_wait="30 ms", workers=16, cores=4) == pytest.approx(1 / 4)
-    assert seconds(read_wait="30 ms", workers=8, cores=4) == pytest.approx(4 / 8)
-    assert seconds(read_wait="0 ms") == pytest.approx(seconds())
 
 
 @given(st.integers(1, 100), st.integers(1, 32), st.integers(1, 30), st.integers(0, 50), st.integers(0, 50))
@@ -217,24 +161,13 @@ def test_every_figure_of_a_worker_may_be_an_array():
             "cpu_time and cores and read_wait go with workers, got them with cpu_throughput. "
             "Pass workers=... instead.",
         ),
-        ({"cores": 2.5}, "cores must be a whole number, got 2.5. Round it to the one you mean."),
-        ({"cores": 0}, "cores must be finite and positive, got 0. Check the value and its sign."),
-        ({"cpu_time": 10}, 'cpu_time needs a unit, got the bare int 10. Write for example Q_(10, "ms").'),
-        (
-            {"cpu_time": "0 ms"},
-            "cpu_time must be finite and positive, got 0 ms. Check the value and its sign.",
-        ),
-        (
-            {"read_wait": "-1 ms"},
-            "read_wait must be finite and not negative, got -1 ms. Check the value and its sign.",
-        ),
-        (
-            {"handover_time": "5 KB"},
-            "handover_time must be convertible to ms, got 5 KB. Check what it counts.",
-        ),
+        not_whole(cores=2.5),
+        not_positive(cores=0),
+        bare("ms", cpu_time=10),
+        not_positive(cpu_time="0 ms"),
+        negative(read_wait="-1 ms"),
+        other_dimension("ms", handover_time="5 KB"),
     ],
 )
 def test_figures_of_workers_that_cannot_be_meant_are_refused(arguments, expected):
-    with pytest.raises(InputError) as caught:
-        seconds(**arguments)
-    assert str(caught.value) == expected
+    assert message(InputError, seconds, **arguments) == expected
