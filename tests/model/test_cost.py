@@ -14,13 +14,12 @@ from starvelab.model.stages import Cost, Line
 from tests.strategies import costs
 
 
-def test_a_line_is_its_fixed_part_and_so_much_for_each_sample():
+def test_a_cost_is_the_largest_of_its_lines_in_the_numbers_it_was_given():
     assert Line(5, 2).at(10) == 25
-
-
-def test_a_cost_is_the_largest_of_its_pieces():
     cost = Cost((Line(5, 0), Line(0, 1)))
     assert [cost.at(b) for b in (1, 5, 6)] == [5, 5, 6]
+    assert Cost((Line(Fraction(1, 3), Fraction(1, 7)),)).at(21) == Fraction(10, 3)
+    assert Cost((Line(0, np.array([1.0, 4.0])), Line(9, 2.0))).limit.tolist() == [2, 4]
 
 
 @given(costs, st.lists(st.integers(0, 1000), min_size=1, max_size=5))
@@ -28,27 +27,11 @@ def test_a_cost_of_many_batches_is_that_of_each(cost, batches):
     assert cost.at(np.array(batches)).tolist() == pytest.approx([float(cost.at(b)) for b in batches])
 
 
-@given(costs, costs, st.integers(0, 1000))
-def test_stages_one_after_the_other_take_the_sum_of_both(one, other, batch):
+@given(costs, costs, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 8))
+def test_costs_add_up_and_larger_batches_take_longer_but_not_for_each_sample(one, other, batch, more, count):
     assert (one + other).at(batch) == one.at(batch) + other.at(batch)
-
-
-@given(costs, st.integers(1, 1000))
-def test_no_batch_takes_less_for_each_sample_than_one_without_end(cost, batch):
-    assert cost.at(batch) >= cost.limit * batch
-
-
-@given(costs, st.integers(1, 1000), st.integers(1, 1000))
-def test_a_larger_batch_never_takes_less_time(cost, batch, more):
-    assert cost.at(batch + more) >= cost.at(batch)
-
-
-def test_fractions_stay_exact():
-    assert Cost((Line(Fraction(1, 3), Fraction(1, 7)),)).at(21) == Fraction(10, 3)
-
-
-def test_the_limit_of_swept_costs_is_an_array():
-    assert Cost((Line(0, np.array([1.0, 4.0])), Line(9, 2.0))).limit.tolist() == [2, 4]
+    assert one.times(count).at(batch) == count * one.at(batch)
+    assert one.at(batch + more) >= one.at(batch) >= one.limit * batch
 
 
 def test_a_tie_is_not_longer_even_if_rounding_says_so():
@@ -63,17 +46,9 @@ def test_a_tie_is_not_longer_even_if_rounding_says_so():
 def test_the_largest_is_found_where_argmax_finds_it(rows):
     arrays = [np.array(row, dtype=float) for row in rows]
     assert argmax(arrays).tolist() == np.argmax(np.stack(arrays), axis=0).tolist()
-
-
-def test_of_equals_the_first_is_the_argmax():
     assert int(argmax([1.0, 2.0, 2.0])) == 1
 
 
 def test_a_plain_number_is_a_float_and_an_array_stays_one():
     assert type(as_float(np.float64(2))) is float
     assert as_float(np.array([2.0])).tolist() == [2.0]
-
-
-@given(costs, st.integers(1, 8), st.integers(1, 1000))
-def test_several_batches_on_one_resource_take_one_after_the_other(cost, count, batch):
-    assert cost.times(count).at(batch) == count * cost.at(batch)

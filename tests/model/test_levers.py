@@ -23,9 +23,13 @@ def test_a_lever_is_told_in_full(lever):
         assert "  " not in text
 
 
-def test_no_two_levers_have_one_name():
+def test_a_lever_is_what_the_file_says_and_has_a_name_of_its_own():
     names = [lever.name for lever in LEVERS]
     assert len(set(names)) == len(names)
+    assert [field.name for field in fields(Advice)] == ["name", "parts", "diagnose", "change", "why"]
+    first = levers_for("copy")[0]
+    assert (first.name, first.parts) == ("uint8 instead of float32", ("collate", "copy"))
+    assert levers_for("coffee") == ()
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -35,14 +39,3 @@ def test_there_is_something_to_try_for_each_part(part):
     assert all(part in lever.parts for lever in found)
     # In the order of the list, which is that of trying.
     assert list(found) == [lever for lever in LEVERS if lever in found]
-
-
-def test_an_unknown_part_has_no_levers():
-    assert levers_for("coffee") == ()
-
-
-def test_a_lever_is_what_the_file_says():
-    assert [field.name for field in fields(Advice)] == ["name", "parts", "diagnose", "change", "why"]
-    first = levers_for("copy")[0]
-    assert first.name == "uint8 instead of float32"
-    assert first.parts == ("collate", "copy")

@@ -32,14 +32,13 @@ def test_it_is_what_a_simulated_cache_serves(held):
     assert hit_share(held) == pytest.approx(simulated_hits(held), abs=0.015)
 
 
-def test_with_35_percent_in_memory_85_percent_are_read_again():
+def test_the_share_belongs_to_what_is_held():
     # Measured: Mohan et al., PVLDB 14(5), 2021.
     assert 1 - hit_share(0.35) == pytest.approx(0.85, abs=0.015)
-
-
-def test_the_share_belongs_to_what_is_held():
     # s = 2: h = ((1 - exp(-2)) / 2)^2 = 0.18691 and c = (1 - h) / 2 = 0.40654.
     assert hit_share(0.40654) == pytest.approx(0.18691, abs=1e-5)
+    assert hit_share(1.0) == 1.0
+    assert hit_share([1.0, 3.0]).tolist() == [1.0, 1.0]
 
 
 @given(st.lists(st.floats(1e-6, 1.2), min_size=2, max_size=6).map(sorted))
@@ -48,8 +47,3 @@ def test_more_memory_serves_more_and_never_more_than_it_holds(held):
     assert (np.diff(shares) >= 0).all()
     assert (shares <= np.minimum(held, 1) + 1e-9).all()
     assert (shares >= 0).all()
-
-
-def test_what_fits_altogether_is_always_served():
-    assert hit_share([1.0, 3.0]).tolist() == [1.0, 1.0]
-    assert hit_share(1.0) == 1.0

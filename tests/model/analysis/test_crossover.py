@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from starvelab import Q_, TUTORIAL, InputError, Models, Pipeline, Storage, UnknownNameError, crossover
 from starvelab.model.analysis._crossover import starves_from
 from tests.cases import WALL
+from tests.rejected import message
 from tests.strategies import costs, pipelines
 
 
@@ -29,32 +30,20 @@ def test_the_last_fed_batch_is_not_starved_and_the_next_one_is(pipe):
         assert others <= own
         return
     assert found.last_fed == found.starves_from - 1
-    own, others = times(pipe, found.starves_from)
-    assert others > own
     if found.last_fed:
         own, others = times(pipe, found.last_fed)
         assert others <= own
-
-
-@given(pipelines(overlap=st.just(True)))
-def test_at_the_crossing_itself_they_take_equally_long(pipe):
-    found = crossover(pipe)
     if found.batch is not None:
         own, others = times(pipe, found.batch)
         assert others == own
         assert found.last_fed <= found.batch < found.starves_from
-
-
-@given(pipelines(overlap=st.just(True)))
-def test_the_resource_that_takes_over_is_the_one_that_binds_there(pipe):
-    found = crossover(pipe)
-    if found.starves_from is not None and found.starves_from < 10**6:
-        own, others = times(pipe, found.starves_from)
-        costs = pipe.resource_costs(exact=True)
-        assert costs[found.resource].at(found.starves_from) == others
-        if others > own * (1 + Fraction(1, 10**9)):
-            binding = pipe.solve(batch_size=found.starves_from).resource_times
-            assert binding[found.resource].m_as("s") == pytest.approx(float(others))
+    own, others = times(pipe, found.starves_from)
+    assert others > own
+    # The resource that takes over is the one that binds there.
+    assert pipe.resource_costs(exact=True)[found.resource].at(found.starves_from) == others
+    if found.starves_from < 10**6 and others > own * (1 + Fraction(1, 10**9)):
+        binding = pipe.solve(batch_size=found.starves_from).resource_times
+        assert binding[found.resource].m_as("s") == pytest.approx(float(others))
 
 
 @given(costs, costs)
@@ -77,25 +66,26 @@ def test_one_resource_may_be_asked_for_alone():
     assert crossover(both, resource="storage").batch == Fraction(16107, 145)
 
 
-def test_the_accelerator_may_bind_for_ever_or_never():
-    assert str(crossover(WALL.replace(workers=77))) == "The accelerator binds at every batch size."
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."),
+        (
+            {"workers": 1000, "storage": Storage.NVMe_Gen4},
+            "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083.",
+        ),
+        ({"workers": 77}, "The accelerator binds at every batch size."),
+        ({"sample_size": "500 MB"}, "The CPU binds at every batch size."),
+        ({"workers": 1000, "storage": "1 MB/s"}, "Storage binds at every batch size."),
+    ],
+)
+def test_a_crossover_says_itself_in_a_sentence(fields, said):
+    assert str(crossover(WALL.replace(**fields))) == said
+
+
+def test_the_accelerator_may_never_bind():
     starved = crossover(WALL.replace(sample_size="500 MB"))
     assert (starved.batch, starved.last_fed, starved.starves_from, starved.resource) == (None, 0, 1, "CPU")
-    assert str(starved) == "The CPU binds at every batch size."
-
-
-def test_a_crossover_says_itself_in_a_sentence():
-    assert (
-        str(crossover(WALL))
-        == "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."
-    )
-    behind = WALL.replace(workers=1000, storage=Storage.NVMe_Gen4)
-    assert str(crossover(behind)) == (
-        "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083."
-    )
-    assert (
-        str(crossover(WALL.replace(workers=1000, storage="1 MB/s"))) == "Storage binds at every batch size."
-    )
 
 
 def test_a_whole_number_that_is_a_tie_starves_nobody():
@@ -121,9 +111,10 @@ def test_fixed_costs_move_the_crossing_exactly():
 
 
 def test_a_resource_that_is_not_modeled_is_refused_with_those_that_are():
-    with pytest.raises(UnknownNameError) as caught:
-        crossover(WALL, resource="storage")
-    assert str(caught.value) == "The pipeline does not model 'storage'. There is: CPU."
+    assert (
+        message(UnknownNameError, crossover, WALL, resource="storage")
+        == "The pipeline does not model 'storage'. There is: CPU."
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,6 +133,4 @@ def test_a_resource_that_is_not_modeled_is_refused_with_those_that_are():
     ],
 )
 def test_a_question_without_one_answer_is_refused(fields, expected):
-    with pytest.raises(InputError) as caught:
-        crossover(WALL.replace(**fields))
-    assert str(caught.value) == expected
+    assert message(InputError, crossover, WALL.replace(**fields)) == expected

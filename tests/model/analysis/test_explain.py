@@ -23,10 +23,16 @@ from starvelab import (
 )
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
+from tests.rejected import message
 from tests.strategies import pipelines
 
 # 100 ms for a batch, and 16 workers of 100 images a second each.
 KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms", workers=16)
+DISK = KNOWN.replace(cpu_time=None, cpu_throughput="5000 img/s", sample_size="1 MB")
+STARVED = (
+    "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 ms, is busy "
+    "18.3 % of each step and waits for the rest."
+)
 LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 
 
@@ -45,204 +51,204 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
     assert "None" not in text
 
 
-@pytest.mark.parametrize(
-    ("pipe", "text"),
-    [
-        pytest.param(
-            WALL,
-            "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 "
-            "ms, is busy "
-            "18.3 % of each step and waits for the rest. 44 workers instead of 8 would keep up, but that "
-            "meets other "
-            "limits: a typical host has 16 physical cores for each NVIDIA A100 80GB SXM; reading would take "
-            f"10.9 GB/s, and the drive gives 7 GB/s. {LESS}",
-            id="too few workers",
-        ),
-        pytest.param(
-            KITS.replace(workers=1),
-            "The CPU binds: preparing a batch of 7 takes 1288 ms, so the accelerator, which needs 636 ms, "
-            "is busy "
-            "49.4 % of each step and waits for the rest. 3 workers instead of 1 would keep up.",
-            id="a few more workers",
-        ),
-        pytest.param(
-            WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED),
-            "The CPU binds: preparing a batch of 256 takes 342 ms, so the accelerator, which needs 103.6 "
-            "ms, is busy 30.3 % of each step and waits for the rest. No number of workers keeps up. A "
-            "typical host has 16 cores for each NVIDIA A100 80GB SXM: together its workers reach at most "
-            "18.1 times what one does, and it would take 24.7 times. More workers still help: up to 2.41 "
-            "times what they prepare now. Use a host with more cores. " + LESS,
-            id="no number of workers",
-        ),
-        pytest.param(
-            WALL.replace(cpu_throughput="2 GB/s"),
-            "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 "
-            "ms, is busy "
-            "18.3 % of each step and waits for the rest. To keep it fed, the CPU would have to supply 10.9 "
-            "GB/s, and "
-            f"it supplies 2 GB/s. {LESS}",
-            id="a CPU given in bytes",
-        ),
-        pytest.param(
-            WALL.replace(cpu_throughput="4000 img/s"),
-            "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 "
-            "ms, is busy "
-            "18.3 % of each step and waits for the rest. To keep it fed, the CPU would have to supply "
-            "21800 img/s, and "
-            f"it supplies 4000 img/s. {LESS}",
-            id="a CPU given in images",
-        ),
-        pytest.param(
-            KITS.replace(storage=Storage.EBS_gp3_max),
-            "Storage binds: reading a batch of 7 takes 978.7 ms, so the accelerator, which needs 636 ms, "
-            "is busy 65.0 % of each step and waits for the rest. To keep it fed, storage would have to "
-            "deliver 1.613 GB/s, and it delivers 1.049 GB/s: store fewer bytes for each sample, keep them"
-            " in memory, or use a faster drive or more of them.",
-            id="the storage wall of KiTS19",
-        ),
-        pytest.param(
-            KITS.replace(storage=Storage.EBS_gp3_max, cached_fraction=0.138),
-            "Storage binds: reading a batch of 7 takes 843.6 ms, so the accelerator, which needs 636 ms, "
-            "is busy 75.4 % of each step and waits for the rest. Memory serves 13.8 % of the reads. To "
-            "keep it fed, storage would have to deliver 1.391 GB/s, and it delivers 1.049 GB/s: store "
-            "fewer bytes for each sample, keep more of them in memory, or use a faster drive or more of "
-            "them.",
-            id="a storage wall behind a page cache",
-        ),
-        pytest.param(
-            WALL.replace(cpu_throughput="2 GB/s", storage="20 GB/s", cached_fraction=0.5),
-            "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 "
-            "ms, is busy 18.3 % of each step and waits for the rest. To keep it fed, the CPU would have to "
-            f"supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
-            id="a CPU given in bytes prepares what memory serves too",
-        ),
-        pytest.param(
-            WALL.replace(workers=64, link="8 GB/s", transfer_size="602112 B"),
-            "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 "
-            "ms, is busy "
-            "60.9 % of each step and waits for the rest. To keep it fed, 13.13 GB/s would have to cross "
-            "the link, and "
-            "8 GB/s do: send fewer bytes for each sample, for example as uint8.",
-            id="a narrow link",
-        ),
-        pytest.param(
-            WALL.replace(batch_size=64, phase="training"),
-            "The accelerator binds: it needs 20.06 ms for a batch of 64, and the CPU has prepared it in "
-            "16 ms. The largest part of each step is fixed overhead: a larger batch spreads that over "
-            "more samples. From batch 88 on the CPU would bind.",
-            id="overhead, and a crossover ahead",
-        ),
-        pytest.param(
-            WALL.replace(cpu_throughput="50 GB/s", batch_size=512),
-            "The accelerator binds: it needs 18.47 ms for a batch of 512, and the CPU has prepared it in "
-            "5.12 ms. The largest part of each step is arithmetic: a faster accelerator would shorten it."
-            " The accelerator would have to be 3.61 times as fast before the CPU binds.",
-            id="DALI for nothing",
-        ),
-        pytest.param(
-            WALL.replace(cpu_throughput="50 GB/s", batch_size=512, device_input_time="0.1 ms"),
-            "The accelerator binds: it needs 69.67 ms for a batch of 512, and the CPU has prepared it in "
-            "5.12 ms. The largest part of each step is input work that was moved onto it: some may be "
-            "better left to the CPU. The accelerator would have to be 13.6 times as fast before the CPU "
-            "binds.",
-            id="DALI with its price",
-        ),
-        pytest.param(
-            KITS,
-            "The accelerator binds: it needs 636 ms for a batch of 7, and the CPU has prepared it in "
-            "172.1 ms. The accelerator's own time comes from a measured rate. The accelerator would have "
-            "to be 3.7 times as fast before the CPU binds.",
-            id="KiTS19 on a good drive",
-        ),
-        pytest.param(
-            KITS.replace(workers=200, storage="8 GB/s", link="1.7 GB/s", transfer_size=KITS.size),
-            "The accelerator binds: it needs 636 ms for a batch of 7, and the link has copied it in 603.6"
-            " ms. The accelerator's own time comes from a measured rate. The accelerator would have to be"
-            " 1.05 times as fast before the link binds.",
-            id="a link that is next",
-        ),
-        pytest.param(
-            WALL.replace(overlap=False),
-            "Nothing overlaps, so all stages add up to 75.74 ms, and the accelerator is busy 15.5 % of "
-            "that. Prefetch batches, so that the slowest resource alone sets the step: that would be the "
-            "CPU, with 64 ms.",
-            id="one after the other",
-        ),
-        pytest.param(
-            KNOWN.replace(accelerators=8, workers=200),
-            "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one "
-            "for each in 40 ms. The accelerator's own time comes from a measured rate. The accelerators "
-            "would have to be 2.5 times as fast before the CPU binds.",
-            id="eight of them, fed",
-        ),
-        pytest.param(
-            KNOWN.replace(accelerators=8),
-            "The CPU binds: preparing a batch of 100 for each of the 8 accelerators takes 500 ms, so the "
-            "accelerators, which need 100 ms each, are busy 20.0 % of each step and wait for the rest. 80"
-            " workers instead of 16 would keep up.",
-            id="eight of them, starved",
-        ),
-        pytest.param(
-            KNOWN.replace(workers=4, cores=8),
-            "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 "
-            "ms, is busy 40.0 % of each step and waits for the rest. No number of workers keeps up. "
-            "However many workers share the 8 cores, together they reach at most 8 times what one does, "
-            "and it would take 10 times. More workers still help: up to 2 times what they prepare now. "
-            "Use a host with more cores. " + LESS,
-            id="too few cores",
-        ),
-        pytest.param(
-            KNOWN.replace(read_wait="30 ms", cores=16),
-            "The CPU, whose workers wait for storage, binds: waiting for and preparing a batch of 100 "
-            "takes 250 ms, so the accelerator, which needs 100 ms, is busy 40.0 % of each step and waits "
-            "for the rest. Most of that is waiting, in which cores idle: without it, preparing would take"
-            " 62.5 ms. 40 workers instead of 16 would keep up.",
-            id="workers that wait",
-        ),
-        pytest.param(
-            KNOWN.replace(link="1 GB/s", transfer_size="100 KB", copy_overlaps=False),
-            "The accelerator binds: together with the copy it needs 110 ms for a batch of 100, and the "
-            "CPU has prepared it in 62.5 ms. In each step the copy takes 10 ms, so the accelerator is "
-            "busy 90.9 % of it. The copy would overlap on a stream of its own. The accelerator's own time"
-            " comes from a measured rate. The accelerator would have to be 1.9 times as fast before the "
-            "CPU binds.",
-            id="a copy in turn",
-        ),
-        pytest.param(
-            KNOWN.replace(step_overhead="150 ms"),
-            "The accelerator binds: it needs 250 ms for a batch of 100, and the CPU has prepared it in "
-            "62.5 ms. The largest part of each step is fixed overhead: a larger batch spreads that over "
-            "more samples. The accelerator would have to be 4 times as fast before the CPU binds.",
-            id="a costly step",
-        ),
-        pytest.param(
-            KNOWN.replace(link="0.5 GB/s", transfer_size="1 MB", accelerators=2, workers=64),
-            "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so the "
-            "accelerators, which need 100 ms each, are busy 50.0 % of each step and wait for the rest. To"
-            " keep them fed, 1 GB/s would have to cross each link, and 0.5 GB/s do: send fewer bytes for "
-            "each sample, for example as uint8.",
-            id="a link of its own for each",
-        ),
-    ],
-)
+SAID = {
+    "too few workers": (
+        WALL,
+        f"{STARVED} 44 workers instead of 8 would keep up, but that meets other limits: a typical host "
+        "has 16 physical cores for each NVIDIA A100 80GB SXM; reading would take 10.9 GB/s, and the drive "
+        f"gives 7 GB/s. {LESS}",
+    ),
+    "a few more workers": (
+        KITS.replace(workers=1),
+        "The CPU binds: preparing a batch of 7 takes 1288 ms, so the accelerator, which needs 636 ms, is "
+        "busy 49.4 % of each step and waits for the rest. 3 workers instead of 1 would keep up.",
+    ),
+    "no number of workers": (
+        WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED),
+        "The CPU binds: preparing a batch of 256 takes 342 ms, so the accelerator, which needs 103.6 "
+        "ms, is busy 30.3 % of each step and waits for the rest. No number of workers keeps up. A "
+        "typical host has 16 cores for each NVIDIA A100 80GB SXM: together its workers reach at most "
+        "18.1 times what one does, and it would take 24.7 times. More workers still help: up to 2.41 "
+        "times what they prepare now. Use a host with more cores. " + LESS,
+    ),
+    "a CPU given in bytes": (
+        WALL.replace(cpu_throughput="2 GB/s"),
+        f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
+    ),
+    "a CPU given in images": (
+        WALL.replace(cpu_throughput="4000 img/s"),
+        f"{STARVED} To keep it fed, the CPU would have to supply 21800 img/s, and it supplies 4000 "
+        f"img/s. {LESS}",
+    ),
+    "the storage wall of KiTS19": (
+        KITS.replace(storage=Storage.EBS_gp3_max),
+        "Storage binds: reading a batch of 7 takes 978.7 ms, so the accelerator, which needs 636 ms, "
+        "is busy 65.0 % of each step and waits for the rest. To keep it fed, storage would have to "
+        "deliver 1.613 GB/s, and it delivers 1.049 GB/s: store fewer bytes for each sample, keep them"
+        " in memory, or use a faster drive or more of them.",
+    ),
+    "a storage wall behind a page cache": (
+        KITS.replace(storage=Storage.EBS_gp3_max, cached_fraction=0.138),
+        "Storage binds: reading a batch of 7 takes 843.6 ms, so the accelerator, which needs 636 ms, is busy "
+        "75.4 % of each step and waits for the rest. Memory serves 13.8 % of the reads. To keep it fed, "
+        "storage would have to deliver 1.391 GB/s, and it delivers 1.049 GB/s: store fewer bytes for each "
+        "sample, keep more of them in memory, or use a faster drive or more of them.",
+    ),
+    "a CPU given in bytes prepares what memory serves too": (
+        WALL.replace(cpu_throughput="2 GB/s", storage="20 GB/s", cached_fraction=0.5),
+        f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
+    ),
+    "a narrow link": (
+        WALL.replace(workers=64, link="8 GB/s", transfer_size="602112 B"),
+        "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 ms, is "
+        "busy 60.9 % of each step and waits for the rest. To keep it fed, 13.13 GB/s would have to cross the "
+        "link, and 8 GB/s do: send fewer bytes for each sample, for example as uint8.",
+    ),
+    "overhead, and a crossover ahead": (
+        WALL.replace(batch_size=64, phase="training"),
+        "The accelerator binds: it needs 20.06 ms for a batch of 64, and the CPU has prepared it in "
+        "16 ms. The largest part of each step is fixed overhead: a larger batch spreads that over "
+        "more samples. From batch 88 on the CPU would bind.",
+    ),
+    "DALI for nothing": (
+        WALL.replace(cpu_throughput="50 GB/s", batch_size=512),
+        "The accelerator binds: it needs 18.47 ms for a batch of 512, and the CPU has prepared it in "
+        "5.12 ms. The largest part of each step is arithmetic: a faster accelerator would shorten it."
+        " The accelerator would have to be 3.61 times as fast before the CPU binds.",
+    ),
+    "DALI with its price": (
+        WALL.replace(cpu_throughput="50 GB/s", batch_size=512, device_input_time="0.1 ms"),
+        "The accelerator binds: it needs 69.67 ms for a batch of 512, and the CPU has prepared it in 5.12 "
+        "ms. The largest part of each step is input work that was moved onto it: some may be better left to "
+        "the CPU. The accelerator would have to be 13.6 times as fast before the CPU binds.",
+    ),
+    "KiTS19 on a good drive": (
+        KITS,
+        "The accelerator binds: it needs 636 ms for a batch of 7, and the CPU has prepared it in "
+        "172.1 ms. The accelerator's own time comes from a measured rate. The accelerator would have "
+        "to be 3.7 times as fast before the CPU binds.",
+    ),
+    "a link that is next": (
+        KITS.replace(workers=200, storage="8 GB/s", link="1.7 GB/s", transfer_size=KITS.size),
+        "The accelerator binds: it needs 636 ms for a batch of 7, and the link has copied it in 603.6"
+        " ms. The accelerator's own time comes from a measured rate. The accelerator would have to be"
+        " 1.05 times as fast before the link binds.",
+    ),
+    "one after the other": (
+        WALL.replace(overlap=False),
+        "Nothing overlaps, so all stages add up to 75.74 ms, and the accelerator is busy 15.5 % of "
+        "that. Prefetch batches, so that the slowest resource alone sets the step: that would be the "
+        "CPU, with 64 ms.",
+    ),
+    "eight of them, fed": (
+        KNOWN.replace(accelerators=8, workers=200),
+        "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one "
+        "for each in 40 ms. The accelerator's own time comes from a measured rate. The accelerators "
+        "would have to be 2.5 times as fast before the CPU binds.",
+    ),
+    "eight of them, starved": (
+        KNOWN.replace(accelerators=8),
+        "The CPU binds: preparing a batch of 100 for each of the 8 accelerators takes 500 ms, so the "
+        "accelerators, which need 100 ms each, are busy 20.0 % of each step and wait for the rest. 80"
+        " workers instead of 16 would keep up.",
+    ),
+    "too few cores": (
+        KNOWN.replace(workers=4, cores=8),
+        "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 "
+        "ms, is busy 40.0 % of each step and waits for the rest. No number of workers keeps up. "
+        "However many workers share the 8 cores, together they reach at most 8 times what one does, "
+        "and it would take 10 times. More workers still help: up to 2 times what they prepare now. "
+        "Use a host with more cores. " + LESS,
+    ),
+    "workers that wait": (
+        KNOWN.replace(read_wait="30 ms", cores=16),
+        "The CPU, whose workers wait for storage, binds: waiting for and preparing a batch of 100 "
+        "takes 250 ms, so the accelerator, which needs 100 ms, is busy 40.0 % of each step and waits "
+        "for the rest. Most of that is waiting, in which cores idle: without it, preparing would take"
+        " 62.5 ms. 40 workers instead of 16 would keep up.",
+    ),
+    "a copy in turn": (
+        KNOWN.replace(link="1 GB/s", transfer_size="100 KB", copy_overlaps=False),
+        "The accelerator binds: together with the copy it needs 110 ms for a batch of 100, and the CPU has "
+        "prepared it in 62.5 ms. In each step the copy takes 10 ms, so the accelerator is busy 90.9 % of it. "
+        "The copy would overlap on a stream of its own. The accelerator's own time comes from a measured "
+        "rate. The accelerator would have to be 1.9 times as fast before the CPU binds.",
+    ),
+    "a costly step": (
+        KNOWN.replace(step_overhead="150 ms"),
+        "The accelerator binds: it needs 250 ms for a batch of 100, and the CPU has prepared it in "
+        "62.5 ms. The largest part of each step is fixed overhead: a larger batch spreads that over "
+        "more samples. The accelerator would have to be 4 times as fast before the CPU binds.",
+    ),
+    "a link of its own for each": (
+        KNOWN.replace(link="0.5 GB/s", transfer_size="1 MB", accelerators=2, workers=64),
+        "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so the "
+        "accelerators, which need 100 ms each, are busy 50.0 % of each step and wait for the rest. To"
+        " keep them fed, 1 GB/s would have to cross each link, and 0.5 GB/s do: send fewer bytes for "
+        "each sample, for example as uint8.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pipe", "text"), SAID.values(), ids=SAID)
 def test_it_says_what_a_person_would(pipe, text):
     assert explain(pipe) == text
-
-
-def test_memory_traffic_is_named_where_it_takes_most_of_the_step():
-    bare = WALL.assumptions.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms")
-    slow = WALL.hardware.replace(memory_bandwidth="1 GB/s")
-    text = explain(WALL.replace(hardware=slow, assumptions=bare, batch_size=8))
-    assert "is memory traffic: a larger batch does more arithmetic for each byte." in text
 
 
 def test_a_tie_is_called_one():
     own = WALL.solve(batch_size=64).resource_times["accelerator"].m_as("s")
     tied = WALL.replace(batch_size=64, cpu_throughput=Q_(64 / own, "img/s"), workers=1)
-    later = explain(tied)
-    assert "From batch 65 on the CPU would bind." in later
+    assert "From batch 65 on the CPU would bind." in explain(tied)
     always = WALL.replace(assumptions=PUBLISHED, cpu_throughput="2470 img/s")
     assert explain(always).endswith("The CPU takes equally long: if it were any slower, it would bind.")
+
+
+BYTES_ALONE = WALL.replace(
+    hardware=WALL.hardware.replace(memory_bandwidth="1 GB/s"),
+    assumptions=TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms"),
+    batch_size=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "said"),
+    [
+        (BYTES_ALONE, "is memory traffic: a larger batch does more arithmetic for each byte."),
+        (
+            KNOWN.replace(cpu_time=None, cpu_throughput="1e9 img/s"),
+            "would have to be more than a hundred times as fast",
+        ),
+        (DISK.replace(cpu_throughput="1001 img/s"), "The CPU takes almost as long."),
+        (DISK.replace(storage="4 MB/s"), "takes 25 s, so the accelerator, which needs 100 ms, "),
+        (
+            DISK.replace(storage=Storage.S3_connection, assumptions=PUBLISHED),
+            "keep them in memory, or open more connections.",
+        ),
+        (
+            WALL.replace(cpu_throughput="500 MB/s"),
+            "the CPU would have to supply 10.9 GB/s, and it supplies 0.5 GB/s.",
+        ),
+        (
+            DISK.replace(storage="1 GB/s", cached_fraction=1.0, cache_bandwidth="0.5 GB/s"),
+            "Memory serves 100.0 % of the reads. To keep it fed, storage and memory together would have to "
+            "deliver 1 GB/s, and they deliver 0.5 GB/s: store fewer bytes for each sample.",
+        ),
+        (
+            WALL.replace(batch_size=8, host_time="10 ms"),
+            "The largest part of the rest is fixed overhead: a larger batch spreads that over more samples.",
+        ),
+        (
+            WALL.replace(cpu_throughput="99 GB/s", link="0.5 GB/s", dtype="uint8"),
+            " do: send fewer bytes for each sample.",
+        ),
+    ],
+    ids=lambda value: value if type(value) is str else "",
+)
+def test_it_says_what_follows_and_no_more(pipe, said):
+    text = explain(pipe)
+    assert said in text
+    # Nothing is said behind an advice that ends the explanation.
+    assert text.endswith(said) or not said.endswith(("sample.", "connections.", "long."))
 
 
 def test_a_batch_that_does_not_fit_is_said_first():
@@ -254,9 +260,7 @@ def test_a_batch_that_does_not_fit_is_said_first():
 
 
 def test_an_explanation_is_of_one_point():
-    with pytest.raises(InputError) as caught:
-        explain(WALL.replace(batch_size=[1, 2]))
-    assert str(caught.value) == (
+    assert message(InputError, explain, WALL.replace(batch_size=[1, 2])) == (
         "explain looks at one point, got several values of batch_size. Pass one value of each."
     )
 
@@ -268,14 +272,9 @@ def test_a_worker_is_counted_in_the_singular_and_accelerators_in_the_plural():
     assert "To keep them fed, storage would have to deliver" in starved
 
 
-def test_a_factor_of_thousands_is_not_said():
-    idle = KNOWN.replace(cpu_time=None, cpu_throughput="1e9 img/s")
-    assert "would have to be more than a hundred times as fast" in explain(idle)
-
-
 # ---- What misled a reader ----------------------------------------------------------------------------------
 
-DISK = KNOWN.replace(cpu_time=None, cpu_throughput="5000 img/s", sample_size="1 MB")
+
 REQUESTS = "It is the number of requests that limits storage, not their bytes."
 
 
@@ -289,11 +288,6 @@ def test_where_requests_limit_a_drive_smaller_samples_are_no_advice():
     packed = explain(seeking.replace(sample_size="1 MB", samples_per_request=1000))
     assert REQUESTS not in packed
     assert ": store fewer bytes for each sample, keep them in memory, or use a faster drive or more" in packed
-
-
-def test_of_a_store_more_connections_are_opened():
-    text = explain(DISK.replace(storage=Storage.S3_connection, assumptions=PUBLISHED))
-    assert text.endswith("keep them in memory, or open more connections.")
 
 
 # What each advice to a starved storage does to a pipeline that follows it.
@@ -340,19 +334,6 @@ def test_each_advice_about_storage_helps_whoever_follows_it(source, size, drives
             assert followed.solve().throughput > 1.05 * pipe.solve().throughput, one
 
 
-def test_what_is_compared_has_one_unit():
-    text = explain(WALL.replace(cpu_throughput="500 MB/s"))
-    assert "the CPU would have to supply 10.9 GB/s, and it supplies 0.5 GB/s." in text
-
-
-def test_where_memory_serves_all_reads_no_drive_is_bought():
-    text = explain(DISK.replace(storage="1 GB/s", cached_fraction=1.0, cache_bandwidth="0.5 GB/s"))
-    assert text.endswith(
-        "Memory serves 100.0 % of the reads. To keep it fed, storage and memory together would have to "
-        "deliver 1 GB/s, and they deliver 0.5 GB/s: store fewer bytes for each sample."
-    )
-
-
 def test_what_would_starve_the_accelerator_even_then_is_named():
     text = explain(DISK.replace(storage="0.1 GB/s", cpu_throughput="200 img/s"))
     assert text.endswith("With faster storage alone the CPU would bind: preparing takes 500 ms.")
@@ -379,11 +360,6 @@ def test_no_faster_accelerator_shortens_what_it_waits_for():
     assert text.endswith("The accelerator would have to be 10 times as fast before the CPU binds.")
 
 
-def test_the_largest_part_is_that_of_the_rest_beside_a_loop():
-    text = explain(WALL.replace(batch_size=8, host_time="10 ms"))
-    assert "The largest part of the rest is fixed overhead" in text
-
-
 def test_pinned_memory_is_advised_to_those_who_copy_from_other_memory():
     copies = {"link": Links.PCIe3_x16, "pinned": False, "transfer_size": "600 KB"}
     in_turn = explain(KNOWN.replace(**copies, copy_overlaps=False))
@@ -393,11 +369,6 @@ def test_pinned_memory_is_advised_to_those_who_copy_from_other_memory():
         "12 GB/s would have to cross the link, and 6 GB/s do: copy from pinned memory, or send fewer bytes "
         "for each sample, for example as uint8."
     )
-
-
-def test_uint8_is_no_advice_to_those_who_send_it():
-    text = explain(WALL.replace(cpu_throughput="99 GB/s", link="0.5 GB/s", dtype="uint8"))
-    assert text.endswith("send fewer bytes for each sample.")
 
 
 def test_lower_precision_is_advised_where_there_is_one():
@@ -421,15 +392,6 @@ def test_what_was_extrapolated_is_called_so():
     text = explain(KITS.replace(hardware=Hardware.Cloud.T4, workers=64, batch_size=2))
     assert "The accelerator's own time is extrapolated from a measured rate." in text
     assert "is memory traffic: faster memory would shorten it." in text
-
-
-def test_a_factor_of_one_is_not_said():
-    text = explain(DISK.replace(cpu_throughput="1001 img/s"))
-    assert text.endswith("The CPU takes almost as long.")
-
-
-def test_a_long_time_is_said_in_seconds():
-    assert "takes 25 s, so the accelerator, which needs 100 ms, " in explain(DISK.replace(storage="4 MB/s"))
 
 
 def test_without_overlap_several_accelerators_are_several():

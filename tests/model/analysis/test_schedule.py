@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from starvelab import Hardware, InputError, Models, Pipeline, Storage
 from starvelab.model.analysis import schedule
+from tests.rejected import message, not_positive, not_whole
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -40,9 +41,16 @@ def test_the_walkthroughs_first_two_batches():
     ]
 
 
-def test_a_batch_meets_storage_then_the_cpu_then_the_link_then_the_accelerator():
-    jobs = schedule(FULL.solve(), batches=1)
-    assert [job.resource for job in jobs] == ["storage", "CPU", "link", "accelerator"]
+def test_a_batch_meets_the_resources_that_are_modeled_in_turn():
+    assert [job.resource for job in schedule(FULL.solve(), batches=1)] == [
+        "storage",
+        "CPU",
+        "link",
+        "accelerator",
+    ]
+    jobs = schedule(PIPE.solve())
+    assert {job.resource for job in jobs} == {"CPU", "accelerator"}
+    assert {job.batch for job in jobs} == {0, 1, 2, 3, 4}  # unless asked otherwise
 
 
 def test_a_copy_in_turn_is_part_of_the_accelerators_job():
@@ -56,36 +64,18 @@ def test_a_copy_in_turn_is_part_of_the_accelerators_job():
     ]
 
 
-def test_what_is_not_modeled_has_no_jobs():
-    assert {job.resource for job in schedule(PIPE.solve())} == {"CPU", "accelerator"}
-
-
-@given(steps, st.integers(1, 12))
-def test_each_job_takes_as_long_as_its_resource_needs(step, batches):
-    jobs = schedule(step, batches=batches)
-    assert len(jobs) == batches * len(step.resource_times)
+@given(steps)
+def test_jobs_take_what_their_resources_need_one_at_a_time_and_in_the_long_run_a_step(step):
+    jobs = schedule(step, batches=50)
+    assert len(jobs) == 50 * len(step.resource_times)
     for job in jobs:
         assert job.end - job.start == pytest.approx(step.resource_times[job.resource].m_as("ms"))
-
-
-@given(steps)
-def test_a_batch_is_on_one_resource_at_a_time_and_a_resource_at_one_batch(step):
-    jobs = schedule(step, batches=6)
     for batch in range(6):
         assert all(a.end <= b.start for a, b in pairwise(job for job in jobs if job.batch == batch))
     for resource in step.resource_times:
         assert all(a.end <= b.start for a, b in pairwise(on(jobs, resource)))
-
-
-@given(steps)
-def test_in_the_long_run_a_step_takes_what_the_pipeline_says(step):
-    done = [job.end for job in on(schedule(step, batches=50), "accelerator")]
-    assert done[-1] - done[-2] == pytest.approx(step.step_time.m_as("ms"))
-
-
-@given(steps)
-def test_in_the_long_run_the_accelerator_waits_for_the_share_the_pipeline_says(step):
-    before, last = on(schedule(step, batches=50), "accelerator")[-2:]
+    before, last = on(jobs, "accelerator")[-2:]
+    assert last.end - before.end == pytest.approx(step.step_time.m_as("ms"))
     assert (last.start - before.end) / (last.end - before.end) == pytest.approx(step.stall, abs=1e-9)
 
 
@@ -99,34 +89,21 @@ def test_with_overlap_every_resource_works_ahead():
     assert on(jobs, "storage")[1].start < on(jobs, "accelerator")[0].start
 
 
-def test_five_batches_are_laid_out_unless_asked_otherwise():
-    assert {job.batch for job in schedule(PIPE.solve())} == {0, 1, 2, 3, 4}
-
-
-def test_a_sweep_is_refused():
-    with pytest.raises(InputError) as caught:
-        schedule(PIPE.solve(batch_size=[8, 16], workers=[1, 2]))
-    assert str(caught.value) == (
-        "schedule looks at one point, got several values of batch_size, workers. Pass one value of each."
-    )
-
-
-def test_a_pipeline_that_is_not_solved_is_refused():
-    with pytest.raises(InputError) as caught:
-        schedule(PIPE)
-    assert str(caught.value) == "schedule looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."
-
-
 @pytest.mark.parametrize(
-    ("batches", "said"),
+    ("pipeline", "arguments", "expected"),
     [
-        (0, "batches must be finite and positive, got 0. Check the value and its sign."),
-        (-3, "batches must be finite and positive, got -3. Check the value and its sign."),
-        (2.5, "batches must be a whole number, got 2.5. Round it to the one you mean."),
-        ("five", "batches must be a whole number, got 'five'. Pass an int such as 256."),
+        (
+            PIPE.solve(batch_size=[8, 16], workers=[1, 2]),
+            {},
+            "schedule looks at one point, got several values of batch_size, workers. Pass one value of each.",
+        ),
+        (PIPE, {}, "schedule looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."),
+        (PIPE.solve(), *not_positive(batches=0)),
+        (PIPE.solve(), *not_positive(batches=-3)),
+        (PIPE.solve(), *not_whole(batches=2.5)),
+        (PIPE.solve(), *not_whole(batches="five")),
     ],
+    ids=lambda value: value if type(value) is str else "",
 )
-def test_a_count_of_batches_that_is_none_is_refused(batches, said):
-    with pytest.raises(InputError) as caught:
-        schedule(PIPE.solve(), batches=batches)
-    assert str(caught.value) == said
+def test_what_has_no_schedule_is_refused(pipeline, arguments, expected):
+    assert message(InputError, schedule, pipeline, **arguments) == expected

@@ -22,9 +22,12 @@ from starvelab import (
 )
 from starvelab.model.analysis._workers import min_workers
 from tests.cases import KITS, WALL
+from tests.rejected import message, not_whole
 from tests.strategies import pipelines, shares
 
 SCANS = WALL.replace(sample_size="5 MB")
+LOADER = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms")
+SEVERAL = "workers_needed looks at one point, got several values of batch_size. Pass one value of each."
 CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
 
 
@@ -39,16 +42,18 @@ def slack(pipe, workers, batch):
     return costs["accelerator"].at(batch) - costs["CPU"].at(batch)
 
 
-@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()))
-def test_that_many_workers_are_enough_and_one_less_is_not(pipe):
+@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()), st.integers(1, 10**6))
+def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     needed = workers_needed(pipe)
     if needed.workers is None:
         most = min(pipe.assumptions.peak_workers, 10**6)
         assert slack(pipe, most, pipe.batch_size) < 0
-        return
-    assert slack(pipe, needed.workers, pipe.batch_size) >= 0
-    if needed.workers > 1:
-        assert slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+    else:
+        assert slack(pipe, needed.workers, pipe.batch_size) >= 0
+        assert needed.workers == 1 or slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+    at_any = workers_needed(pipe, batch_size="any")
+    assert at_any.batch_size is None
+    assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
 
 
 @given(
@@ -66,28 +71,16 @@ def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
     assert pipe.solve(workers=needed.workers).bottleneck == "accelerator"
 
 
-@given(pipelines(overlap=st.just(True), cpu_throughput=st.none()), st.integers(1, 10**6))
-def test_enough_at_any_batch_is_enough_at_each(pipe, batch):
-    needed = workers_needed(pipe, batch_size="any")
-    assert needed.batch_size is None
-    if needed.workers is not None:
-        assert slack(pipe, needed.workers, batch) >= 0
-
-
 @given(st.fractions(1, 100, max_denominator=1000), shares, shares)
 def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
-    curve = TUTORIAL.replace(contention=contention, coherency=coherency / 100)
-    found = fewest(speedup, curve)
-    if found is None:
-        assert curve.scaling.exactly().speedup(min(curve.scaling.peak_workers, 10**9)) < speedup
-    else:
-        assert curve.scaling.exactly().speedup(found) >= speedup
-        assert found == 1 or curve.scaling.exactly().speedup(found - 1) < speedup
-
-
-@given(st.fractions(1, 1000, max_denominator=1000))
-def test_linear_workers_are_the_speed_up_rounded_up(speedup):
     assert fewest(speedup, TUTORIAL) == ceil(speedup)
+    curve = TUTORIAL.replace(contention=contention, coherency=coherency / 100)
+    found, reached = fewest(speedup, curve), curve.scaling.exactly().speedup
+    if found is None:
+        assert reached(min(curve.scaling.peak_workers, 10**9)) < speedup
+    else:
+        assert reached(found) >= speedup
+        assert found == 1 or reached(found - 1) < speedup
 
 
 def test_workers_that_only_contend_never_reach_the_inverse_of_their_contention():
@@ -126,10 +119,11 @@ def test_44_workers_at_batch_256_are_more_than_a_host_has_and_read_more_than_its
 def test_436_workers_meet_the_cores_and_the_drive_and_not_the_link_that_carries_decoded_bytes():
     needed = workers_needed(SCANS)
     assert needed.demand.m_as("GB/s") == pytest.approx(109, abs=0.05)
-    assert needed.obstacles == (
-        CORES,
-        "Reading would take 109 GB/s, and the drive gives 7 GB/s.",
-    )
+    assert needed.obstacles == (CORES, "Reading would take 109 GB/s, and the drive gives 7 GB/s.")
+    # What the catalogue does not know is no obstacle.
+    unknown = workers_needed(SCANS.replace(hardware=Hardware.Cloud.T4, batch_size=256))
+    assert not any("drive" in obstacle or "cores" in obstacle for obstacle in unknown.obstacles)
+    assert workers_needed(LOADER.replace(sample_size="500 MB")).obstacles == ()
 
 
 def test_the_pipelines_own_drive_and_link_go_before_those_of_the_host():
@@ -145,11 +139,6 @@ def test_the_pipelines_own_drive_and_link_go_before_those_of_the_host():
 def test_latency_counts_against_a_drive_that_serves_one_request_at_a_time():
     one = WALL.replace(batch_size=22, storage=Storage.HDD, assumptions=TUTORIAL.replace(requests_in_flight=1))
     assert "and the drive gives 32.3 MB/s." in workers_needed(one).obstacles[0]
-
-
-def test_what_the_catalogue_does_not_know_is_no_obstacle():
-    needed = workers_needed(SCANS.replace(hardware=Hardware.Cloud.T4, batch_size=256))
-    assert not any("drive" in obstacle or "cores" in obstacle for obstacle in needed.obstacles)
 
 
 def test_few_workers_on_a_good_host_are_feasible():
@@ -171,28 +160,16 @@ def test_where_no_number_of_workers_is_enough_the_reason_is_given():
     assert "at most 10 times what one does" in workers_needed(contending).obstacles[0]
 
 
-def test_the_answer_for_any_batch_says_so():
-    assert str(workers_needed(WALL, batch_size="any")).startswith(
-        "77 workers would be enough at any batch size,"
-    )
-
-
-def test_the_pipelines_number_of_workers_does_not_matter():
-    assert (
-        workers_needed(WALL.replace(workers=3))
-        == workers_needed(WALL)
-        == workers_needed(WALL.replace(workers=[1, 2]))
-    )
-
-
-def test_a_batch_size_that_is_asked_for_goes_before_the_pipelines():
-    assert workers_needed(WALL, batch_size=64).workers == 20
-    assert workers_needed(WALL.replace(batch_size=[1, 2]), batch_size=64).workers == 20
+def test_the_pipelines_number_of_workers_does_not_matter_and_its_batch_only_unless_one_is_asked_for():
+    needed = workers_needed(WALL)
+    assert workers_needed(WALL.replace(workers=3)) == workers_needed(WALL.replace(workers=[1, 2])) == needed
+    for batch in (256, [1, 2]):
+        assert workers_needed(WALL.replace(batch_size=batch), batch_size=64).workers == 20
+    said = "77 workers would be enough at any batch size,"
+    assert str(workers_needed(WALL, batch_size="any")).startswith(said)
 
 
 # ---- Cores, waits and several accelerators -----------------------------------------------------------------
-
-LOADER = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms")
 
 
 def test_past_the_cores_no_number_of_workers_is_enough():
@@ -202,28 +179,29 @@ def test_past_the_cores_no_number_of_workers_is_enough():
         "No number of workers is enough at batch 100. However many workers share the 8 cores, "
         "together they reach at most 8 times what one does, and it would take 10 times."
     )
-    assert workers_needed(LOADER.replace(cores=10)).workers == 10
 
 
-def test_workers_that_wait_may_be_more_than_the_cores():
-    # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
-    assert workers_needed(LOADER.replace(read_wait="30 ms", cores=10)).workers == 40
-    assert workers_needed(LOADER.replace(read_wait="30 ms", cores=9)).workers is None
-
-
-def test_a_hand_over_costs_workers_and_weighs_more_on_small_batches():
-    joined = LOADER.replace(handover_time="100 ms")
-    assert workers_needed(joined).workers == 11
-    assert workers_needed(joined, batch_size=10).workers == 20
-    assert workers_needed(joined, batch_size="any").workers == 110
-
-
-def test_a_fixed_cost_of_the_accelerator_leaves_workers_more_time():
-    assert workers_needed(LOADER.replace(step_overhead="25 ms")).workers == 8
+@pytest.mark.parametrize(
+    ("fields", "batch", "workers"),
+    [
+        # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
+        ({"read_wait": "30 ms", "cores": 10}, None, 40),
+        ({"read_wait": "30 ms", "cores": 9}, None, None),
+        # A hand-over weighs more on small batches.
+        ({"handover_time": "100 ms"}, None, 11),
+        ({"handover_time": "100 ms"}, 10, 20),
+        ({"handover_time": "100 ms"}, "any", 110),
+        # A fixed cost of the accelerator leaves workers more time.
+        ({"step_overhead": "25 ms"}, None, 8),
+        ({"accelerators": 8}, None, 80),
+        ({"cores": 10}, None, 10),
+    ],
+)
+def test_waits_and_fixed_costs_count(fields, batch, workers):
+    assert workers_needed(LOADER.replace(**fields), batch_size=batch).workers == workers
 
 
 def test_the_workers_of_a_host_feed_all_its_accelerators():
-    assert workers_needed(LOADER.replace(accelerators=8)).workers == 80
     eight = WALL.replace(accelerators=8, batch_size=64)
     assert workers_needed(eight).workers == 153
     assert workers_needed(eight).obstacles == (
@@ -236,10 +214,6 @@ def test_the_workers_of_a_host_feed_all_its_accelerators():
 def test_cores_that_are_given_go_before_those_of_a_typical_host():
     assert CORES in workers_needed(WALL).obstacles
     assert not any("cores" in obstacle for obstacle in workers_needed(WALL.replace(cores=64)).obstacles)
-
-
-def test_of_an_accelerator_without_a_name_no_host_is_known():
-    assert workers_needed(LOADER.replace(sample_size="500 MB")).obstacles == ()
 
 
 @pytest.mark.parametrize(
@@ -255,35 +229,16 @@ def test_of_an_accelerator_without_a_name_no_host_is_known():
             WALL.replace(overlap=False),
             {},
             "workers_needed looks at stages that overlap, got overlap=False: then the accelerator always "
-            "waits. "
-            "Pass overlap=True.",
+            "waits. Pass overlap=True.",
         ),
-        (
-            WALL.replace(batch_size=[1, 2]),
-            {},
-            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
-        ),
-        (
-            WALL,
-            {"batch_size": 2.5},
-            "batch_size must be a whole number, got 2.5. Round it to the one you mean.",
-        ),
-        (
-            WALL,
-            {"batch_size": "all"},
-            "batch_size must be a whole number, got 'all'. Pass an int such as 256.",
-        ),
-        (
-            WALL,
-            {"batch_size": [1, 2]},
-            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
-        ),
+        (WALL.replace(batch_size=[1, 2]), {}, SEVERAL),
+        (WALL, {"batch_size": [1, 2]}, SEVERAL),
+        (WALL, *not_whole(batch_size=2.5)),
+        (WALL, *not_whole(batch_size="all")),
     ],
 )
 def test_a_question_without_one_answer_is_refused(pipe, asked, expected):
-    with pytest.raises(InputError) as caught:
-        workers_needed(pipe, **asked)
-    assert str(caught.value) == expected
+    assert message(InputError, workers_needed, pipe, **asked) == expected
 
 
 # ---- The drive as an obstacle ------------------------------------------------------------------------------
