@@ -92,43 +92,26 @@ def test_it_opens_with_its_number_and_says_how_long_it_takes(notebook):
 
 
 @each_notebook
-def test_it_asks_a_question(notebook):
+def test_it_asks_questions_each_is_revealed_below_and_an_explorer_opens_after_one(notebook):
     asked = notebook.questions()
     assert asked, "it needs a call of predict(...) with a question"
-    for _, question in asked.values():
+    revealed = reveals(notebook)
+    assert set(revealed) == set(asked)
+    for key, (position, question) in asked.items():
         assert question["question"].endswith("?")
-
-
-@each_notebook
-def test_a_question_of_what_a_change_brings_is_judged_by_what_it_brings(notebook):
-    for key, (_, question) in notebook.questions().items():
+        assert position < revealed[key]
+        # What a change brings is judged by what it brings.
         factor = re.search(r"How many times|By how many percent|delivers 100 %", question["question"])
         assert ("unchanged" in question) == bool(factor), key
-
-
-@each_notebook
-def test_each_prediction_is_asked_for_before_its_reveal_and_revealed(notebook):
-    asked = notebook.questions()
-    revealed = {}
-    for position, call in notebook.calls("reveal"):
-        revealed.setdefault(given(call)["key"], position)
-    assert set(revealed) == set(asked)
-    for key, (position, _) in asked.items():
-        assert position < revealed[key]
-
-
-@each_notebook
-def test_an_explorer_opens_after_a_prediction_of_its_notebook(notebook):
-    explorers = [given(call) for _, call in notebook.calls("explore")]
+    explorers = notebook.calls("explore")
     assert explorers, "it needs a call of explore(..., after=KEY)"
-    assert {explorer.get("after") for explorer in explorers} <= set(notebook.questions())
-
-
-@each_notebook
-def test_an_explorer_stands_after_the_reveal(notebook):
-    revealed = {given(call)["key"]: position for position, call in reversed(notebook.calls("reveal"))}
-    for position, call in notebook.calls("explore"):
+    for position, call in explorers:
         assert position > revealed[given(call)["after"]]
+
+
+def reveals(notebook: Notebook) -> dict[str, int]:
+    """The position of the first reveal of each prediction."""
+    return {given(call)["key"]: position for position, call in reversed(notebook.calls("reveal"))}
 
 
 @each_notebook
@@ -138,9 +121,9 @@ def test_every_exercise_but_the_self_check_has_a_hint(notebook):
     assert len(exercises) >= 2, (
         f"a notebook has two exercises or more, headed ## Exercise N.M; {notebook} has {len(exercises)}"
     )
-    read_by_a_person = [section for section in exercises if "read by a person" in section.splitlines()[0]]
-    for exercise in (one for one in exercises if one not in read_by_a_person):
-        assert "<details><summary>Hint" in exercise, exercise.splitlines()[0]
+    for exercise in exercises:
+        heading = exercise.splitlines()[0]
+        assert "<details><summary>Hint" in exercise or "read by a person" in heading, heading
 
 
 @each_notebook
@@ -152,49 +135,30 @@ def test_details_are_closed_and_leave_room_for_markdown(notebook):
 
 
 @each_notebook
-def test_it_ends_with_what_to_take_away_and_what_comes_next(notebook):
+def test_it_ends_with_what_to_take_away_and_a_link_to_what_comes_next(notebook):
     last = notebook.cells[-1].source
     assert last.startswith("## Take away\n")
     assert re.search(r"^\*\*(Next|What comes next)", last, flags=re.MULTILINE)
-
-
-@each_notebook
-def test_the_next_notebook_is_linked_and_exists(notebook):
-    linked = re.findall(r"\]\((\w+)\.ipynb\)", notebook.cells[-1].source)
     number = int(notebook.name[:2])
-    expected = EXPECTED[notebook.assignment][number : number + 1]
-    assert linked == expected, (
-        f"the last cell of {notebook} links to {linked}; the next notebook is {expected}"
-    )
+    assert re.findall(r"\]\((\w+)\.ipynb\)", last) == EXPECTED[notebook.assignment][number : number + 1]
 
 
 @each_notebook
 def test_a_place_for_the_learners_own_words(notebook):
-    written = [
-        cell
+    assert any(
+        cell.metadata.get("nbgrader", {}).get("solution") or "own words" in cell.source
         for cell in notebook.cells
         if cell.cell_type == "markdown"
-        and (cell.metadata.get("nbgrader", {}).get("solution") or is_note(cell))
-    ]
-    assert written, "it needs a cell with role essay, or one that asks for the learner's own words"
-
-
-def is_note(cell: NotebookNode) -> bool:
-    return "own words" in cell.source
+    ), "it needs a cell with role essay, or one that asks for the learner's own words"
 
 
 @each_notebook
-def test_no_line_of_code_is_wider_than_a_page(notebook):
+def test_no_line_of_code_is_wider_than_a_page_and_one_cell_at_most_sets_up_before_something_is_seen(notebook):
     for cell in read(notebook.released).cells:
         if cell.cell_type == "code":
             assert [line for line in cell.source.splitlines() if len(line) > 88] == []
-
-
-@each_notebook
-def test_one_cell_at_most_sets_up_before_there_is_something_to_see(notebook):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    first = next(n for n, cell in enumerate(code) if "nbgrader" not in cell.metadata)
-    assert first <= 1
+    assert next(n for n, cell in enumerate(code) if "nbgrader" not in cell.metadata) <= 1
 
 
 @each_notebook
@@ -225,14 +189,6 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
         known |= defined([cell.source])
 
 
-@each_notebook
-def test_nothing_is_saved_but_what_was_written(notebook):
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert (cell.outputs, cell.execution_count) == ([], None)
-    assert "widgets" not in read(notebook.solution).metadata
-
-
 # --- words, pictures and questions that are explained where they are met ----------------------------
 
 # A commit: the page has changed since, and its numbers with it.
@@ -250,8 +206,12 @@ EXPLAINED = {
 }
 
 
-@pytest.mark.parametrize(("what", "name", "phrase"), [(k, *v) for k, v in EXPLAINED.items()], ids=EXPLAINED)
-def test_what_was_promised_is_said(what, name, phrase):
+@pytest.mark.parametrize(
+    ("what", "name", "phrase"),
+    [*((what, *said) for what, said in EXPLAINED.items()), *MISTAKES.values()],
+    ids=lambda text: text[:30],
+)
+def test_what_was_promised_is_said_and_a_mistake_is_met_where_it_belongs(what, name, phrase):
     assert phrase in prose(WALKTHROUGH[name]), f"nobody is told of {what}"
 
 
@@ -286,16 +246,8 @@ def test_the_walkthrough_is_linked_where_it_is_first_mentioned(notebook):
         assert "walkthrough" not in text.lower()
 
 
-# --- what the walkthrough gets wrong ---------------------------------------------------------------
-
-
 def test_all_seventeen_mistakes_are_met():
     assert list(MISTAKES) == list(range(1, 18))
-
-
-@pytest.mark.parametrize(("what", "name", "phrase"), MISTAKES.values(), ids=lambda text: text[:30])
-def test_a_mistake_is_met_where_it_belongs(what, name, phrase):
-    assert phrase in prose(WALKTHROUGH[name]), f"nobody meets {what}"
 
 
 # --- Run All ---------------------------------------------------------------------------------------
@@ -437,7 +389,7 @@ def is_told(truth: str, choices: list[str], text: str) -> bool:
 @each_notebook
 def test_code_that_is_seen_before_an_answer_explains_nothing(notebook):
     """What explains an answer is Markdown after its reveal: the code of the reveal is seen by all."""
-    revealed = {given(call)["key"]: position for position, call in reversed(notebook.calls("reveal"))}
+    revealed = reveals(notebook)
     for key, (asked, _) in notebook.questions().items():
         for cell in notebook.cells[asked + 1 : revealed[key] + 1]:
             if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
@@ -472,8 +424,7 @@ def hints_and_bold_words(text: str) -> str:
 
 def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
     run, _ = runs
-    cells = run.notebook.cells
-    revealed = {given(call)["key"]: position for position, call in reversed(run.source.calls("reveal"))}
+    cells, revealed = run.notebook.cells, reveals(run.source)
     locked = read_file(run.path.with_suffix("")).predictions
     for key, (asked, question) in run.source.questions().items():
         truth, until = locked[key].truth, revealed[key]
@@ -575,21 +526,14 @@ def lists_of_numbers(cells: list[NotebookNode]) -> Iterator[set[float]]:
         if cell.cell_type == "code":
             for node in ast.walk(ast.parse(cell.source)):
                 if isinstance(node, ast.List | ast.Tuple):
-                    yield {one.value for one in node.elts if isinstance(one, ast.Constant) and is_number(one)}
+                    constants = (one.value for one in node.elts if isinstance(one, ast.Constant))
+                    yield {value for value in constants if isinstance(value, int | float)}
 
 
-def is_number(constant: ast.Constant) -> bool:
-    return isinstance(constant.value, int | float)
-
-
-def test_without_predictions_no_truth_is_revealed(runs):
-    _, run = runs
-    for cell in run.cells_with("reveal"):
-        assert text_of(cell).startswith(f"Please note. {LOCK_FIRST} It is the one that asks: ")
-
-
-def test_explorers_draw_for_whoever_has_predicted_and_for_nobody_else(runs):
+def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_whoever_has_predicted(runs):
     with_, without = runs
+    for cell in without.cells_with("reveal"):
+        assert text_of(cell).startswith(f"Please note. {LOCK_FIRST} It is the one that asks: ")
     drawn = [html for html in with_.in_widgets if "<svg" in html]
     problems = [re.sub("<[^>]*>", "", html) for html in with_.in_widgets if "Problem" in html]
     assert len(drawn) == len(with_.source.calls("explore")), f"an explorer shows no drawing: {problems}"
@@ -598,19 +542,18 @@ def test_explorers_draw_for_whoever_has_predicted_and_for_nobody_else(runs):
     assert len(waiting) == len(with_.source.calls("explore"))
 
 
-def test_where_all_is_answered_progress_says_at_its_end_that_nothing_is_left(runs):
+def test_where_all_is_answered_nothing_is_left_and_no_cell_shows_an_object(runs):
     run, _ = runs
     (cell,) = run.cells_with("progress")
     assert cell == run.code[-1]
     assert text_of(cell).endswith("Nothing is left to do in this notebook.")
+    for output in run.outputs:
+        shown = output.get("data", {}).get("text/plain", "") or output.get("text", "")
+        assert not re.search(r"<[\w.]+ (object )?at 0x|<Quantity\(", shown), shown
 
 
-def test_there_is_a_figure_or_a_table_to_see(runs):
-    run, _ = runs
-    assert any(page.figures or page.tables for page in map(Page, run.html))
-
-
-def test_every_figure_is_shown_with_its_words(runs):
+def test_there_is_a_figure_or_a_table_to_see_and_every_figure_is_shown_with_its_words(runs):
+    assert any(page.figures or page.tables for page in map(Page, runs[0].html))
     for run in runs:
         kinds = {kind for output in run.outputs for kind in output.get("data", {})}
         assert not any(kind.startswith("image/") for kind in kinds), "JupyterLab drops their alt text"
@@ -619,10 +562,3 @@ def test_every_figure_is_shown_with_its_words(runs):
             assert all((image.get("alt") or "").strip() for image in page.images)
             assert all(drawing.get("role") == "img" for drawing in page.drawings)
             assert len([title for title in page.titles if title.strip()]) == len(page.drawings)
-
-
-def test_what_a_learner_reads_is_not_an_object(runs):
-    run, _ = runs
-    for output in run.outputs:
-        shown = output.get("data", {}).get("text/plain", "") or output.get("text", "")
-        assert not re.search(r"<[\w.]+ (object )?at 0x|<Quantity\(", shown), shown
