@@ -1,19 +1,25 @@
 """A download from a learning platform, sorted into the folders where nbgrader looks for submissions.
 
-The name of a file says who submitted it; `platforms` reads it.
+Canvas puts the files of a class side by side: `lovelaceada_LATE_123_456_one.ipynb` is file 456 of student
+123. Moodle gives each student a folder, `Ada Lovelace_789_assignsubmission_file_`, or the same before each
+file's name. Whatever else is packed as one folder for each student is taken as it is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import time
+import unicodedata
 import zipfile
-from collections.abc import Iterable
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from starvelab.errors import InputError
@@ -22,40 +28,28 @@ from ..batch.one_student import READ_TIMEOUT, one_student
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.matching import TIMESTAMP
 from ..text import storable
-from .platforms import EARLIER, SubmittedFile, latest_uploads, whose
 
 MACOS = "__MACOSX"
 OCCUPIED = "another file has its place"
 TOO_LARGE = f"a submission may have {MAX_TOTAL / 1e6:g} MB"
+EARLIER = "earlier-uploads"
 
 
 @dataclass
 class Collected:
-    """The result of sorting a download.
+    """The result of sorting a download."""
 
-    Attributes
-    ----------
-    new, changed, unchanged : list of str
-        Students, by what their folders held before.
-    left_out : dict of str to str
-        Files that were not taken, and why.
-    failed : dict of str to str
-        Students whose files could not be sorted, and why.
-    names : dict of str to str
-        By student, the name that the platform wrote into the download.
-    late : list of str
-        Students who submitted late, as the platform says.
-    chosen : dict of str to list of str
-        By student, which of several uploads of one file counts.
-    """
-
+    # Students, by what their folders held before.
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
+    # Files that were not taken, and students whose files could not be sorted, and why.
     left_out: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    # By student, the name that the platform wrote into the download; and who was late, as it says.
     names: dict[str, str] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
+    # By student, which of several uploads of one file counts.
     chosen: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -67,31 +61,19 @@ def collect_download(
     notebooks: Iterable[str] = (),
     due: datetime | None = None,
 ) -> Collected:
-    """Sort a download into `submitted/STUDENT/ASSIGNMENT`.
+    """Sort a download, a .zip or the folder that it was unpacked into, into `submitted/STUDENT/ASSIGNMENT`.
 
     What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`.
-
-    Parameters
-    ----------
-    download : Path
-        A .zip, or the folder that it was unpacked into.
-    notebooks : iterable of str
-        The notebooks that are asked for.
-    due : datetime, optional
-        In UTC. Of a late submission Canvas does not say how late it was: it counts as one second late.
-
-    Raises
-    ------
-    InputError
+    `notebooks` are those that are asked for, and `due` is in UTC. Of a late submission Canvas does not say
+    how late it was: it counts as one second late. Raises InputError where there is nothing of a student.
     """
     collected = Collected()
     files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
-    with closing(_Download(download)) as source:
-        collected.left_out |= source.left_out
-        for path, file in whose(source.paths).items():
+    with _opened(download, collected.left_out) as source:
+        for path, file in whose(source).items():
             if file.student is None:
                 collected.left_out[str(path)] = "its name does not tell the student"
-            elif source.size(path) > MAX_TOTAL:
+            elif source[path].size > MAX_TOTAL:
                 collected.left_out[str(path)] = TOO_LARGE
             elif file in files.get(file.student, {}):
                 collected.left_out[str(path)] = OCCUPIED
@@ -121,12 +103,16 @@ def collect_download(
                     if due is not None:
                         late = (due + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S UTC")
                         content[PurePosixPath(TIMESTAMP)] = late.encode()
-                _put(submitted / student / assignment, content, student, assignment, collected)
+                before = _put(submitted / student / assignment, content)
+                if before == content:
+                    collected.unchanged.append(student)
+                else:
+                    (collected.changed if before else collected.new).append(student)
     return collected
 
 
 def _content(
-    source: _Download, places: dict[PurePosixPath, PurePosixPath], collected: Collected
+    source: _Files, places: dict[PurePosixPath, PurePosixPath], collected: Collected
 ) -> dict[PurePosixPath, bytes]:
     """A student's files: as many as can stand beside each other, and within the size of a submission.
 
@@ -136,7 +122,7 @@ def _content(
     left = MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
     for path, inner in sorted(places.items(), key=lambda one: (one[1].parts[0] == EARLIER, one[1], one[0])):
-        left -= source.size(path)
+        left -= source[path].size
         if inner == PurePosixPath(TIMESTAMP):
             collected.left_out[str(path)] = "only the platform says when something was submitted"
         elif left < 0:
@@ -146,87 +132,19 @@ def _content(
         elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
             collected.left_out[str(path)] = "a file has the name of its folder"
         else:
-            content[inner] = source.read(path)
+            content[inner] = source[path].read()
     return content
 
 
-class _Download:
-    """The files of an archive, or of a folder, read for one student at a time."""
-
-    def __init__(self, place: Path) -> None:
-        self._archive: zipfile.ZipFile | None = None
-        self._entries: dict[PurePosixPath, Path | zipfile.ZipInfo] = {}
-        self.left_out: dict[str, str] = {}
-        if place.is_dir():
-            self._add_folder(place)
-            return
-        if not zipfile.is_zipfile(place):
-            place.open("rb").close()  # what is not there, or cannot be read, is said as that
-            raise InputError(
-                f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
-                "with one folder for each student."
-            )
-        self._archive = zipfile.ZipFile(place)
-        for entry in self._archive.infolist():
-            inner = within(entry.filename)
-            if entry.is_dir():
-                continue
-            if not inner.parts:
-                self.left_out[entry.filename] = "it has no name"
-            elif inner.parts[0] == MACOS:
-                self.left_out[MACOS] = "macOS adds it to archives"
-            elif inner in self._entries:
-                self.left_out[entry.filename] = OCCUPIED
-            else:
-                self._entries[inner] = entry
-
-    def _add_folder(self, place: Path) -> None:
-        def unreadable(error: OSError) -> None:
-            self.left_out[os.path.relpath(error.filename, place)] = error.strerror or str(error)
-
-        for folder, folders, names in os.walk(place, onerror=unreadable):
-            folders.sort()
-            for path in (Path(folder) / name for name in sorted([*folders, *names])):
-                inner = PurePosixPath(path.relative_to(place).as_posix())
-                if path.is_symlink():
-                    self.left_out[str(inner)] = "it is a link"
-                elif path.is_file():
-                    self._entries[inner] = path
-                elif not path.is_dir():
-                    self.left_out[str(inner)] = "it is no ordinary file"
-
-    def close(self) -> None:
-        if self._archive is not None:
-            self._archive.close()
-
-    @property
-    def paths(self) -> list[PurePosixPath]:
-        return list(self._entries)
-
-    def size(self, path: PurePosixPath) -> int:
-        entry = self._entries[path]
-        return entry.stat().st_size if isinstance(entry, Path) else entry.file_size
-
-    def read(self, path: PurePosixPath) -> bytes:
-        entry = self._entries[path]
-        if isinstance(entry, Path):
-            return entry.read_bytes()
-        assert self._archive is not None
-        with self._archive.open(entry) as file:
-            return file.read(MAX_TOTAL)
-
-
-def _put(
-    place: Path, files: dict[PurePosixPath, bytes], student: str, assignment: str, collected: Collected
-) -> None:
+def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, bytes]:
+    """Write the files of `submitted/STUDENT/ASSIGNMENT`, and give those that stood there before."""
     before = {
         PurePosixPath(path.relative_to(place).as_posix()): path.read_bytes()
         for path in place.rglob("*")
         if path.is_file()
     }
     if before == files:
-        collected.unchanged.append(student)
-        return
+        return before
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".part-") as part:
         new = Path(part) / "new"
@@ -235,8 +153,210 @@ def _put(
             (new / inner).write_bytes(content)
         if place.exists():
             stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
-            kept = place.parent.parent.parent / "replaced" / assignment / f"{student}-{stamp}"
+            student, assignment = place.parts[-2:]
+            kept = place.parents[2] / "replaced" / assignment / f"{student}-{stamp}"
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(place, kept)
         new.rename(place)
-    (collected.changed if before else collected.new).append(student)
+    return before
+
+
+# --- the files of a download ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _File:
+    size: int
+    read: Callable[[], bytes]
+
+
+_Files = dict[PurePosixPath, _File]
+
+
+@contextmanager
+def _opened(place: Path, left_out: dict[str, str]) -> Iterator[_Files]:
+    """The files of an archive or a folder, and why others are left out."""
+    if place.is_dir():
+        yield _files_in_folder(place, left_out)
+        return
+    if not zipfile.is_zipfile(place):
+        place.open("rb").close()  # what is not there, or cannot be read, is said as that
+        raise InputError(
+            f"{place} is no .zip and no folder. Pass what Canvas or Moodle let you download, or a folder "
+            "with one folder for each student."
+        )
+    with zipfile.ZipFile(place) as archive:
+        files: _Files = {}
+        for entry in archive.infolist():
+            inner = within(entry.filename)
+            if entry.is_dir():
+                continue
+            if not inner.parts:
+                left_out[entry.filename] = "it has no name"
+            elif inner.parts[0] == MACOS:
+                left_out[MACOS] = "macOS adds it to archives"
+            elif inner in files:
+                left_out[entry.filename] = OCCUPIED
+            else:
+                files[inner] = _File(entry.file_size, partial(_read, archive, entry))
+        yield files
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as file:
+        return file.read(MAX_TOTAL)  # whatever its header says
+
+
+def _files_in_folder(place: Path, left_out: dict[str, str]) -> _Files:
+    def unreadable(error: OSError) -> None:
+        left_out[os.path.relpath(error.filename, place)] = error.strerror or str(error)
+
+    files: _Files = {}
+    for folder, folders, names in os.walk(place, onerror=unreadable):
+        folders.sort()
+        for path in (Path(folder) / name for name in sorted([*folders, *names])):
+            inner = PurePosixPath(path.relative_to(place).as_posix())
+            if path.is_symlink():
+                left_out[str(inner)] = "it is a link"
+            elif path.is_file():
+                files[inner] = _File(path.stat().st_size, path.read_bytes)
+            elif not path.is_dir():
+                left_out[str(inner)] = "it is no ordinary file"
+    return files
+
+
+# --- whose a file is, by the names that Canvas and Moodle give ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class SubmittedFile:
+    """A file of a download, by what the platform says of it."""
+
+    student: str | None  # how the platform numbers who submitted it; None where that cannot be told
+    path: PurePosixPath  # where it belongs in the student's folder
+    name: str = ""  # the student's, where the platform writes it
+    late: bool = False
+    upload: int = 0  # higher the later the file was uploaded
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a platform names the outermost level of a download: a folder for each student, or files."""
+
+    pattern: re.Pattern[str]
+    of_folders: bool = False
+
+    def read(self, path: PurePosixPath) -> SubmittedFile:
+        """What the path of a file says."""
+        match = self.pattern.fullmatch(path.parts[0])
+        # Both the student's name and that of the file may hold the number of somebody else.
+        numbers = set() if self.of_folders else set(re.findall(f"{_OF_MOODLE}_", path.name))
+        if match is None or self.of_folders == (len(path.parts) == 1) or len(numbers) > 1:
+            return SubmittedFile(None, path)
+        told = match.groupdict()
+        inner = path.parts[1:] if self.of_folders else [told["file"] or told["page"]]
+        upload = int((told.get("upload") or "0")[:30])
+        return SubmittedFile(
+            student=unicodedata.normalize("NFC", told["student"]),  # as no Mac writes it
+            path=PurePosixPath(*inner),
+            name=told.get("name") or "",
+            late=bool(told.get("late")),
+            upload=upload,
+        )
+
+
+def _layout(pattern: str, of_folders: bool = False) -> _Layout:
+    return _Layout(re.compile(pattern, re.DOTALL), of_folders)
+
+
+_NAME = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?"
+_UPLOAD = r"_(?:(?P<upload>[0-9]+)_(?P<file>.+)|(?P<page>text\.html|link\.html))"
+_OF_MOODLE = r"_(?P<student>[0-9]+)_assignsubmission_(?:file|onlinetext)"
+LAYOUTS = (
+    _layout(rf"(?P<name>.+?){_OF_MOODLE}_?", of_folders=True),
+    _layout(rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)"),
+    _layout(rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}"),
+    _layout(rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}"),
+)
+ANY_FOLDERS = _layout(r"(?P<student>[^.].*)", of_folders=True)
+
+
+def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, SubmittedFile]:
+    """What the path of each file of a download says.
+
+    Which platform it comes from is told by the outermost level of the download as a whole: what a student
+    called a file or a folder may look like a name of any platform.
+    """
+    paths = list(paths)
+    read = _reader(paths)
+    files = {path: read(path) for path in paths}
+    called = defaultdict(set)
+    for file in files.values():
+        if file.student and file.name:
+            called[file.student].add(file.name)
+    # Canvas keeps a number at the end of a student's name: `eve_1` becomes `eve_1_3_22_one`.
+    unclear = {student for student, names in called.items() if len(names) > 1}
+    files = {
+        path: SubmittedFile(None, path) if file.student in unclear else file for path, file in files.items()
+    }
+    if len(called) > 1 and len(set().union(*called.values())) == 1:
+        # Moodle calls everybody "Participant" where graders are not to know the names.
+        files = {path: replace(file, name="") for path, file in files.items()}
+    return files
+
+
+def _reader(paths: list[PurePosixPath]) -> Callable[[PurePosixPath], SubmittedFile]:
+    if layout := _layout_of(paths):
+        return layout.read
+    # The whole download may stand in one folder. Or that is the only student's, who chose all names in it.
+    inner = [PurePosixPath(*path.parts[1:]) for path in paths if len(path.parts) > 1]
+    if (
+        len({path.parts[0] for path in paths}) == 1
+        and len(inner) == len(paths)
+        and (layout := _layout_of(inner))
+    ):
+        students = {layout.read(path).student for path in inner}
+        if len(students) > 1 and None not in students:
+            return lambda path: layout.read(PurePosixPath(*path.parts[1:]))
+    return ANY_FOLDERS.read
+
+
+def _layout_of(paths: Iterable[PurePosixPath]) -> _Layout | None:
+    """The layout whose names are most of those of the outermost level; None if there is none."""
+    folders = {path.parts[0] for path in paths if len(path.parts) > 1}
+    side_by_side = {path.name for path in paths if len(path.parts) == 1}
+    counts = {
+        layout: sum(map(bool, map(layout.pattern.fullmatch, folders if layout.of_folders else side_by_side)))
+        for layout in LAYOUTS
+    }
+    best = max(LAYOUTS, key=counts.__getitem__)
+    others = len(folders) - (counts[best] if best.of_folders else 0)
+    return best if others < counts[best] else None
+
+
+def latest_uploads(
+    files: Iterable[SubmittedFile], notebooks: Iterable[str] = ()
+) -> tuple[dict[SubmittedFile, PurePosixPath], list[str]]:
+    """Where each file of one student goes if the latest of several uploads counts, and in words which does.
+
+    Canvas calls a file that is uploaded again `one-1.ipynb`, and where both are in a submission, their
+    numbers say which came later. Where a notebook `lab-1` is asked for, it is not a second `lab`.
+    """
+    asked, files = set(notebooks), list(files)
+    names = {file.path for file in files}
+    by_name = defaultdict(list)
+    for file in files:
+        stem = re.sub(r"-\d+$", "", file.path.stem)
+        plain = file.path.with_name(stem + file.path.suffix) if stem else file.path
+        again = file.upload and file.path.stem not in asked and (plain in names or stem in asked)
+        by_name[plain if again else file.path].append(file)
+    places, chosen = {}, []
+    for plain, uploads in by_name.items():
+        *earlier, last = sorted(uploads, key=lambda file: file.upload)
+        places[last] = plain if earlier else last.path
+        for number, file in enumerate(earlier, start=1):
+            places[file] = PurePosixPath(EARLIER, str(number), file.path)
+        if earlier:
+            others = ", ".join(str(file.path) for file in earlier)
+            chosen.append(f"{last.path} counts, and {others} does not")
+    return places, chosen

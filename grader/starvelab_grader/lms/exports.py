@@ -6,14 +6,14 @@ Both fill in a table that the learning platform has given out. Every other cell 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from nbgrader.api import Gradebook, SubmittedAssignment
+from nbgrader.api import Gradebook, Student, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
@@ -38,49 +38,35 @@ COMMENTS = re.compile(
 
 @dataclass(frozen=True)
 class Result:
-    """What a student has for an assignment.
+    """A student's submission; `possible` is what the platform has, where points are scaled to that."""
 
-    Attributes
-    ----------
-    points, most : float
-        `points` without what being late costs.
-    late : float
-        What being late costs.
-    notebooks : dict of str to (float, float)
-        Points and the most that can be earned, by notebook.
-    unmarked : bool
-        Whether an answer waits for a person's mark, and counts as 0 until then.
-    possible : float, optional
-        What the platform has as points possible, where points are scaled to that.
-    """
-
-    points: float
-    most: float
-    late: float
-    notebooks: Mapping[str, tuple[float, float]]
-    unmarked: bool
+    submission: SubmittedAssignment
     possible: float | None = None
 
     @property
     def counted(self) -> float:
-        """The points that count."""
-        return max(0.0, self.points - self.late)
+        """The points that count: less what being late costs."""
+        points: float = self.submission.score - self.submission.late_submission_penalty
+        return max(0.0, points)
 
     @property
     def filed(self) -> float:
         """The points that are written. Platforms show two decimals, and so many a scaled number has."""
-        if self.possible is None or not self.most:
+        most = float(self.submission.max_score)
+        if self.possible is None or not most:
             return self.counted
-        return floor(100 * self.counted * self.possible / self.most + 0.5 + 1e-9) / 100
+        return floor(100 * self.counted * self.possible / most + 0.5 + 1e-9) / 100
 
     @property
     def summary(self) -> str:
         """In words, for the student."""
-        parts = [f"{self.counted:g} of {self.most:g} points"]
-        if self.late:
-            parts[0] += f" ({self.points:g}, less {self.late:g} for being late)"
-        parts += [f"{name}: {points:g} of {most:g}" for name, (points, most) in self.notebooks.items()]
-        if self.unmarked:
+        work = self.submission
+        parts = [f"{self.counted:g} of {work.max_score:g} points"]
+        if late := work.late_submission_penalty:
+            parts[0] += f" ({work.score:g}, less {late:g} for being late)"
+        notebooks = sorted(work.notebooks, key=lambda one: one.name)
+        parts += [f"{one.name}: {one.score:g} of {one.max_score:g}" for one in notebooks]
+        if work.needs_manual_grade:
             parts.append("an explanation is not marked yet, and counts as 0 until then")
         share = "" if self.possible is None else f" As a share of {self.possible:g} that is {self.filed:g}."
         return f"{'; '.join(parts)}.{share}"
@@ -113,17 +99,18 @@ class _Table(ExportPlugin):
         self.log.info("Written: %s", to)
 
     def table(self, gradebook: Gradebook) -> Sheet:
-        """The table.
-
-        Raises
-        ------
-        InputError
-        """
+        """The table; an InputError says what is wrong."""
         raise NotImplementedError
 
-    def asked(self, what: str, known: Iterable[str]) -> list[str]:
-        """The names of those that the option says, an `assignment` or a `student`; all unless given."""
-        known = list(known)
+    def students(self, gradebook: Gradebook) -> list[str]:
+        """The students that the options name; all unless they name some."""
+        return self._asked("student", sorted(str(one.id) for one in gradebook.students))
+
+    def assignments(self, gradebook: Gradebook) -> list[str]:
+        """The assignments that the options name; all unless they name some."""
+        return self._asked("assignment", [str(one.name) for one in gradebook.assignments])
+
+    def _asked(self, what: str, known: list[str]) -> list[str]:
         asked = [str(one) for one in getattr(self, what)]
         for one in asked:
             if one not in known:
@@ -142,9 +129,9 @@ class Grades(_Table):
 
     def table(self, gradebook: Gradebook) -> Sheet:
         """A line for each assignment and student."""
-        students = [gradebook.find_student(name) for name in self.asked("student", _students_in(gradebook))]
+        students = [gradebook.find_student(name) for name in self.students(gradebook)]
         rows = []
-        for name in self.asked("assignment", _assignments_in(gradebook)):
+        for name in self.assignments(gradebook):
             assignment = gradebook.find_assignment(name)
             submitted = {one.student_id: one for one in assignment.submissions}
             for one in students:
@@ -170,13 +157,35 @@ class _Export(_Table):
         config=True
     )
     what_is_needed = ""
+    identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
+    new_columns: ClassVar[Sequence[str]] = ()  # of a table of our own, where no roster was given
+
+    def new_row(self, student: Student) -> Sequence[str]:
+        """The line of a student in a table of our own."""
+        raise NotImplementedError
+
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
+        """The column for the points of an assignment; added, if there is none."""
+        raise NotImplementedError
+
+    def possible(self, sheet: Sheet, place: int) -> float | None:
+        """The points possible that the table has for a column; None where it does not say."""
+        raise NotImplementedError
+
+    def writable(self, sheet: Sheet, identity: int) -> list[int]:
+        """The columns that can hold points."""
+        raise NotImplementedError
 
     def table(self, gradebook: Gradebook) -> Sheet:
         """The roster with the points in it, or a new table."""
-        chosen = set(self.asked("student", _students_in(gradebook)))
+        chosen = set(self.students(gradebook))
         results = {
-            name: {student: one for student, one in _results(gradebook, name).items() if student in chosen}
-            for name in self.asked("assignment", _assignments_in(gradebook))
+            name: {
+                one.student_id: Result(one)
+                for one in gradebook.assignment_submissions(name)
+                if one.student_id in chosen
+            }
+            for name in self.assignments(gradebook)
         }
         if not self.assignment:
             # What was released and not yet submitted needs no column.
@@ -186,9 +195,15 @@ class _Export(_Table):
                 f"`column` names one column, and there are grades of {len(results)} assignments: "
                 f"{', '.join(results)}. Name one of them: --assignment={next(iter(results))}"
             )
-        sheet = open_sheet(self.roster) if self.roster else self.new_table(gradebook)
-        known = _known(gradebook)
-        identity = self.identity(sheet, known)
+        by_id = sorted(gradebook.students, key=lambda one: one.id)
+        sheet = (
+            open_sheet(self.roster) if self.roster else Sheet.new(self.new_columns, map(self.new_row, by_id))
+        )
+        # A table may call students by the name of the folder, the email, or the platform's number.
+        known = {name: one.id for one in by_id for name in (one.lms_user_id, one.email) if name}
+        known |= {one.id: one.id for one in by_id}
+        columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
+        identity = identity_column(sheet, known, columns if self.identities else None)
         if identity is None:
             raise InputError(
                 f"No student of the gradebook stands in the roster. {self.what_is_needed} "
@@ -203,10 +218,24 @@ class _Export(_Table):
             most = gradebook.find_assignment(name).max_score
             if possible := self._scaled_to(sheet, place, name, most):
                 results[name] = {who: replace(one, possible=possible) for who, one in results[name].items()}
-        students = [one for one in _students(sheet, identity, known) if one[1] in chosen]
+        named_in = ((number, who(row[identity], known)) for number, row in enumerate(sheet.rows))
+        students = [(number, student) for number, student in named_in if student and student in chosen]
         self.fill(sheet, students, places, results)
-        self._report(results, {student for _, student in students})
+        missing = sorted({one for each in results.values() for one in each} - {one for _, one in students})
+        if missing:
+            self.log.warning("Graded, but not in the roster: %s", printed(", ".join(missing)))
+        if waiting := sum(
+            one.submission.needs_manual_grade for each in results.values() for one in each.values()
+        ):
+            self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)
         return sheet
+
+    def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
+        """Write the points, of each assignment into its column."""
+        for number, student in students:
+            for name, place in places.items():
+                if result := results[name].get(student):
+                    sheet.put_number(number, place, result.filed)
 
     def _scaled_to(self, sheet: Sheet, place: int, assignment: str, most: float) -> float | None:
         """What the points of an assignment are scaled to; None if they are written as they are."""
@@ -226,41 +255,6 @@ class _Export(_Table):
             )  # fmt: skip
             return None
         return possible
-
-    def possible(self, sheet: Sheet, place: int) -> float | None:
-        """The points possible that the table has for a column; None where it does not say."""
-        raise NotImplementedError
-
-    def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """The columns that can hold points."""
-        raise NotImplementedError
-
-    def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
-        """Write the points, of each assignment into its column."""
-        for number, student in students:
-            for name, place in places.items():
-                if result := results[name].get(student):
-                    sheet.put_number(number, place, result.filed)
-
-    def _report(self, results: Results, met: set[str]) -> None:
-        missing = sorted({student for each in results.values() for student in each} - met)
-        if missing:
-            self.log.warning("Graded, but not in the roster: %s", printed(", ".join(missing)))
-        waiting = sum(result.unmarked for each in results.values() for result in each.values())
-        if waiting:
-            self.log.warning("%s submissions wait for a mark by hand, which counts as 0 until then.", waiting)
-
-    def identity(self, sheet: Sheet, known: Mapping[str, str]) -> int | None:
-        """The column that names the students."""
-        return identity_column(sheet, known)
-
-    def new_table(self, gradebook: Gradebook) -> Sheet:
-        """A table with the students of the gradebook, where no roster was given."""
-        raise NotImplementedError
-
-    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
-        """The column for the points of an assignment; added, if there is none."""
-        raise NotImplementedError
 
     def _named_column(self, sheet: Sheet, identity: int) -> int:
         columns = self.writable(sheet, identity)
@@ -282,19 +276,12 @@ class Canvas(_Export):
     what_is_needed = (
         f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
     )
+    new_columns = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
-    def identity(self, sheet: Sheet, known: Mapping[str, str]) -> int | None:
-        """The one of Canvas' own columns that names the most students."""
-        columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
-        return identity_column(sheet, known, columns)
-
-    def new_table(self, gradebook: Gradebook) -> Sheet:
-        """With the columns that Canvas asks for; folders are called by the Canvas ID or by the login."""
-        rows = [["Points Possible", "", "", "", ""]]
-        for student in sorted(gradebook.students, key=lambda one: one.id):
-            name = ", ".join(part for part in (student.last_name, student.first_name) if part) or student.id
-            rows.append([name, student.id if student.id.isdigit() else "", "", student.id, ""])
-        return Sheet.new(["Student", "ID", "SIS User ID", "SIS Login ID", "Section"], rows)
+    def new_row(self, student: Student) -> Sequence[str]:
+        """Folders are called by the Canvas ID or by the login."""
+        name = ", ".join(part for part in (student.last_name, student.first_name) if part) or student.id
+        return [name, student.id if student.id.isdigit() else "", "", student.id, ""]
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Canvas writes its own number behind the title of an assignment: `Starving the GPU (4711)`."""
@@ -354,17 +341,17 @@ class Moodle(_Export):
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
     )
+    new_columns = ("username", "email")
 
-    def new_table(self, gradebook: Gradebook) -> Sheet:
+    def new_row(self, student: Student) -> Sequence[str]:
         """For Grades, Import, CSV: a student's folder is called by the user name."""
-        students = sorted(gradebook.students, key=lambda one: one.id)
-        return Sheet.new(["username", "email"], [[one.id, one.email or ""] for one in students])
+        return [student.id, student.email or ""]
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
         """A worksheet has one column for the grade, in Moodle's language; other tables one by assignment."""
-        for at, header in enumerate(sheet.headers):
-            if _slug(header) == _slug(assignment):
-                return at
+        slugs = [_slug(header) for header in sheet.headers]
+        if _slug(assignment) in slugs:
+            return slugs.index(_slug(assignment))
         worksheet = self.grade_column(sheet)
         return sheet.add_column(assignment) if worksheet is None else worksheet
 
@@ -374,18 +361,13 @@ class Moodle(_Export):
             if header.casefold() in GRADES:
                 return at
         # In any language the most that can be earned stands behind it: the same number in each line.
-        for at in range(2, len(sheet.headers)):
-            numbers = {number_in(row[at]) for row in sheet.rows}
-            if len(numbers) == 1 and numbers != {None}:
-                return at - 1
-        return None
+        columns = range(2, len(sheet.headers))
+        return next((at - 1 for at in columns if _same_number(sheet, at) is not None), None)
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
-        """In a worksheet the most that can be earned stands behind the grade: the same in each line."""
-        if place != self.grade_column(sheet) or place + 1 == len(sheet.headers):
-            return None
-        numbers = {number_in(row[place + 1]) for row in sheet.rows}
-        return numbers.pop() if len(numbers) == 1 else None
+        """In a worksheet the most that can be earned stands behind the grade."""
+        in_worksheet = place == self.grade_column(sheet) and place + 1 < len(sheet.headers)
+        return _same_number(sheet, place + 1) if in_worksheet else None
 
     def writable(self, sheet: Sheet, identity: int) -> list[int]:
         """Those in which no student has a text, such as a name."""
@@ -394,8 +376,7 @@ class Moodle(_Export):
 
     def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
         """Write the points, and in a worksheet what they are for."""
-        grade = self.grade_column(sheet)
-        with_comments = grade is not None or bool(self.comments)
+        with_comments = self.grade_column(sheet) is not None or bool(self.comments)
         if with_comments and len(results) > 1:
             raise InputError(
                 f"A grading worksheet belongs to one assignment, and there are grades of {len(results)}: "
@@ -421,44 +402,10 @@ class Moodle(_Export):
         return None
 
 
-def _assignments_in(gradebook: Gradebook) -> list[str]:
-    return [str(one.name) for one in gradebook.assignments]
-
-
-def _students_in(gradebook: Gradebook) -> list[str]:
-    return sorted(str(one.id) for one in gradebook.students)
-
-
-def _students(sheet: Sheet, identity: int, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """The numbers of the lines that name a student, and whom."""
-    for number, row in enumerate(sheet.rows):
-        if student := who(row[identity], known):
-            yield number, student
-
-
-def _known(gradebook: Gradebook) -> dict[str, str]:
-    """Students by what a table may call them: the name of the folder, the email, the platform's number."""
-    known: dict[str, str] = {}
-    for student in gradebook.students:
-        for name in (student.lms_user_id, student.email):
-            if name:
-                known[name] = student.id
-    return known | {student.id: student.id for student in gradebook.students}
-
-
-def _results(gradebook: Gradebook, assignment: str) -> dict[str, Result]:
-    return {one.student_id: _result(one) for one in gradebook.assignment_submissions(assignment)}
-
-
-def _result(submission: SubmittedAssignment) -> Result:
-    notebooks = sorted(submission.notebooks, key=lambda one: one.name)
-    return Result(
-        points=submission.score,
-        most=submission.max_score,
-        late=submission.late_submission_penalty,
-        notebooks={one.name: (one.score, one.max_score) for one in notebooks},
-        unmarked=submission.needs_manual_grade,
-    )
+def _same_number(sheet: Sheet, column: int) -> float | None:
+    """The number that stands in each line of a column; None if there is none."""
+    numbers = {number_in(row[column]) for row in sheet.rows}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def _canvas_name(header: str) -> tuple[str, str]:

@@ -17,18 +17,18 @@ from ..text import one_line, storable
 from .spreadsheet import Sheet
 
 CANVAS_ID = "ID"
+TEST_STUDENT = "Student, Test"  # Canvas' own
 FULL_NAMES = {
     "student", "full name", "name", "vollständiger name", "nom complet", "nombre completo", "nome completo",
     "volledige naam", "fullständigt namn", "全名", "姓名",
 }  # fmt: skip
-MAX_COLUMNS = 1000  # characters of their names in a message
-TEST_STUDENT = "Student, Test"  # Canvas' own
 FIRST_NAMES = {"first name", "firstname", "vorname", "prénom", "nombre", "nome", "voornaam", "förnamn"}
 LAST_NAMES = {
     "last name", "lastname", "surname", "nachname", "nom", "nom de famille", "apellido(s)", "apellidos",
     "cognome", "sobrenome", "apelido", "achternaam", "efternamn", "nazwisko",
 }  # fmt: skip
 PARTICIPANT = re.compile(r"(?P<word>\D*[^\W\d_]\D*?)\s*(?P<number>\d+)", re.DOTALL)
+MAX_COLUMNS = 1000  # characters of their names in a message
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,7 @@ class Person:
 
 
 def open_sheet(roster: str | Path) -> Sheet:
-    """The table that a platform exported.
-
-    Raises
-    ------
-    InputError
-    """
+    """The table that a platform exported. Raises InputError where there is none."""
     path = Path(roster).expanduser()
     if not path.is_file():
         raise InputError(f"The roster '{roster}' is not there. Pass the table that the platform exported.")
@@ -86,25 +81,16 @@ def identity_column(
     """The column that names the most of the known students, each once; None where none does."""
     best, count = None, 0
     for column in range(len(sheet.headers)) if columns is None else columns:
-        named = [student for row in sheet.rows if (student := who(row[column], known))]
-        if len(named) > count and len(named) == len(set(named)):
-            best, count = column, len(named)
+        students = [student for row in sheet.rows if (student := who(row[column], known))]
+        if len(students) > count and len(students) == len(set(students)):
+            best, count = column, len(students)
     return best
 
 
 def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Person]:
-    """The students of a roster, by the names that their folders have.
+    """The students of a gradebook of Canvas or a worksheet of Moodle, by the names of their folders.
 
-    Parameters
-    ----------
-    roster : str or Path
-        A gradebook that Canvas exported, or a grading worksheet of Moodle.
-    submitted : iterable of str
-        The names of the folders of those who submitted.
-
-    Raises
-    ------
-    InputError
+    Which column names them is told by the folders of those who submitted. Raises InputError where none does.
     """
     sheet = open_sheet(roster)
     submitted = set(submitted)
@@ -119,8 +105,9 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
         )
     rows = [row for row in sheet.rows if row[column].strip() and TEST_STUDENT not in row]
     as_written = not submitted.isdisjoint(row[column].strip() for row in rows)
-    names = [row[column].strip() if as_written else key(row[column]) for row in rows]
-    return {name: _person(sheet, row, column) for name, row in zip(names, rows, strict=True)}
+    return {
+        row[column].strip() if as_written else key(row[column]): _person(sheet, row, column) for row in rows
+    }
 
 
 def _usual_identity(sheet: Sheet) -> int | None:
@@ -128,25 +115,25 @@ def _usual_identity(sheet: Sheet) -> int | None:
     if CANVAS_ID in sheet.headers:
         return sheet.headers.index(CANVAS_ID)
     matches = [PARTICIPANT.fullmatch(row[0].strip()) for row in sheet.rows]
-    words = {match["word"] for match in matches if match}
-    return 0 if matches and all(matches) and len(words) == 1 else None
+    words = {match and match["word"] for match in matches}
+    return 0 if len(words) == 1 and None not in words else None
 
 
 def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
     headers = [header.casefold() for header in sheet.headers]
+
+    def column(usual: set[str]) -> int | None:
+        return next((at for at, header in enumerate(headers) if header in usual), None)
+
     email = next((value for value in row if re.fullmatch(r"[^@\s]+@[^@\s]+", value.strip())), "").strip()
-    first, last = (
-        next((value.strip() for header, value in zip(headers, row, strict=False) if header in usual), "")
-        for usual in (FIRST_NAMES, LAST_NAMES)
-    )
-    if first and last:
-        return Person(first, last, email)
-    column = next((at for at, header in enumerate(headers) if header in FULL_NAMES), None)
-    if column is None and PARTICIPANT.fullmatch(row[identity].strip()) and identity + 1 < len(row):
+    first, last, full = map(column, (FIRST_NAMES, LAST_NAMES, FULL_NAMES))
+    if first is not None and last is not None and row[first].strip() and row[last].strip():
+        return Person(row[first].strip(), row[last].strip(), email)
+    if full is None and PARTICIPANT.fullmatch(row[identity].strip()) and identity + 1 < len(row):
         # Moodle puts the full name there, or, where graders are not to know it, a status that many share.
         values = [each[identity + 1] for each in sheet.rows]
-        column = identity + 1 if 1 < len(values) < 2 * len(set(values)) else None
-    name = row[column].strip() if column is not None else ""
+        full = identity + 1 if 1 < len(values) < 2 * len(set(values)) else None
+    name = "" if full is None else row[full].strip()
     return Person.called(name, email) if name and "@" not in name else Person(email=email)
 
 

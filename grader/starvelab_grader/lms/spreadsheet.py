@@ -10,23 +10,19 @@ from ..text import escape_csv_formulas
 
 DELIMITERS = ",;\t"
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # what Excel puts before UTF-8
+DECIMAL_COMMA = re.compile(r"\s*\d+,\d{1,2}\s*")  # and no comma between thousands
 
 
 class Sheet:
-    """A table with a line of headers, as CSV. Other cells keep their characters and quotes.
-
-    Parameters
-    ----------
-    text : str
-    encoding : str
-        What `content` is encoded in.
-    """
+    """A table with a line of headers, as CSV. Other cells keep their characters and quotes."""
 
     def __init__(self, text: str, encoding: str = "utf-8") -> None:
         self.encoding = encoding
         self.mark = MARK if text.startswith(MARK) else ""
         text = text.removeprefix(MARK)
-        self.delimiter = _delimiter(text)
+        # The delimiter stands between the headers, outside of quotes.
+        first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
+        self.delimiter = max(DELIMITERS, key="".join(first).count)
         self._lines = _lines(text, self.delimiter)
         self._full = [line for line, _ in self._lines if line != [""]]
 
@@ -45,8 +41,9 @@ class Sheet:
     def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Sheet:
         """A table that no program gave out. None is an empty cell."""
         texts = (["" if value is None else str(escape_csv_formulas(value)) for value in row] for row in rows)
-        quoted = [",".join(_quoted(text, ",") for text in row) for row in (headers, *texts)]
-        return cls("".join(f"{line}\r\n" for line in quoted))
+        return cls(
+            "".join(",".join(_quoted(text, ",") for text in row) + "\r\n" for row in (headers, *texts))
+        )
 
     @property
     def headers(self) -> list[str]:
@@ -69,7 +66,7 @@ class Sheet:
         """Write a number, with a comma where the numbers in this column or beside it have one."""
         near = (cell for line in self.rows for cell in line[column : column + 2])
         text = f"{round(value, 5):.10g}"
-        self.put(row, column, text.replace(".", ",") if any(map(_DECIMAL_COMMA.fullmatch, near)) else text)
+        self.put(row, column, text.replace(".", ",") if any(map(DECIMAL_COMMA.fullmatch, near)) else text)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others; its number."""
@@ -84,8 +81,7 @@ class Sheet:
         line = [_quoted(value, self.delimiter) for value in values]
         at = next(i for i, (each, _) in enumerate(self._lines) if each is self._full[0])
         end = self._lines[at][1] or "\r\n"
-        self._lines[at] = (self._lines[at][0], end)
-        self._lines.insert(at + 1, (line, end))
+        self._lines[at : at + 1] = [(self._lines[at][0], end), (line, end)]
         self._full.insert(1, line)
 
     @property
@@ -95,41 +91,22 @@ class Sheet:
         return text.encode(self.encoding, "replace")
 
 
-_DECIMAL_COMMA = re.compile(r"\s*\d+,\d{1,2}\s*")  # and no comma between thousands
-
-
 def number_in(text: str) -> float | None:
     """The number in a cell, with a point or a comma; None if there is none."""
     return float(text.replace(",", ".")) if re.fullmatch(r"\s*\d+([.,]\d+)?\s*", text) else None
 
 
-def _delimiter(text: str) -> str:
-    """What stands between the headers, outside of quotes."""
-    first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
-    return max(DELIMITERS, key="".join(first).count)
-
-
 def _lines(text: str, delimiter: str) -> list[tuple[list[str], str]]:
     """The cells of each line as they are written, and how the line ends."""
-    cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?+[^{delimiter}\r\n]*')
     lines: list[tuple[list[str], str]] = []
     cells: list[str] = []
-    at = 0
-    while at < len(text):
-        match = cell.match(text, at)
-        assert match is not None  # the pattern also matches an empty text
-        cells.append(match.group())
-        at = match.end()
-        end = re.compile(r"\r\n|\r|\n").match(text, at)
-        if end:
-            lines.append((cells, end.group()))
-            cells, at = [], end.end()
-        elif at < len(text):
-            at += 1  # the delimiter
-            if at == len(text):
-                cells.append("")
-    if cells:
-        lines.append((cells, ""))
+    cell = rf'((?:"(?:[^"]|"")*+(?:"|\Z))?+[^{delimiter}\r\n]*)({delimiter}|\r\n|\r|\n|\Z)'
+    for raw, end in re.findall(cell, text):
+        if raw or end or cells:  # and not the empty match behind the last line
+            cells.append(raw)
+            if end != delimiter:
+                lines.append((cells, end))
+                cells = []
     return lines
 
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from starvelab_grader.lms.platforms import whose
+from starvelab_grader.lms.collecting import whose
 
 
 @pytest.mark.parametrize(
