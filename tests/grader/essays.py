@@ -17,7 +17,7 @@ from traitlets.config import Config
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook
 from starvelab_grader.marking.marks import Marking
-from starvelab_grader.submissions.reference_cell import ReferenceCell
+from starvelab_grader.submissions.reference import ReferenceCell
 
 LAB = "lab"
 GIVEN_OUT = "Your answer here."

@@ -237,7 +237,7 @@ output = {"output_type": "display_data", "data": {"application/json": nested}, "
 def run(self, message): return {"outputs": [output], "failed": False}
 def look(self, message):
     if message["name"] == "double": return {"kind": "function"}
-    return {"kind": "other", "why": "\u00e9" * 3_900_000}
+    return {"kind": "other", "strange": "\u00e9" * 3_900_000}
 def read(self, message): return {"content": "A" * 7_900_000}
 def call(self, message): return {"value": "\u00e9" * 3_900_000}
 for function in (run, look, read, call): setattr(type(book), function.__name__, function)

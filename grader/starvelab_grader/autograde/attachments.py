@@ -8,19 +8,34 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.machinery import all_suffixes
 from pathlib import Path, PurePosixPath
 
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import find_all_files
+
 from starvelab.prediction_file import FILE_NAME as PREDICTIONS
 
-from ..submissions.warnings import SubmissionWarning
+from ..submissions import SubmissionWarning
+from ..submissions.reference import released_source
 from ..text import enumerated, shown
 
 MAX_PREDICTIONS = 1_000_000  # bytes
 
 
+@dataclass(frozen=True)
+class Attachments:
+    """The files that each side finds, in base64 by their paths, and warnings about others."""
+
+    student: dict[str, str]
+    checks: dict[str, str]
+    modules: dict[str, str]  # the instructor's, among the files of both
+    warnings: list[SubmissionWarning]
+
+
 def modules_in(paths: Iterable[str]) -> dict[str, str]:
-    """The files of the modules that can be imported, by their names.
+    """Return the files of the modules that can be imported, by their names.
 
     Examples
     --------
@@ -34,22 +49,15 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
 
 
 def read_attachments(
-    folder: Path, submitted: Path, max_bytes: int, beside: Mapping[str, bytes]
-) -> tuple[dict[str, str], list[SubmissionWarning]]:
-    """The files in base64 by their paths, and warnings about those that are left out.
+    course: CourseDirectory, assignment: str, student: str, folder: Path, max_bytes: int
+) -> Attachments:
+    """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        Where nbgrader has copied the submission.
-    submitted : Path
-        What the student submitted: nbgrader has copied what a link points to, be it a secret of the
-        instructor.
-    max_bytes : int
-        How large all files together may be.
-    beside : mapping of str to bytes
-        The instructor's files. Their modules are among what is returned.
+    Where the student has submitted a link, it has copied what that points to, be it a secret of the
+    instructor.
     """
+    beside = _files_of_the_instructor(course, assignment)
+    submitted = Path(course.format_path(course.submitted_directory, student, assignment))
     sizes, warnings = {}, []
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -61,7 +69,7 @@ def read_attachments(
         elif path.is_file() and path.suffix != ".ipynb" and inner.parts[0][0] != ".":
             sizes[inner.as_posix()] = path.stat().st_size
     modules = {name: content for name, content in beside.items() if name.endswith(".py")}
-    files = encoded(modules)
+    files = _encoded(modules)
     left, left_out = max_bytes, []
     # Predictions come first, so that no other file takes their place; then small files, so that most fit.
     for name, size in sorted(sizes.items(), key=lambda item: (item[0] != PREDICTIONS, item[1], item[0])):
@@ -69,7 +77,7 @@ def read_attachments(
             left_out.append(name)
             continue
         left -= size
-        files[name] = base64.b64encode((folder / name).read_bytes()).decode()
+        files |= _encoded({name: (folder / name).read_bytes()})
     if left_out:
         rule = (
             f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all, "
@@ -77,11 +85,23 @@ def read_attachments(
         )
         text = f"{rule} These were left out: {enumerated(left_out)}."
         warnings.append(SubmissionWarning(text, person=True))
-    return files, warnings
+    checks = _encoded(beside if sum(map(len, beside.values())) <= max_bytes else modules)
+    checks |= {name: content for name, content in files.items() if name == PREDICTIONS}
+    return Attachments(files, checks, modules_in(modules), warnings)
 
 
-def encoded(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Files in base64."""
+def _files_of_the_instructor(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
+    """The instructor's files beside the notebooks, by their paths: modules and data."""
+    folder = released_source(course, assignment)
+    if not folder.is_dir():
+        folder = Path(course.format_path(course.source_directory, ".", assignment))
+    paths = sorted(map(Path, find_all_files(str(folder), course.ignore)))
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.suffix != ".ipynb"
+    }
+
+
+def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: base64.b64encode(content).decode() for name, content in files.items()}
 
 
@@ -98,5 +118,5 @@ def _left_out(name: str, submitted: Path, beside: Mapping[str, bytes]) -> list[S
 
 
 def _is_linked(folder: Path, inner: Path) -> bool:
-    """Whether a file is a symbolic link, or stands in a folder that is one."""
+    """True if a file is a symbolic link, or stands in a folder that is one."""
     return any((folder / part).is_symlink() for part in (inner, *inner.parents[:-1]))

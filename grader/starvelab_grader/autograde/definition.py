@@ -21,8 +21,14 @@ from starvelab.errors import StarvelabError
 
 from ..fingerprints import fingerprint
 from ..submissions.digests import package_fingerprint
-from ..submissions.reference import name_of, names_in_order, parse_cells, read_reference, released_source
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import (
+    ReferenceCell,
+    name_of,
+    names_in_order,
+    parse_cells,
+    read_reference,
+    released_source,
+)
 from .nbgrader_private import make_gradebook, schema_of
 from .restoring import reference_cells
 

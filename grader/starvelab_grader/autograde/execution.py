@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,25 +14,22 @@ from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode, defau
 from traitlets.utils.bunch import Bunch
 
 from starvelab.errors import StarvelabError
-from starvelab.prediction_file import FILE_NAME as PREDICTIONS
 
 from ..sandbox import bubblewrap, seccomp
-from ..sandbox.process import IMPORTS, Runner, scratch_folder
+from ..sandbox.process import IMPORTS, scratch_folder
+from ..submissions import SubmissionWarning
 from ..submissions.reference import (
     ReferenceNotebook,
     is_check_side,
     is_test,
     name_of,
-    read_files_beside,
     read_reference,
 )
-from ..submissions.warnings import SubmissionWarning
-from .attachments import encoded, modules_in, read_attachments
-from .notebook_run import EXTRA_TIMEOUT, Limits, NotebookRun, NotebookRunInside
-from .outputs import as_nodes, printed
+from .attachments import read_attachments
+from .notebook_run import EXTRA_TIMEOUT, Limits, NotebookRun, NotebookRunInside, Place
+from .outputs import as_nodes, printed, scored
 from .restoring import REJECTED, add_warnings
 from .runners import Runners
-from .scoring import scored
 
 # How a notebook was run, the safest first.
 MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
@@ -120,48 +115,35 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
         course, names = CourseDirectory(parent=self), resources["nbgrader"]
         assignment, student = names["assignment"], names["student"]
-        submitted = Path(course.format_path(course.submitted_directory, student, assignment))
-        beside = read_files_beside(course, assignment)
-        files, warnings = read_attachments(
-            Path(resources["metadata"]["path"]), submitted, self.max_bytes, beside
-        )
+        folder = Path(resources["metadata"]["path"])
+        attachments = read_attachments(course, assignment, student, folder, self.max_bytes)
         restored = {str(name_of(cell)) for cell in nb.cells if is_check_side(cell)}
         written = read_reference(course, assignment, names["notebook"], locked=restored)
-        small = sum(map(len, beside.values())) <= self.max_bytes
-        own = encoded({name: each for name, each in beside.items() if small or name.endswith(".py")})
-        own |= {name: content for name, content in files.items() if name == PREDICTIONS}
         limits = Limits(self.timeout, self.deadline, self.max_output, self.max_output_in_all)
-        kind = NotebookRunInside if self.checks == "inside" else NotebookRun
-        with (
-            self.runners.of_submission(
-                (names.get("db_url"), assignment, student),
-                sandboxed=is_sandboxed,
-                imports=self.imports,
-                readable=self.readable,
-                shown_warnings=self.shown_warnings,
-            ) as (checks, runner),
-            ExitStack() as stack,
-        ):
-            students_folder, checks_folder = (
-                stack.enter_context(scratch_folder(each)) for each in (is_sandboxed, False)
-            )
-            run = kind(
+        self.runners.begin(
+            (names.get("db_url"), assignment, student),
+            sandboxed=is_sandboxed,
+            imports=self.imports,
+            readable=self.readable,
+            shown_warnings=self.shown_warnings,
+        )
+        with scratch_folder(is_sandboxed) as students_folder, scratch_folder(False) as checks_folder:
+            run = (NotebookRunInside if self.checks == "inside" else NotebookRun)(
                 nb,
+                ReferenceNotebook(written, nb.cells),
                 limits,
                 self.runners,
-                checks,
-                runner,
-                ReferenceNotebook(written, nb.cells),
-                lambda: _opened(checks, checks_folder, own, modules_in(beside)),
-                modules_in(beside),
+                Place(checks_folder, attachments.checks, attachments.modules),
+                Place(students_folder, attachments.student, attachments.modules),
             )
-            run.open(students_folder, files)
-            stack.callback(run.close)
-            add_warnings(nb, self.runners.new_warnings(warnings))
-            run.run_cells()
-            run.is_limited |= run.time_left() < EXTRA_TIMEOUT
-            if run.cut:
-                add_warnings(nb, [SubmissionWarning(run.cut)])
+            run.open()
+            try:
+                add_warnings(nb, self.runners.new_warnings(attachments.warnings))
+                run.run_cells()
+                run.is_limited |= run.time_left() < EXTRA_TIMEOUT
+                add_warnings(nb, [SubmissionWarning(run.cut)] if run.cut else [])
+            finally:
+                run.close()
         return run
 
     def _is_sandboxed(self) -> bool:
@@ -177,18 +159,8 @@ class IsolatedExecute(NbGraderPreprocessor):
         return False
 
 
-@contextmanager
-def _opened(runner: Runner, folder: str, files: dict[str, str], modules: dict[str, str]) -> Iterator[None]:
-    """A notebook that a runner has open meanwhile."""
-    runner.open(folder, files, modules=modules)
-    try:
-        yield
-    finally:
-        runner.close()
-
-
 def _earn_nothing(nb: NotebookNode, reason: str) -> None:
     for cell in nb.cells:
         if is_test(cell):
-            nothing = scored({"failed": False, "outputs": [printed(reason)], "value": 0.0}, max_points=0.0)
-            cell.outputs = as_nodes(nothing)
+            reply = {"failed": False, "outputs": [printed(reason)], "value": 0.0}
+            cell.outputs = as_nodes(scored(reply, max_points=0.0))

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
-from ..submissions.reference import is_test
-from ..submissions.reference_cell import ReferenceCell
-from ..submissions.warnings import SubmissionWarning
+from ..submissions import SubmissionWarning
+from ..submissions.reference import ReferenceCell, is_test
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nbformat import NotebookNode
@@ -14,14 +13,13 @@ from starvelab.errors import StarvelabError
 from starvelab.prediction_file import FILE_NAME as PREDICTIONS
 
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
-from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Runner
+from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT
 from ..submissions.names import defined, loaded
 from ..submissions.reference import ReferenceNotebook, is_test, name_of
 from ..text import storable
 from .attachments import MAX_PREDICTIONS
-from .outputs import NOT_SHOWN, as_nodes, checked, printed
+from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored
 from .runners import Runners
-from .scoring import scored
 
 EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
 MIN_CALLBACK_TIMEOUT = 0.01  # seconds
@@ -44,78 +42,54 @@ class _EndedError(StarvelabError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What student code may take.
+    """What student code may take."""
 
-    Attributes
-    ----------
-    timeout, deadline : float
-        Of one cell, and of all code of a submission [s].
-    notebook_output, submission_output : int
-        Outputs that are kept of a notebook, and of a submission [B].
-    """
+    timeout: float  # of one cell [s]
+    deadline: float  # of all code of a submission [s]
+    notebook_output: int  # that is kept of a notebook [B]
+    submission_output: int  # that is kept of a submission [B]
 
-    timeout: float
-    deadline: float
-    notebook_output: int
-    submission_output: int
+
+@dataclass(frozen=True)
+class Place:
+    """Where a side of a notebook runs, and what it finds there: files in base64, and modules among them."""
+
+    folder: str
+    files: Mapping[str, str]
+    modules: Mapping[str, str]
 
 
 class NotebookRun:
-    """The cells of one notebook, run one after the other.
+    """The cells of one notebook, run one after the other, each side in its place.
 
-    Parameters
-    ----------
-    nb : NotebookNode
-    limits : Limits
-    runners : Runners
-        They count what the notebooks of a submission take together.
-    checks, student : Runner
-    reference : ReferenceNotebook
-    open_checks : callable
-        Opens the notebook on the side of the checks, and closes it.
-    modules : mapping of str to str
-        The instructor's modules among the files: their names and paths.
-
-    Attributes
-    ----------
-    mistakes : dict of str to list of str
-        By test cell, the mistakes that its checks named.
-    designs : dict of str to list of float
-        By test cell, dollars and busy share of the design that its checks judged.
-    unreadable : dict of str to str
-        By name, why a value of the student could not be sent to the checks.
-    is_out_of_time : bool
-        Whether the code waited for a core so long that it might have got further on an idle machine.
-    is_limited : bool
-        Whether the notebooks of the submission reached a limit together.
-    cut : str
-        What is said where outputs were left out.
+    The runners hold the processes of both sides, and count what the notebooks of a submission take together.
     """
 
     def __init__(
         self,
         nb: NotebookNode,
+        reference: ReferenceNotebook,
         limits: Limits,
         runners: Runners,
-        checks: Runner,
-        student: Runner,
-        reference: ReferenceNotebook,
-        open_checks: Callable[[], AbstractContextManager[None]],
-        modules: Mapping[str, str],
+        checks_place: Place,
+        student_place: Place,
     ) -> None:
         self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
-        self.limits, self.runners, self.reference = limits, runners, reference
-        self.checks, self.student, self.modules = checks, student, modules
+        self.reference, self.limits, self.runners = reference, limits, runners
+        self.checks_place, self.student_place = checks_place, student_place
+        assert runners.checks is not None  # which `begin` has started
+        self.checks, self.student = runners.checks, runners.student_again()
+        # By test cell: mistakes that its checks named; dollars and busy share of the design they judged.
         self.mistakes: dict[str, list[str]] = {}
         self.designs: dict[str, list[float]] = {}
+        # By name, why a value of the student could not be sent to the checks.
         self.unreadable: dict[str, str] = {}
-        self.is_out_of_time = self.is_limited = False
-        self.cut = ""
-        self._open_checks, self._checks_open = open_checks, ExitStack()
+        self.is_out_of_time = False  # whether on an idle machine it might have got further
+        self.is_limited = False  # whether the notebooks of the submission reached a limit together
+        self.cut = ""  # what is said where outputs were left out
         self._locked_done: list[str] = []  # locked cells that the side of the checks has run
         self._end_reason = ""
         self._output_bytes = 0
-        self._place: tuple[str, dict[str, str]] = ("", {})
         self._ran: list[str] = []  # sources that the process of the notebook has run
         self._ends = 0
         self._is_apart = False  # whether another process answers in the place of the notebook's
@@ -123,23 +97,24 @@ class NotebookRun:
         self._fatal: set[str] = set()  # names that end Python where they are looked at
         self._missing: set[str] = set()  # names that the last locked cell asked for in vain
 
-    def open(self, folder: str, files: dict[str, str]) -> None:
+    def open(self) -> None:
         """Begin the notebook in the sandbox, where processes of an earlier notebook may slow it down."""
-        self._place = folder, files
         reason = ""
         for _ in range(2):  # what an earlier notebook has left may keep this one from beginning there
             if self._is_over():
                 return
             self.student = self.runners.student_again()
-            with self.runners.counted(self.student):
-                try:
-                    self.student.open(
-                        folder, files, min(START_TIMEOUT, self.time_left()), modules=self.modules
-                    )
-                    return
-                except ChannelError as error:
-                    reason = f"had to be ended ({error})"
+            try:
+                self._open_student(self.student_place.files)
+                return
+            except ChannelError as error:
+                reason = f"had to be ended ({error})"
         self._end(reason)
+
+    def _open_student(self, files: Mapping[str, str]) -> None:
+        place, seconds = self.student_place, min(START_TIMEOUT, self.time_left())
+        with self.runners.counted(self.student):
+            self.student.open(place.folder, files, seconds, modules=place.modules)
 
     def _begin_again(self) -> None:
         """Open the notebook anew, and run what had run: what ended Python costs no other cell its points."""
@@ -148,7 +123,7 @@ class NotebookRun:
             if self._ends > MAX_ENDS:
                 self._end(f"ended Python more than {MAX_ENDS} times")
                 return
-            self.open(*self._place)
+            self.open()
             if self._end_reason or self._runs_again():
                 return
 
@@ -171,19 +146,25 @@ class NotebookRun:
             self.student.close(max(0.0, min(CLOSE_TIMEOUT, self.time_left())))
 
     def time_left(self) -> float:
-        """Time that code of this submission may still take [s]."""
+        """Return the time that code of this submission may still take [s]."""
         return self.limits.deadline - self.runners.seconds_used
 
     def _is_over(self) -> bool:
-        """Whether code of the student may run no longer; it is ended then."""
+        """True if code of the student may run no longer; it is ended then."""
         if not self._end_reason and self.time_left() <= 0:
             self._end(f"took longer in all than the {self.limits.deadline:g} s that it may")
         return bool(self._end_reason)
 
+    def _end(self, reason: str) -> None:
+        self._end_reason = reason
+        self.student.end()
+
+    # --- cells ----------------------------------------------------------------------------------------
+
     def run_cells(self) -> None:
         """Run the cells in the student's order; the checks run locked cells in the instructor's order."""
-        with self._checks_open:
-            self._checks_open.enter_context(self._open_checks())
+        self._open_checks()
+        try:
             for cell in self.cells:
                 cell.outputs, cell.execution_count = [], None
                 if is_test(cell):
@@ -192,13 +173,17 @@ class NotebookRun:
                 name = name_of(cell)
                 # A locked cell that stands too early waits for the first test that comes after it for the
                 # instructor.
-                if (
-                    name is not None
-                    and self.reference.is_locked(cell)
-                    and self._locked_done == self.reference.before(name)
-                ):
-                    self._run_locked(name)
+                is_locked = name is not None and self.reference.is_locked(cell)
+                if is_locked and self._locked_done == self.reference.before(str(name)):
+                    self._run_locked(str(name))
                 cell.outputs = self._kept_outputs(self._run_in_sandbox(cell.source))
+        finally:
+            self.checks.close()
+
+    def _open_checks(self) -> None:
+        place = self.checks_place
+        self.checks.open(place.folder, place.files, modules=place.modules)
+        self._locked_done = []
 
     def _run_in_sandbox(self, source: str) -> Message:
         self._ran.append(source)
@@ -212,7 +197,7 @@ class NotebookRun:
         return as_nodes([printed(self.cut)]) if self._is_too_much(reply["outputs"]) else nodes
 
     def _is_too_much(self, outputs: list[Message]) -> bool:
-        """Whether outputs are more than may still be kept; if not, they are counted."""
+        """True if outputs are more than may still be kept; if not, they are counted."""
         size = len(json.dumps(outputs))
         for limit, before, owner in (
             (self.limits.notebook_output, self._output_bytes, "notebook"),
@@ -232,9 +217,8 @@ class NotebookRun:
         before = self.reference.before(name)
         if self._locked_done != before[: len(self._locked_done)]:
             # Cells have run that come later in the instructor's order: the checks begin anew.
-            self._checks_open.close()
-            self._checks_open.enter_context(self._open_checks())
-            self._locked_done = []
+            self.checks.close()
+            self._open_checks()
         for earlier in before[len(self._locked_done) :]:
             self._run_locked(earlier)
         reply = self._run_locked(name)
@@ -243,11 +227,11 @@ class NotebookRun:
         if reply.get("design"):
             self.designs[name] = reply["design"]
         lost = self._missing & self._lost.keys() & loaded(self.reference.cells[name].source)
-        if reason := self._end_reason or next(iter(self._lost[each] for each in sorted(lost)), ""):
+        if reason := self._end_reason or next((self._lost[each] for each in sorted(lost)), ""):
             reply = _with_end_reason(reply, reason)
+        errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
         # What the student's functions printed stands there too. The error of a failed check has to stay.
-        if self._is_too_much([output for output in reply["outputs"] if output["output_type"] != "error"]):
-            errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
+        if self._is_too_much([output for output in reply["outputs"] if output not in errors]):
             reply = {**reply, "outputs": [printed(self.cut), *errors]}
         cell.outputs = as_nodes(scored(reply, float(cell.metadata.nbgrader.points)))
 
@@ -263,7 +247,7 @@ class NotebookRun:
         try:
             self._ask_checks({"do": "bind", "names": names})
         except MessageTooLongError:
-            binding = {"kind": "other", "why": TOO_LARGE}
+            binding = {"kind": "other", "strange": TOO_LARGE}
             self._ask_checks({"do": "bind", "names": dict.fromkeys(names, binding)})
         if is_test(cell):
             self._copy_predictions()
@@ -271,9 +255,16 @@ class NotebookRun:
         return self._ask_checks({"do": "run", "source": cell.source})
 
     def _looked_at(self, name: str) -> Message:
-        return _binding(
+        """What a sandbox says of a name, in the form that `bind` takes."""
+        reply = (
             {"kind": "missing"} if name in self._fatal else self._ask_student({"do": "look", "name": name})
         )
+        kind = reply.get("kind")
+        if kind in ("missing", "function"):
+            return {"kind": kind}
+        if kind == "value" and "value" in reply:
+            return {"kind": kind, "value": reply["value"]}
+        return {"kind": "other", "strange": str(reply.get("strange", "nothing came"))}
 
     def _copy_predictions(self) -> None:
         """Give the checks the predictions of the student, as they are now."""
@@ -320,10 +311,7 @@ class NotebookRun:
             return
         try:
             self._exchange({"do": "pause"})
-            with self.runners.counted(self.student):
-                self.student.open(
-                    self._place[0], {}, min(START_TIMEOUT, self.time_left()), modules=self.modules
-                )
+            self._open_student({})
             self._is_apart = True
         except (_EndedError, ChannelError):
             self._begin_again()
@@ -345,10 +333,9 @@ class NotebookRun:
         try:
             reply = self._exchange(message)
         except _EndedError as error:
-            if self._is_apart and self.student.alive:  # the notebook goes on
-                self._is_apart = False
+            was_apart, self._is_apart = self._is_apart, False
+            if was_apart and self.student.alive:  # the notebook goes on
                 return _reply_after_end(str(error))
-            self._is_apart = False
             if message["do"] == "run":
                 self._leave_out(message["source"], str(error))
             elif message["do"] == "look":
@@ -356,7 +343,7 @@ class NotebookRun:
                 self._fatal.add(message["name"])
             self._begin_again()
             return _reply_after_end(str(error), message["do"])
-        if why := reply.get("strange") or (reply.get("kind") == "other" and reply.get("why")):
+        if why := reply.get("strange"):
             self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
         return reply
 
@@ -377,10 +364,6 @@ class NotebookRun:
         if "ended" in reply:
             raise _EndedError("ended Python")
         return reply
-
-    def _end(self, reason: str) -> None:
-        self._end_reason = reason
-        self.student.end()
 
 
 class NotebookRunInside(NotebookRun):
@@ -412,25 +395,12 @@ class NotebookRunInside(NotebookRun):
 def _reply_after_end(reason: str, asked: str = "") -> Message:
     """What the code of the student would have answered; `asked` is what ended it."""
     text = ENDED_PYTHON if asked == "run" and reason == "ended Python" else f"{ENDED}{reason}."
-    error = {"type": ENDED_EARLY, "message": text}
-    return {"kind": "missing", "error": error, "outputs": [printed(text)]}
+    return {"kind": "missing", "error": {"type": ENDED_EARLY, "message": text}, "outputs": [printed(text)]}
 
 
 def _with_end_reason(reply: Message, reason: str) -> Message:
     """The reply of a check that may have failed only because code of the student ran no longer."""
     text = f"{ENDED}{reason}."
-    error = {"output_type": "error", "ename": ENDED_EARLY, "evalue": text, "traceback": [text]}
+    error = failed(ENDED_EARLY, text)
     outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
     return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
-
-
-def _binding(reply: Message) -> Message:
-    """What a sandbox says of a name, in the form that `bind` takes."""
-    kind = reply.get("kind")
-    if kind == "missing":
-        return {"kind": "missing"}
-    if kind == "value" and "value" in reply:
-        return {"kind": "value", "value": reply["value"]}
-    if kind == "function":
-        return {"kind": "function"}
-    return {"kind": "other", "why": str(reply.get("why", "nothing came"))}

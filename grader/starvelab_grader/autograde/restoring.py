@@ -13,11 +13,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Dict, List, Unicode
 
+from ..submissions import SubmissionWarning
 from ..submissions.reading import read_notebook
-from ..submissions.reference import name_of, names_in_order, read_reference
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell, name_of, names_in_order, read_reference
 from ..submissions.repairing import restore
-from ..submissions.warnings import SubmissionWarning
 from .nbgrader_private import without_hidden_tests
 
 WARNINGS = "starvelab_warnings"

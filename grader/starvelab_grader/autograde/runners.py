@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from traitlets.config import Config
 
 from ..sandbox.process import Runner
-from ..submissions.warnings import SubmissionWarning
+from ..submissions import SubmissionWarning
 
 
 class Runners:
@@ -20,29 +21,18 @@ class Runners:
     Notebooks of one submission share a sandbox, and no two submissions do. nbgrader makes a preprocessor anew
     for each notebook, so whoever starts nbgrader passes these in the configuration, as
     `IsolatedExecute.runners`.
-
-    Attributes
-    ----------
-    checks, student : Runner or None
-    seconds_used : float
-        What code of the student has taken so far.
-    output_bytes : int
-        What was kept of the student's outputs so far.
-    shown_warnings : set of str
-        Warnings that stand in another notebook of the submission.
-    lock : threading.Lock
-        Held while nbgrader grades: it changes the current folder of the whole process.
     """
 
     def __init__(self) -> None:
         self.checks: Runner | None = None
         self.student: Runner | None = None
-        self.seconds_used = 0.0
-        self.output_bytes = 0
-        self.shown_warnings: set[str] = set()
+        self.seconds_used = 0.0  # by code of the student
+        self.output_bytes = 0  # that were kept of the student's outputs
+        self.shown_warnings: set[str] = set()  # those that stand in another notebook of the submission
+        # Held while nbgrader grades: it changes the current folder of the whole process.
         self.lock = threading.Lock()
         self._submission: Hashable = None
-        self._new: Callable[[], Runner]
+        self._new = partial(Runner, sandboxed=True)
         self._logged: set[str] = set()
         self._running: list[Runner] = []
         # Also where nobody calls `close`: when this object is deleted, or when Python ends.
@@ -50,16 +40,15 @@ class Runners:
 
     @classmethod
     def of(cls, config: Config) -> Runners:
-        """The runners that `configure` has put into a configuration; new ones where there are none."""
+        """Return the runners that `configure` has put into a configuration; new ones where there are none."""
         runners = config.get("IsolatedExecute", {}).get("runners")
         return runners if isinstance(runners, Runners) else cls()
 
     def __deepcopy__(self, memo: object) -> Runners:
-        """The same object: traitlets copies what stands in a configuration."""
+        """Return the same object: traitlets copies what stands in a configuration."""
         return self
 
-    @contextmanager
-    def of_submission(
+    def begin(
         self,
         submission: tuple[str | None, ...],
         *,
@@ -67,41 +56,29 @@ class Runners:
         imports: Sequence[str],
         readable: Sequence[str],
         shown_warnings: Iterable[str] = (),
-    ) -> Iterator[tuple[Runner, Runner]]:
-        """The runner of the checks and that of the student, for one notebook.
+    ) -> None:
+        """Begin a notebook of a submission, which is told from every other one by this tuple.
 
-        Parameters
-        ----------
-        submission : tuple of str or None
-            What tells a submission from every other one.
-        sandboxed : bool
-            Whether code of the student runs in a sandbox.
-        imports : sequence of str
-            What a runner imports before the first cell.
-        readable : sequence of str
-            Folders that code of the student may read.
-        shown_warnings : iterable of str
-            Warnings that stand in notebooks which were graded earlier.
+        Before the first cell a runner imports modules; code of the student can read these folders. The
+        warnings stand in notebooks that were graded earlier.
         """
-        if self.checks is None or not self.checks.alive:
-            self.checks = self._started(Runner(sandboxed=False, trusted=True, imports=imports))
         key = (os.getpid(), *submission, sandboxed)
         if self._submission != key:
             self.end_student()
             self._submission = key
             self.shown_warnings |= set(shown_warnings)
-        self._new = lambda: Runner(sandboxed=sandboxed, imports=imports, readable=readable)
-        yield self.checks, self.student_again()
+        self._new = partial(Runner, sandboxed=sandboxed, imports=imports, readable=readable)
+        if self.checks is None or not self.checks.alive:
+            self.checks = self._started(Runner(sandboxed=False, trusted=True, imports=imports))
 
     def student_again(self) -> Runner:
-        """The runner of the student; a new one in the place of one that was ended."""
+        """Return the runner of the student; a new one in the place of one that was ended."""
         if self.student is None or not self.student.alive:
             self.student = self._started(self._new())
         return self.student
 
     def _started(self, runner: Runner) -> Runner:
-        self._running[:] = [each for each in self._running if each.alive]
-        self._running.append(runner)
+        self._running[:] = [*(each for each in self._running if each.alive), runner]
         return runner
 
     def end_student(self) -> None:
@@ -119,13 +96,13 @@ class Runners:
             self.checks = None
 
     def new_warnings(self, warnings: Iterable[SubmissionWarning]) -> list[SubmissionWarning]:
-        """Those warnings that no notebook of the submission shows yet."""
+        """Return those warnings that no notebook of the submission shows yet."""
         new = [warning for warning in warnings if warning.text not in self.shown_warnings]
         self.shown_warnings |= {warning.text for warning in new}
         return new
 
     def is_first_time(self, message: str) -> bool:
-        """Whether a message was not logged before: one for the first notebook is enough."""
+        """True if a message was not logged before: one for the first notebook is enough."""
         is_first = message not in self._logged
         self._logged.add(message)
         return is_first

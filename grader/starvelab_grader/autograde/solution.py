@@ -15,8 +15,7 @@ from starvelab.errors import StarvelabError
 
 from ..sandbox.bubblewrap import PACKAGES_MISSING
 from ..sandbox.codec import CAN_CROSS
-from ..submissions.reference import is_test, name_of
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell, is_test, name_of
 from ..submissions.submission import Submission
 from .definition import Definition
 from .execution import RESULT

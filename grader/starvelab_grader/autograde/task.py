@@ -19,10 +19,10 @@ from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, read_notebook
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell
 from ..submissions.submission import Submission
-from ..submissions.warnings import SubmissionWarning
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, RESULT

@@ -21,9 +21,8 @@ from typing import TypeVar
 from ..autograde.execution import MODES
 from ..autograde.task import GradingResult
 from ..fingerprints import fingerprint
-from ..submissions.matching import TIMESTAMP
-from ..submissions.submission import Submission
-from ..submissions.warnings import SubmissionWarning
+from ..submissions import SubmissionWarning
+from ..submissions.submission import TIMESTAMP, Submission
 
 T = TypeVar("T")
 # Fields of records that version 0.1 wrote.

@@ -26,7 +26,7 @@ from starvelab.errors import InputError
 
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..submissions.archives import MAX_TOTAL, within
-from ..submissions.matching import TIMESTAMP
+from ..submissions.submission import TIMESTAMP
 from ..text import storable
 
 MACOS = "__MACOSX"

@@ -13,9 +13,8 @@ from starvelab.lesson.exercises import HEADING
 
 from ..autograde.definition import Definition
 from ..report.pages import cells_as_html
-from ..submissions.model_answers import ModelAnswer
+from ..submissions.exercises import ModelAnswer, titles_of
 from ..submissions.reference import name_of
-from ..submissions.titles import titles_of
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from ..batch.one_student import reason
 from ..batch.retrying import retry
 from ..report.pages import cells_as_html
 from ..report.similar import CODE, PROSE, pairs
-from ..submissions.reference import name_of
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell, name_of
 from .answers import Answer, NothingToMarkError, answers_in, entry_of, version_of
 from .essays import Essay, essays_of
 

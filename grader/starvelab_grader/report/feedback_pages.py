@@ -21,8 +21,7 @@ from starvelab.errors import StarvelabError
 
 from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
-from ..submissions.model_answers import model_answers
-from ..submissions.titles import title_of, titles_of
+from ..submissions.exercises import model_answers, title_of, titles_of
 from .marks import Marks, marks_of, names_of
 from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
 

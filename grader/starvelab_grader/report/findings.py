@@ -11,7 +11,7 @@ from starvelab.prediction_file import Prediction
 
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell
 
 MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
 BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))

@@ -26,7 +26,7 @@ from starvelab import tables
 
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell
 from .marks import Mark, Marks
 
 INDEX = "index.html"

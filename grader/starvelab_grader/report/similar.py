@@ -17,7 +17,7 @@ from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
 from ..autograde.restoring import NOTE_ID
-from ..submissions.reference_cell import ReferenceCell
+from ..submissions.reference import ReferenceCell
 
 MIN_PASSAGE = 25  # characters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short

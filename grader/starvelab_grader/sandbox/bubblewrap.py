@@ -45,22 +45,12 @@ def command(
     scratch: int = 64 * MEGABYTE,
     filter_from: int | None = None,
 ) -> list[str]:
-    """The command line that runs Python in a sandbox.
+    """Return the command line that runs Python with these arguments in a sandbox.
 
-    Parameters
-    ----------
-    python : iterable of str
-        What Python is to run, such as ["-m", "module"].
-    user : int
-        The number of the user that everything inside belongs to, where the caller is root.
-    environment : mapping of str to str
-        All that Python gets of an environment, beside its path and its home.
-    readable : iterable of str
-        Folders of the host that can be read inside, beside Python's own.
-    scratch : int
-        Bytes that can be written, in the scratch folder, in /tmp and in /dev/shm each.
-    filter_from : int, optional
-        The file descriptor from which bubblewrap reads the filter of system calls.
+    Where the caller is root, all inside belongs to `user`. Of an environment Python gets only what is given
+    here, and its path and home. Beside Python's own folders the readable ones can be read. In the scratch
+    folder, in /tmp and in /dev/shm that many bytes can be written each. From `filter_from`, a file
+    descriptor, bubblewrap reads the filter of system calls.
     """
     args = [shutil.which("bwrap") or "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     args += ["--unshare-uts", "--die-with-parent", "--new-session", "--hostname", "sandbox"]

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,31 +31,15 @@ ENTER = 'echo 0 > "$0/cgroup.procs" && exec /usr/bin/env -i "$@"'
 
 @dataclass(frozen=True)
 class Group:
-    """A control group.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the kernel shows it.
-    """
+    """A control group, by the folder in which the kernel shows it."""
 
     folder: Path
 
     @classmethod
     def make(cls, above: Path, *, memory: int, processes: int) -> Group:
-        """Make one below another.
+        """Make one below another, or raise an `OSError` where it cannot be made, or not with these limits.
 
-        Parameters
-        ----------
-        above : Path
-        memory : int
-            Bytes of all its processes together, with what they share and what they write into memory.
-        processes : int
-
-        Raises
-        ------
-        OSError
-            If it cannot be made here, or not with these limits.
+        The memory is that of all its processes, with what they share and what they write into memory [B].
         """
         group = cls(Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=above)))
         try:
@@ -93,11 +77,10 @@ class Group:
                         os.kill(int(number), signal.SIGKILL)
 
     def is_empty(self) -> bool:
-        """Whether no process runs in it."""
-        try:
+        """True if no process runs in it."""
+        with suppress(OSError):
             return "populated 0" in (self.folder / "cgroup.events").read_text()
-        except OSError:
-            return True
+        return True
 
     def remove(self, timeout: float = END_TIMEOUT) -> None:
         """Kill what runs in it, and remove it as soon as that is gone."""
@@ -112,7 +95,7 @@ class Group:
 
 @cache
 def place() -> Path | None:
-    """The group below which sandboxes get theirs; None where none can be made. It is found out once."""
+    """Return the group below which sandboxes get theirs; None where none can be made."""
     for folder in _above_this_process():
         if _works(folder):
             _remove_left_over(folder)
@@ -122,30 +105,22 @@ def place() -> Path | None:
 
 def _above_this_process(proc: Path = Path("/proc/self")) -> Iterator[Path]:
     """The group of this process and those above it, as far as they are shown here."""
-    try:
-        mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
+    with suppress(OSError):
         own = [line for line in (proc / "cgroup").read_text().splitlines() if line.startswith("0::/")]
-    except OSError:
-        return
-    for mount in mounts:
-        if mount[mount.index("-") + 1] == "cgroup2" and own:
-            top = Path(mount[4])
-            folder = top / own[0].removeprefix("0::/")
-            yield from [folder, *folder.parents][: len(folder.parts) - len(top.parts) + 1]
+        for mount in map(str.split, (proc / "mountinfo").read_text().splitlines()):
+            if mount[mount.index("-") + 1] == "cgroup2" and own:
+                top = Path(mount[4])
+                folder = top / own[0].removeprefix("0::/")
+                yield from [folder, *folder.parents][: len(folder.parts) - len(top.parts) + 1]
 
 
 def _works(folder: Path) -> bool:
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired), ExitStack() as stack:
         group = Group.make(folder, memory=100_000_000, processes=10)
-    except OSError:
-        return False
-    try:
+        stack.callback(group.remove)
         command = group.command([shutil.which("true") or "true"])
         return subprocess.run(command, stderr=subprocess.DEVNULL, check=False, timeout=10).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    finally:
-        group.remove()
+    return False
 
 
 def _remove_left_over(folder: Path) -> None:

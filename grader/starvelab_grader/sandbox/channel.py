@@ -12,6 +12,7 @@ import select
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from starvelab.errors import StarvelabError
@@ -46,14 +47,9 @@ class MessageTooLongError(ChannelError):
 
 
 class Channel:
-    """One end of a pair of pipes.
+    """One end of a pair of pipes: file descriptors to read from and to write to.
 
-    Parameters
-    ----------
-    source, sink : int
-        File descriptors to read from and to write to.
-    clock : callable
-        The clock for timeouts, in seconds. It may stand still for a while.
+    The clock for timeouts, in seconds, may stand still for a while.
     """
 
     def __init__(self, source: int, sink: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,12 +58,7 @@ class Channel:
             os.set_blocking(end, False)
 
     def send(self, message: Message, seconds: float | None = None) -> None:
-        """Write a message.
-
-        Raises
-        ------
-        MessageTooLongError, SilentError, ClosedError
-        """
+        """Write a message, or raise a `ChannelError`."""
         body = json.dumps(message).encode()
         if len(body) > MAX_MESSAGE:
             raise MessageTooLongError(
@@ -79,17 +70,12 @@ class Channel:
             try:
                 data = data[os.write(self.sink, data[:CHUNK]) :]
             except BlockingIOError:
-                continue
+                pass
             except BrokenPipeError as error:
                 raise ClosedError("The other end is gone.") from error
 
     def receive(self, seconds: float | None = None) -> Message:
-        """Read a message, and not a byte more.
-
-        Raises
-        ------
-        ChannelError
-        """
+        """Read a message, and not a byte more, or raise a `ChannelError`."""
         deadline = self._deadline(seconds)
         (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
         if length > MAX_MESSAGE:
@@ -106,29 +92,26 @@ class Channel:
         return message
 
     def _read(self, length: int, deadline: float | None) -> bytes:
-        parts, missing = [], length
-        while missing:
+        read = bytearray()
+        while missing := length - len(read):
             self._wait([self.source], [], deadline)
-            try:
+            with suppress(BlockingIOError):
                 part = os.read(self.source, min(missing, CHUNK))
-            except BlockingIOError:
-                continue
-            if not part:
-                raise ClosedError("The other end is gone.")
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
+                if not part:
+                    raise ClosedError("The other end is gone.")
+                read += part
+        return bytes(read)
 
     def _wait(self, readable: list[int], writable: list[int], deadline: float | None) -> None:
-        while not any(select.select(readable, writable, [], left := self._left(deadline))):
+        while True:
+            left = None if deadline is None else max(0.0, deadline - self.clock())
+            if any(select.select(readable, writable, [], left)):
+                return
             if left == 0.0:
                 raise SilentError("Nothing came in time.")
 
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self.clock() + seconds
-
-    def _left(self, deadline: float | None) -> float | None:
-        return None if deadline is None else max(0.0, deadline - self.clock())
 
     def close(self) -> None:
         """Close both pipes."""

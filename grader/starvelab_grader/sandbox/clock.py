@@ -39,16 +39,10 @@ def own_time() -> float:
 
 
 def counted(passed: float, waiting: float, used: float) -> float:
-    """Seconds that count for a sandbox.
+    """Return the seconds that count for a sandbox.
 
-    Parameters
-    ----------
-    passed : float
-        Seconds on the wall.
-    waiting : float
-        Those of them for which a process of the sandbox waited for a core.
-    used : float
-        Seconds that cores worked for the sandbox, all cores together.
+    Of the seconds that passed on the wall, processes of the sandbox waited for a core for some; and cores
+    worked for it for the used seconds, all cores together.
 
     Examples
     --------
@@ -61,23 +55,13 @@ def counted(passed: float, waiting: float, used: float) -> float:
 
 
 def fair_niceness(busy: int) -> int:
-    """The niceness at which so many busy threads get together what one gets.
-
-    Each step takes a fifth off a thread's share.
-    """
+    """Return the niceness at which so many busy threads get together what one gets."""
+    # Each step takes a fifth off a thread's share.
     return min(19, round(math.log(max(1, busy), 1.25)))
 
 
 class SandboxClock:
-    """Seconds that count for the processes of a sandbox, by what each look at them finds.
-
-    Parameters
-    ----------
-    time : callable
-        The clock on the wall.
-    cores : int
-        Those that the sandbox may use.
-    """
+    """Seconds that count for a sandbox with so many cores, by what each look at its processes finds."""
 
     def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1) -> None:
         self.time, self.cores = time, cores
@@ -92,34 +76,31 @@ class SandboxClock:
         return self.seconds + self.time() - self.looked
 
     def look(self, processes: Sequence[int]) -> None:
-        """Count what has passed since the last look.
-
-        Parameters
-        ----------
-        processes : sequence of int
-            All that the sandbox consists of now.
-        """
+        """Count what has passed since the last look; the sandbox consists of these processes now."""
         now = self.time()
         times = {one: (_used(one), waited(one)) for one in processes}
-        changes = []
-        for one, (used, waiting) in times.items():
-            used_before, waiting_before = self._seen.get(one, (0.0, 0.0))
-            changes.append((max(0.0, used - used_before), max(0.0, waiting - waiting_before)))
+        changes = [
+            [
+                max(0.0, seconds - before)
+                for seconds, before in zip(new, self._seen.get(one, (0.0, 0.0)), strict=True)
+            ]
+            for one, new in times.items()
+        ]
         passed = now - self.looked
         at_work = {thread: one for process in processes for thread, one in _at_work(process).items()}
         self.busy = sum(ready or ran > self._ran.get(thread, 0.0) for thread, (ran, ready) in at_work.items())
         self._ran = {thread: ran for thread, (ran, _) in at_work.items()}
         # Threads that are more than there are cores wait for one another, and not for other people's.
         for_itself = passed * max(0.0, 1.0 - self.cores / max(1, self.busy))
-        waiting = min(passed, max((one for _, one in changes), default=0.0))
+        waiting = min(passed, max((waiting for _, waiting in changes), default=0.0))
         waiting = max(0.0, waiting - for_itself)
-        self.seconds += counted(passed, waiting, sum(one for one, _ in changes))
+        self.seconds += counted(passed, waiting, sum(used for used, _ in changes))
         self.waiting += waiting
         self.looked, self._seen = now, times
 
     @property
     def starved(self) -> bool:
-        """Whether the sandbox had to wait for a core so long that alone it might get further."""
+        """True if the sandbox had to wait for a core so long that alone it might get further."""
         return self.waiting > STARVED * (self.time() - self.started)
 
 

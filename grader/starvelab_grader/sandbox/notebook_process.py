@@ -14,23 +14,21 @@ from pathlib import Path
 
 from ..text import storable
 from .channel import Channel, ChannelError, Message
-from .codec import Decoder, Encoder, Json, SerializationError
-from .remote import MAX_FRAMES, MAX_TEXT, Remote, Unreadable, called, message_of, value_of
+from .codec import NAME, Decoder, Encoder, Json, SerializationError
 from .shell import Outputs, Shell, time_limit
 
 MISTAKE_EVENT, DESIGN_EVENT = "starvelab.lesson.checks.mistake", "starvelab.lesson.design"
-OWN_FILES = "/starvelab_grader/"
+OWN_FILES = "/starvelab_grader/"  # in the frames of a traceback that belong to the grader
 MAX_TYPE_NAME = 60  # characters
+MAX_TEXT = 4000  # characters of an error, or of one of its frames
+MAX_FRAMES = 10
 
 
 class NotebookProcess:
     """The cells of one notebook, on the side of the student or on that of the checks.
 
-    Parameters
-    ----------
-    channel : Channel
-    runs_apart : bool
-        Whether a cell can have a text run in a process of the other side, as `get_ipython().run_apart`.
+    Where it `runs_apart`, a cell can have a text run in a process of the other side, as
+    `get_ipython().run_apart`.
     """
 
     def __init__(self, channel: Channel, *, runs_apart: bool = False) -> None:
@@ -77,10 +75,13 @@ class NotebookProcess:
         self._design.clear()
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
         _insert_frames(outputs, getattr(error, "their_frames", []))
+        value: Json = None
+        with contextlib.suppress(SerializationError):
+            value = Encoder().encode(self.shell.result)
         return {
-            "outputs": _as_json(outputs),
+            "outputs": [_as_json(entry) for entry in outputs.entries],
             "failed": error is not None,
-            "value": _encoded_number(self.shell.result),
+            "value": value,
             "mistakes": list(dict.fromkeys(self._mistakes)),
             "design": self._design,
         }
@@ -91,24 +92,15 @@ class NotebookProcess:
             # A check may have given the name another value, which is its own.
             if self.shell.user_ns.get(name) is value:
                 self.shell.user_ns.pop(name, None)
-        self._bound.clear()
-        for name, binding in message["names"].items():
-            if binding["kind"] == "missing":
-                continue
-            self.shell.user_ns[name] = self._bound[name] = self._value_of_binding(name, binding)
+        self._bound = {
+            name: Remote(self, name) if binding["kind"] == "function" else value_of(binding)
+            for name, binding in message["names"].items()
+            if binding["kind"] != "missing"
+        }
+        self.shell.user_ns.update(self._bound)
         return {}
 
-    def _value_of_binding(self, name: str, binding: Message) -> object:
-        if binding["kind"] == "function":
-            return Remote(self, name)
-        if binding["kind"] == "other":
-            return Unreadable(str(binding["why"])[:MAX_TEXT])
-        try:
-            return Decoder().decode(binding["value"])
-        except SerializationError as error:
-            return Unreadable(str(error))
-
-    def names(self, message: Message) -> Message:  # noqa: ARG002
+    def names(self, _: Message) -> Message:
         """Names that mean something here, except those that were bound for the student."""
         known = self.shell.user_ns.items()
         here = {name for name, value in known if self._bound.get(name, self) is not value}
@@ -117,7 +109,7 @@ class NotebookProcess:
     # --- what the checks ask of the student's side ----------------------------------------------------
 
     def look(self, message: Message) -> Message:
-        """What a name stands for."""
+        """Say what a name stands for."""
         if message["name"] not in self.shell.user_ns:
             return {"kind": "missing"}
         value = self.shell.user_ns[message["name"]]
@@ -128,9 +120,9 @@ class NotebookProcess:
             with time_limit(message.get("seconds")):
                 return {"kind": "value", "value": Encoder().encode(value)}
         except Exception as error:
-            if callable(value):
-                return {"kind": "function"}
-            return {"kind": "other", "why": str(error)[:MAX_TEXT]}
+            return (
+                {"kind": "function"} if callable(value) else {"kind": "other", "strange": message_of(error)}
+            )
 
     def call(self, message: Message) -> Message:
         """Call a function of the student."""
@@ -143,7 +135,7 @@ class NotebookProcess:
         text = "".join(output["text"] for output in captured.entries if output.get("name") == "stdout")
         return {**reply, "printed": text}
 
-    def pause(self, message: Message) -> Message:  # noqa: ARG002
+    def pause(self, _: Message) -> Message:
         """Stop until another process, which the runner forks, has run a text. The runner answers."""
         os.kill(os.getpid(), signal.SIGSTOP)
         return {}
@@ -152,19 +144,13 @@ class NotebookProcess:
         function = _run_text if message.get("apart") else self.shell.user_ns.get(message["name"])
         try:
             decoder = Decoder(call=lambda number: lambda *args, **more: self._call_back(number, args, more))
-            args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
-            assert isinstance(args, tuple)
-            assert isinstance(more, dict)
-            with time_limit(message.get("seconds")):
-                result = function(*args, **more)
-                # A generator runs, and may fail, only now.
-                return {"value": Encoder().encode(result)}
+            return called(function, message, decoder)
         except SerializationError as error:
-            return {"strange": str(error)[:MAX_TEXT]}
+            return {"strange": message_of(error)}
+        except ChannelError:
+            raise
         # SystemExit is an answer like any other error.
         except BaseException as error:
-            if isinstance(error, ChannelError):
-                raise
             return {"error": self._describe_error(error)}
 
     def _describe_error(self, error: BaseException) -> Message:
@@ -174,7 +160,7 @@ class NotebookProcess:
         # A student's error may fail even where it is shown.
         except Exception:
             parts = []
-        frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if not _is_own(str(part))]
+        frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if OWN_FILES not in str(part)]
         name = type(error).__name__[:MAX_TYPE_NAME]
         return {"type": name, "message": message_of(error), "frames": frames[-MAX_FRAMES:]}
 
@@ -184,13 +170,10 @@ class NotebookProcess:
         return value_of(self.channel.receive())
 
     def read(self, message: Message) -> Message:
-        """A file of the student, as it stands after the cells have run."""
-        path = Path(message["file"])
-        try:
-            with path.open("rb") as file:
-                content = file.read(message["most"] + 1)
-        except OSError:
-            content = b""
+        """A file of the student, as it stands after the cells have run; nothing of one that is too long."""
+        content = b""
+        with contextlib.suppress(OSError), Path(message["file"]).open("rb") as file:
+            content = file.read(message["most"] + 1)
         kept = content if len(content) <= message["most"] else b""
         return {"content": base64.b64encode(kept).decode()}
 
@@ -211,49 +194,117 @@ class NotebookProcess:
     def called_back(self, message: Message) -> Message:
         """Call the function of that number."""
         try:
-            function = self._callbacks[message["callback"]]
-        # The number comes from the student's side, and may be anything.
+            # The number comes from the student's side, and may be anything.
+            return called(self._callbacks[message["callback"]], message, Decoder())
         except Exception as error:
             return {"error": {"type": type(error).__name__, "message": message_of(error)}}
-        return called(function, message)
+
+
+class StudentError(Exception):
+    """An error in a student's function, of a type that the checks do not know."""
+
+
+class Remote:
+    """A function of the student, which runs in the sandbox when a check calls it.
+
+    With `apart`, in place of a function of that name, it runs a text, in a process in which no cell has run.
+    The text finds the names that it is given with it, such as functions of the check, which run beside the
+    check.
+    """
+
+    def __init__(self, process: NotebookProcess, name: str, *, apart: bool = False) -> None:
+        self._process, self.__name__, self._apart = process, name, apart
+
+    def __call__(self, *args: object, **more: object) -> object:
+        """Return what the student's function returns, or raise what it raises."""
+        process = self._process
+        encoder = Encoder(refer=process.refer)
+        call = {"name": self.__name__, "args": encoder.encode(args), "more": encoder.encode(more)}
+        process.channel.send({"ask": "call", "apart": self._apart, **call})
+        while "callback" in (reply := process.channel.receive()):
+            process.channel.send({"ask": "called", **process.called_back(reply)})
+        print(str(reply.get("printed", "")), end="")
+        return value_of(reply)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+class Unreadable:
+    """Stands for a value that cannot be sent."""
+
+    def __init__(self, reason: object) -> None:
+        self.reason = str(reason)[:MAX_TEXT]
+
+    def __repr__(self) -> str:
+        return f"<something that no check can read: {self.reason}>"
+
+
+def value_of(reply: Message) -> object:
+    """The value of a reply, or its error raised."""
+    if "error" in reply:
+        raise error_of(reply["error"])
+    if "value" not in reply:
+        return Unreadable(reply.get("strange", "nothing came"))
+    try:
+        return Decoder().decode(reply["value"])
+    except SerializationError as error:
+        return Unreadable(error)
+
+
+def error_of(description: object) -> Exception:
+    """An error as it was described: of Python's own type of that name, or of a new type with that name."""
+    fields = description if isinstance(description, dict) else {}
+    name, message = str(fields.get("type")), str(fields.get("message", ""))[:MAX_TEXT]
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(kind, StopIteration):
+        kind = type(name if NAME.fullmatch(name) else "StudentError", (StudentError,), {})
+    try:
+        error: Exception = kind(message)
+    except TypeError:  # some types need more than a message
+        error = StudentError(message)
+    frames = fields.get("frames")
+    texts = [str(frame)[:MAX_TEXT] for frame in frames[:MAX_FRAMES]] if isinstance(frames, list) else []
+    error.their_frames = texts  # type: ignore[attr-defined]
+    return error
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an error; empty where even that fails."""
+    try:
+        return str(error)[:MAX_TEXT]
+    except Exception:
+        return ""
+
+
+def called(function: Callable[..., object], message: Message, decoder: Decoder) -> Message:
+    """The reply to a call with the arguments of a message."""
+    args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
+    assert isinstance(args, tuple)
+    assert isinstance(more, dict)
+    with time_limit(message["seconds"]):
+        # A generator runs, and may fail, only when it is encoded.
+        return {"value": Encoder().encode(function(*args, **more))}
 
 
 def _run_text(text: str, names: Mapping[str, object]) -> None:
     exec(compile(text, "<text>", "exec"), {"__name__": "__main__", **names})
 
 
-def _is_own(frame: str) -> bool:
-    """Whether a frame of a traceback belongs to the grader."""
-    return OWN_FILES in frame
-
-
 def _insert_frames(outputs: Outputs, frames: list[str]) -> None:
     """Put the frames of the student's function where the checks called it."""
     for entry in outputs.entries:
         if entry["output_type"] == "error":
-            *before, last = [frame for frame in entry["traceback"] if not _is_own(frame)] or [""]
+            *before, last = [frame for frame in entry["traceback"] if OWN_FILES not in frame] or [""]
             entry["traceback"] = [*before, *frames, last]
 
 
-def _encoded_number(value: object) -> Json:
-    try:
-        return Encoder().encode(value)
-    except SerializationError:
-        return None
-
-
-def _as_json(outputs: Outputs) -> list[Message]:
-    """Outputs with bytes, such as a picture's, as text, and all text such that a file can hold it."""
-
-    def text(value: object) -> Json:
-        if isinstance(value, str):
-            return storable(value)
-        if isinstance(value, bytes):
-            return base64.b64encode(value).decode()
-        if isinstance(value, Mapping):
-            return {storable(str(key)): text(each) for key, each in value.items()}
-        if isinstance(value, list | tuple):
-            return [text(each) for each in value]
-        return value if isinstance(value, int | float | bool | None) else storable(str(value))
-
-    return [{key: text(each) for key, each in entry.items()} for entry in outputs.entries]
+def _as_json(value: object) -> Json:
+    """A part of an output: bytes, such as a picture's, as text, and all text such that a file can hold it."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {storable(str(key)): _as_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in value]
+    return value if isinstance(value, int | float | bool | None) else storable(str(value))

@@ -11,9 +11,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -78,14 +78,8 @@ FIRST_USER = 1_000_000
 class Runner:
     """A process that runs cells, and the channel to it.
 
-    Parameters
-    ----------
-    sandboxed : bool
-    trusted : bool
-        Whether what runs in it is the instructor's own, and needs no limits.
-    imports : sequence of str
-    readable : sequence of str
-        Folders of the host that a sandbox may read.
+    What runs in a trusted one is the instructor's own, and needs no limits. A sandbox may read these folders
+    of the host.
     """
 
     def __init__(
@@ -154,26 +148,19 @@ class Runner:
     def ask(self, message: Message, seconds: float) -> Message:
         """Send a message, and wait for what comes back: both together for some seconds at most.
 
-        Raises
-        ------
-        MessageTooLongError
-            Nothing was sent, and the runner can be asked something else.
-        ChannelError
-            The runner is ended then: what it would say later belongs to no question.
+        Where it is too long, a `MessageTooLongError` says so, and the runner can be asked something else.
+        After any other `ChannelError` the runner is ended: what it would say later belongs to no question.
         """
         given_up = self.clock() + seconds
         try:
             self.channel.send(dict(message), seconds)
+            while True:
+                reply = self.channel.receive(max(0.0, given_up - self.clock()))
+                # Before a notebook begins, it may be said that an earlier one has ended.
+                if "folder" not in message or "ended" not in reply:
+                    return reply
         except MessageTooLongError:
             raise
-        except ChannelError:
-            self.end()
-            raise
-        return self._received(max(0.0, given_up - self.clock()))
-
-    def _received(self, seconds: float) -> Message:
-        try:
-            return self.channel.receive(seconds)
         except ChannelError:
             self.end()
             raise
@@ -186,17 +173,9 @@ class Runner:
         *,
         modules: Mapping[str, str] | None = None,
     ) -> None:
-        """Fork for a notebook that finds these files, in base64, and can import those of them that are named.
-
-        Raises
-        ------
-        ChannelError
-        """
-        given_up = self.clock() + seconds
+        """Fork for a notebook that finds these files, in base64, and can import those that are named."""
         message = {"folder": folder, "files": dict(files), "modules": dict(modules or {})}
         reply = self.ask(message | {"checks": self.trusted}, seconds)
-        while "ended" in reply:  # said of an earlier notebook
-            reply = self._received(max(0.0, given_up - self.clock()))
         if "open" not in reply:
             self.end()
             raise UnreadableError("An earlier notebook goes on.")
@@ -232,7 +211,7 @@ class Runner:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be asked."""
+        """True if it can still be asked."""
         return self.process.poll() is None
 
 
@@ -289,13 +268,11 @@ def _kill(leader: int) -> None:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether a process is more than an entry that nobody has read yet."""
-    try:
-        return process.is_running() and (
-            process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
-        )
-    except psutil.Error:
-        return False
+    """True if a process is more than an entry that nobody has read yet."""
+    with suppress(psutil.Error):
+        is_there = process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
+        return is_there and process.is_running()
+    return False
 
 
 def _memory(root: int) -> int:
@@ -345,11 +322,8 @@ def _proportional(process: int) -> int:
     return _resident(process)  # it hides what it shares: then all of that counts
 
 
-@contextmanager
-def scratch_folder(sandboxed: bool) -> Iterator[str]:
-    """The folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
+def scratch_folder(sandboxed: bool) -> AbstractContextManager[str]:
+    """Return the folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
     if sandboxed:
-        yield bubblewrap.SCRATCH
-    else:
-        with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as folder:
-            yield folder
+        return nullcontext(bubblewrap.SCRATCH)
+    return tempfile.TemporaryDirectory(prefix="starvelab-grading-")

@@ -51,7 +51,7 @@ SOCKETS = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_
 
 @cache
 def why_not() -> str:
-    """Why there is no filter here; empty if there is."""
+    """Return why there is no filter here; empty if there is."""
     try:
         import pyseccomp  # noqa: F401
     # It raises RuntimeError where it does not find the library, and OSError where that cannot be loaded.
@@ -62,7 +62,7 @@ def why_not() -> str:
 
 @cache
 def program() -> bytes:
-    """The filter as the kernel takes it; nothing where there is no library to write it."""
+    """Return the filter as the kernel takes it; nothing where there is no library to write it."""
     if why_not():
         return b""
     import pyseccomp as lib

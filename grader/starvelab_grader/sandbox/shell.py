@@ -20,6 +20,7 @@ from .clock import own_time
 
 ALARM = 0.01  # seconds that an interruption may be early
 MAX_OUTPUT = 1_000_000  # characters that a cell may put out; a figure has about 50,000
+MORE_OUTPUT = "\n[More output follows, which is not kept.]\n"
 MAX_ERROR = 4000  # characters of the message of an error that comes after so much
 
 
@@ -36,15 +37,11 @@ class Outputs:
 
     def add(self, kind: str, **content: object) -> None:
         """Keep one more output, unless there were too many."""
-        size = len(str(content))
         if self.left <= 0:
             return
-        self.left -= size
+        self.left -= len(str(content))
         if self.left <= 0:
-            kind, content = (
-                "stream",
-                {"name": "stdout", "text": "\n[More output follows, which is not kept.]\n"},
-            )
+            kind, content = "stream", {"name": "stdout", "text": MORE_OUTPUT}
         self.entries.append({"output_type": kind, **content})
 
     def write(self, name: str, text: str) -> None:
@@ -57,18 +54,16 @@ class Outputs:
             self.add("stream", name=name, text=text[: self.left + 1])
 
 
-class Stream(io.TextIOBase):
+class _Stream(io.TextIOBase):
     """sys.stdout or sys.stderr of a cell."""
 
     def __init__(self, outputs: Outputs, name: str) -> None:
         self.outputs, self.name = outputs, name
 
     def writable(self) -> bool:
-        """Whether one can write to it, which `print` asks."""
         return True
 
     def write(self, text: str) -> int:
-        """Keep a text."""
         self.outputs.write(self.name, str(text))
         return len(text)
 
@@ -76,13 +71,7 @@ class Stream(io.TextIOBase):
 class _Publisher(DisplayPublisher):
     shell: Shell
 
-    def publish(
-        self,
-        data: object,
-        metadata: object = None,
-        source: object = None,  # noqa: ARG002 (an argument of IPython's)
-        **_: object,
-    ) -> None:
+    def publish(self, data: object, metadata: object = None, source: object = None, **_: object) -> None:  # noqa: ARG002
         self.shell.outputs.add("display_data", data=data, metadata=metadata or {})
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: ARG002
@@ -124,13 +113,7 @@ class Shell(InteractiveShell):
         )
 
     def run(self, source: str, seconds: float | None = None) -> tuple[Outputs, BaseException | None]:
-        """Run a cell.
-
-        Returns
-        -------
-        outputs : Outputs
-        error : exception or None
-        """
+        """Run a cell: its outputs, and the error that it ended with."""
         self.outputs, self.result = Outputs(), None
         with self.captured(), time_limit(seconds):
             result = self.run_cell(source, store_history=True)
@@ -138,9 +121,8 @@ class Shell(InteractiveShell):
         if error is not None and not any(one["output_type"] == "error" for one in self.outputs.entries):
             # There was too much output before the error, which has to be shown all the same.
             name, text = type(error).__name__, _text(error)[:MAX_ERROR]
-            self.outputs.entries.append(
-                {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
-            )
+            shown = {"ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+            self.outputs.entries.append({"output_type": "error", **shown})
         return self.outputs, error
 
     def ask_exit(self) -> None:
@@ -151,7 +133,7 @@ class Shell(InteractiveShell):
     def captured(self) -> Iterator[Outputs]:
         """What is printed meanwhile goes to the outputs."""
         before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = Stream(self.outputs, "stdout"), Stream(self.outputs, "stderr")
+        sys.stdout, sys.stderr = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
         try:
             yield self.outputs
         finally:
@@ -164,13 +146,11 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-
     start = own_time()
 
     def stop(*_: object) -> None:
         left = seconds - (own_time() - start)
-        if left > ALARM:
-            # Other processes used the cores meanwhile.
+        if left > ALARM:  # other processes used the cores meanwhile
             signal.setitimer(signal.ITIMER_REAL, left)
             return
         raise CellTimeoutError(f"This took longer than {seconds:g} s.")

@@ -1,1 +1,13 @@
 """What a student submitted and what the instructor wrote: files, notebooks, cells and their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SubmissionWarning:
+    """Something about a submission that its student, or the person who grades it, should know."""
+
+    text: str  # a whole sentence for the student
+    person: bool = False  # whether an instructor should look at the submission

@@ -11,15 +11,16 @@ import re
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Self, TypeAlias
 
 from starvelab.prediction_file import FILE_NAME as PREDICTIONS
 
 from ..text import shown
-from .warnings import SubmissionWarning
+from . import SubmissionWarning
 
 MAX_TOTAL = 100_000_000  # bytes of a submission
 MAX_FILES = 2000
@@ -31,25 +32,18 @@ LOCK = f".{PREDICTIONS}.lock"  # which stays beside the notebooks
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 CENTRAL_ENTRY = b"PK\x01\x02"
+# Of an archive: its name, whether it is a file, a folder, a link or something special, and what opens it.
+Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes] | None]]
 HEADERS = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"X"}
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file of a submission.
+    """A file of a submission."""
 
-    Attributes
-    ----------
-    path : PurePosixPath
-        From the folder of the submission; an archive counts as a folder.
-    content : bytes
-    depth : int
-        How many archives it was packed in.
-    """
-
-    path: PurePosixPath
+    path: PurePosixPath  # from the folder of the submission; an archive counts as a folder
     content: bytes
-    depth: int
+    depth: int  # archives that it was packed in
 
 
 class _TarEntry(tarfile.TarInfo):
@@ -81,21 +75,12 @@ def _decompressed(content: io.BytesIO) -> io.BufferedIOBase:
 
 
 class SubmissionReader:
-    """Reads the files of a folder and of archives in it, within limits.
-
-    Attributes
-    ----------
-    warnings : list of SubmissionWarning
-    links : set of str
-        The names of links that were left out, without their ending.
-    tools : dict of str to None
-        Hidden files and folders, and those that tools make, which were left out.
-    """
+    """Reads the files of a folder and of archives in it, within limits."""
 
     def __init__(self) -> None:
         self.warnings: list[SubmissionWarning] = []
-        self.links: set[str] = set()
-        self.tools: dict[str, None] = {}
+        self.links: set[str] = set()  # names of links that were left out, without their ending
+        self.tools: dict[str, None] = {}  # hidden files and folders, and those that tools make, left out too
         self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
         self._is_full = False
 
@@ -131,25 +116,20 @@ class SubmissionReader:
         """A file, or what an archive holds."""
         if self._is_full:
             return
-        content = file.read(self._bytes_left + 1)
+        content, name = file.read(self._bytes_left + 1), shown(path.name)
         self._files_left -= 1
         if len(content) > self._bytes_left or self._files_left < 0:
             self._stop(path)
-            return
-        if path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
+        elif path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
             yield from self._unpacked(path, content, depth)
-            return
-        if path.name.lower().endswith(ARCHIVES):
-            self._warn(
-                f"`{shown(path.name)}` was not unpacked: it stands in {depth} archives. "
-                "Submit the files themselves."
-            )
-            return
-        if path.name.lower().endswith(UNKNOWN_ARCHIVES):
-            self._warn(f"`{shown(path.name)}` could not be unpacked: submit the files themselves, or a .zip.")
-            return
-        self._bytes_left -= len(content)
-        yield FoundFile(path, content, depth)
+        elif path.name.lower().endswith(ARCHIVES):
+            where = f"it stands in {depth} archives"
+            self._warn(f"`{name}` was not unpacked: {where}. Submit the files themselves.")
+        elif path.name.lower().endswith(UNKNOWN_ARCHIVES):
+            self._warn(f"`{name}` could not be unpacked: submit the files themselves, or a .zip.")
+        else:
+            self._bytes_left -= len(content)
+            yield FoundFile(path, content, depth)
 
     def _counted(self, path: PurePosixPath) -> bool:
         """Count an entry of any kind; False where there were too many."""
@@ -162,58 +142,52 @@ class SubmissionReader:
         """Read nothing more, and warn of it once."""
         if not self._is_full:
             limit = f"{MAX_FILES} files or {MAX_TOTAL / 1e6:g} MB"
-            self._warn(
-                f"More than {limit} were submitted: from `{shown(str(path))}` on, files were left out."
-            )
+            first = shown(str(path))
+            self._warn(f"More than {limit} were submitted: from `{first}` on, files were left out.")
         self._is_full = True
 
     def _unpacked(self, path: PurePosixPath, content: bytes, depth: int) -> Iterator[FoundFile]:
         inside = path.parent / PurePosixPath(path.name).stem
-        unpack = self._zip if path.name.lower().endswith(".zip") else self._tar
+        entries = self._zip if path.name.lower().endswith(".zip") else self._tar
         try:
-            yield from unpack(inside, io.BytesIO(content), depth + 1)
+            for name, kind, open_entry in entries(inside, io.BytesIO(content)):
+                inner = within(name)
+                if not self._counted(inside / inner):
+                    return
+                if kind == "folder" or not self._has_name(inside, inner) or self._ignores(inner):
+                    continue
+                if kind == "link":
+                    self._warn_link(inner)
+                elif kind == "file" and (file := open_entry()) is not None:
+                    with file:
+                        yield from self._kept(inside / inner, file, depth + 1)
+                else:
+                    self._warn_special(inner)
         # A damaged archive fails in more ways than the two libraries document.
         except Exception as error:
             reason = "it needs a password" if "password" in str(error) else "it is damaged"
             self._warn(f"`{shown(path.name)}` could not be unpacked: {reason}.")
 
-    def _zip(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[FoundFile]:
+    def _zip(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
         # zipfile reads the whole table of contents at once. A mark that stands in a file by chance is rare.
         if content.getvalue().count(CENTRAL_ENTRY) > MAX_ENTRIES:
             self._stop(inside)
             return
         with zipfile.ZipFile(content) as archive:
             for entry in archive.infolist():
-                inner = within(entry.filename)
-                if not self._counted(inside / inner):
-                    return
-                if entry.is_dir() or not self._has_name(inside, inner) or self._ignores(inner):
-                    continue
-                if stat.S_ISLNK(entry.external_attr >> 16):
-                    self._warn_link(inner)
-                    continue
-                with archive.open(entry) as file:
-                    yield from self._kept(inside / inner, file, depth)
+                is_link = stat.S_ISLNK(entry.external_attr >> 16)
+                kind = "folder" if entry.is_dir() else "link" if is_link else "file"
+                yield entry.filename, kind, partial(archive.open, entry)
 
-    def _tar(self, inside: PurePosixPath, content: io.BytesIO, depth: int) -> Iterator[FoundFile]:
+    def _tar(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
         # tarfile's own decompression unpacks as much at once as there is.
         with _TarArchive.open(fileobj=_decompressed(content), mode="r|") as archive:
             for entry in archive:
-                inner = within(entry.name)
                 if archive.offset > MAX_TOTAL:
-                    self._stop(inside / inner)
-                if not self._counted(inside / inner):
-                    return
-                if entry.isdir() or not self._has_name(inside, inner) or self._ignores(inner):
-                    continue
-                if entry.issym() or entry.islnk():
-                    self._warn_link(inner)
-                elif not entry.isfile():
-                    self._warn_special(inner)
-                else:
-                    file = archive.extractfile(entry)
-                    assert file is not None  # as tarfile promises for an ordinary file
-                    yield from self._kept(inside / inner, file, depth)
+                    self._stop(inside / within(entry.name))
+                is_link, is_file = entry.issym() or entry.islnk(), entry.isfile()
+                kind = "folder" if entry.isdir() else "link" if is_link else "file" if is_file else "special"
+                yield entry.name, kind, partial(archive.extractfile, entry)
 
     def _warn_link(self, path: PurePosixPath) -> None:
         self.links.add(path.stem)

@@ -90,5 +90,5 @@ def _imported(path: Path) -> Iterator[Path]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-            yield folder.with_suffix(".py")
+            yield from (folder.with_suffix(".py"), folder / "__init__.py")
             yield from (folder / f"{each.name}.py" for each in node.names)

@@ -14,13 +14,7 @@ NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
-    r"""Names that cells define at their top level, in whatever way Python has.
-
-    Parameters
-    ----------
-    sources : iterable of str
-    imports : bool
-        Whether names count that are only imported.
+    r"""Return the names that cells define at their top level, in whatever way Python has, also by imports.
 
     Examples
     --------
@@ -39,7 +33,7 @@ def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
 
 
 def loaded(source: str) -> set[str]:
-    """Names that a cell uses and does not define; Python's own are left out, and names such as ``__file__``.
+    """Return the names that a cell uses and does not define, without Python's own, and such as ``__file__``.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from starvelab.errors import StarvelabError
 
 from ..text import enumerated, shown, storable
-from .warnings import SubmissionWarning
+from . import SubmissionWarning
 
 MAX_CELLS = 2000
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -27,12 +27,9 @@ class UnreadableNotebookError(StarvelabError, ValueError):
 
 
 def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]]:
-    """A new notebook with the sources, types and names of the cells in a file.
+    """Return a new notebook with the sources, types and names of the cells in a file.
 
-    Raises
-    ------
-    UnreadableNotebookError
-        In the words of a sentence that begins with the name of the file.
+    An `UnreadableNotebookError` says in a sentence that begins with the name of the file why there is none.
     """
     data, warnings = _json(content)
     if not isinstance(data, dict):
@@ -53,8 +50,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
                 "Open and save it in JupyterLab, and submit it again."
             ) from error
         warnings.append(SubmissionWarning("It was in an old format, and was converted."))
-    cells = data.get("cells")
-    if not isinstance(cells, list):
+    if not isinstance(cells := data.get("cells"), list):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
     if len(cells) > MAX_CELLS:
         raise UnreadableNotebookError(
@@ -110,9 +106,7 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
 
     The names of attachments that are no pictures are added to `left_out`.
     """
-    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
-        return None
-    if cell["cell_type"] not in NEW_CELL:
+    if not isinstance(cell, dict) or str(cell.get("cell_type")) not in NEW_CELL:
         return None
     source = cell.get("source", "")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
@@ -121,9 +115,9 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
         return None
     # Lines end as in Python itself, whatever system the notebook was saved on.
     new: NotebookNode = NEW_CELL[cell["cell_type"]](re.sub(r"\r\n?", "\n", storable(source)))
-    name, given = name_in(cell), cell.get("id")
+    given = cell.get("id")
     new.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
-    if name is not None:
+    if (name := name_in(cell)) is not None:
         new.metadata["nbgrader"] = {"grade_id": name}
     if new.cell_type == "markdown" and (pictures := _attachments(cell, left_out)):
         new.attachments = pictures

@@ -1,4 +1,4 @@
-"""The instructor's own notebook: the order of its cells, and which names it defines.
+"""The instructor's own notebook: its cells, their order, and which names they define.
 
 A student may move, copy or delete cells. Only the instructor's notebook decides what the checks run, in which
 order, and which names they take from the student.
@@ -7,38 +7,28 @@ order, and which names they take from the student.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import find_all_files, is_grade, is_locked, is_solution
+from nbgrader.utils import is_grade, is_locked, is_solution
 
 from .names import defined, loaded
 
+SCHEMA = 3  # the version of nbgrader's metadata
+
 
 def released_source(course: CourseDirectory, assignment: str) -> Path:
-    """Where `starvelab release` keeps the instructor's notebooks as they were released.
+    """Return where `starvelab release` keeps the instructor's notebooks as they were released.
 
     A class is graded with these, so that work on the next year's assignment does not change this year's
     grades.
     """
     autograded: Path = Path(course.root) / course.autograded_directory
     return autograded.parent / "released" / assignment
-
-
-def read_files_beside(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
-    """The instructor's files beside the notebooks, by their paths: modules and data."""
-    folder = released_source(course, assignment)
-    if not folder.is_dir():
-        folder = Path(course.format_path(course.source_directory, ".", assignment))
-    paths = [Path(path) for path in find_all_files(str(folder), course.ignore)]
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(paths)
-        if path.suffix != ".ipynb"
-    }
 
 
 def read_reference(
@@ -48,21 +38,10 @@ def read_reference(
     folder: Path | None = None,
     locked: Set[str] | None = None,
 ) -> tuple[NotebookNode, ...]:
-    """The cells that the instructor wrote.
+    """Return the cells that the instructor wrote, or that students were given; none where there are neither.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where to look first; by default what `starvelab release` keeps.
-    locked : set of str, optional
-        The names of the locked code cells that the gradebook knows. What `starvelab release` keeps counts
-        only if it has these: nbgrader itself may have given out others since.
-
-    Returns
-    -------
-    tuple of NotebookNode
-        Those that students were given, where there is no notebook of the instructor's; empty where there is
-        neither.
+    First comes what stands in the folder, by default what `starvelab release` keeps. It counts only if it has
+    the locked code cells that the gradebook knows: nbgrader itself may have given out others since.
     """
     source, released = (
         _cells_of(Path(course.format_path(each, ".", assignment)) / f"{notebook}.ipynb")
@@ -80,40 +59,74 @@ def _cells_of(path: Path) -> tuple[NotebookNode, ...]:
 
 @lru_cache(maxsize=64)
 def parse_cells(content: bytes) -> tuple[NotebookNode, ...]:
-    """The cells of a notebook; parsed once for a class, and not for each of its students."""
+    """Return the cells of a notebook; parsed once for a class, and not for each of its students."""
     return tuple(nbformat.reads(content.decode(), as_version=4).cells)
 
 
 def name_of(cell: NotebookNode) -> str | None:
-    """The grade_id of a cell, if it has one."""
+    """Return the grade_id of a cell, if it has one."""
     name = cell.metadata.get("nbgrader", {}).get("grade_id")
     return None if name is None else str(name)
 
 
 def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
-    """The grade_ids of cells."""
+    """Return the grade_ids of cells."""
     return [name for name in map(name_of, cells) if name is not None]
 
 
 def is_test(cell: NotebookNode) -> bool:
-    """Whether a code cell is scored by what it does."""
+    """True if a code cell is scored by what it does."""
     return bool(cell.cell_type == "code" and is_grade(cell) and not is_solution(cell))
 
 
 def is_check_side(cell: NotebookNode) -> bool:
-    """Whether a cell is the instructor's to run: a test, or locked code such as a set-up."""
+    """True if a cell is the instructor's to run: a test, or locked code such as a set-up."""
     return is_test(cell) or bool(cell.cell_type == "code" and is_locked(cell) and not is_solution(cell))
+
+
+@dataclass(frozen=True)
+class ReferenceCell:
+    """A cell of the instructor's notebook, as the gradebook keeps it, with nbgrader's flags."""
+
+    name: str  # its grade_id
+    cell_type: str
+    source: str
+    released: str  # the source that students were given: without hidden checks
+    checksum: str
+    locked: bool
+    grade: bool
+    solution: bool
+    task: bool = False
+    points: float = 0.0
+
+    def metadata(self) -> dict[str, object]:
+        """Return what nbgrader wants to find in the cell."""
+        flags = ("grade", "locked", "solution", "task", "cell_type", "checksum")
+        values = {name: getattr(self, name) for name in flags}
+        metadata = values | {"grade_id": self.name, "schema_version": SCHEMA}
+        return metadata | ({"points": self.points} if self.grade or self.task else {})
+
+    @property
+    def is_check_side(self) -> bool:
+        """True if it is the instructor's to run: a test, or locked code such as a set-up."""
+        return self.cell_type == "code" and not self.solution and (self.grade or self.locked)
+
+    @property
+    def is_test(self) -> bool:
+        """True if it is scored by what it does."""
+        return self.cell_type == "code" and self.grade and not self.solution
+
+    @property
+    def answered(self) -> bool:
+        """True if a student is to write in it."""
+        return self.solution and not self.locked
 
 
 class ReferenceNotebook:
     """The locked code of a notebook in the instructor's order, and who defines which name.
 
-    Parameters
-    ----------
-    written : sequence of NotebookNode
-        The instructor's notebook; empty where there is none.
-    submitted : sequence of NotebookNode
-        The notebook that is graded, in which the locked cells are the instructor's.
+    Both the instructor's notebook, if there is one, and the one that is graded hold the instructor's locked
+    cells.
     """
 
     def __init__(self, written: Sequence[NotebookNode], submitted: Sequence[NotebookNode]) -> None:
@@ -136,23 +149,18 @@ class ReferenceNotebook:
         self.definitions = {name: defined([self.cells[name].source]) for name in self.locked}
 
     def is_locked(self, cell: NotebookNode) -> bool:
-        """Whether a cell is one of the locked ones."""
+        """True if a cell is one of the locked ones."""
         return is_check_side(cell) and name_of(cell) in self.definitions
 
     def before(self, cell: str) -> list[str]:
-        """Names of the locked cells that stand before a locked one."""
+        """Return the names of the locked cells that stand before a locked one."""
         return self.locked[: self.locked.index(cell)]
 
     def asked_for(self, cell: str) -> tuple[set[str], set[str]]:
-        """The names that a locked cell may take from a student.
+        """Return the names that a locked cell may take from a student.
 
-        Returns
-        -------
-        answers : set of str
-            Those that the instructor's answers define. Code that a check calls may use them too, so a test
-            is given all of them.
-        others : set of str
-            Those that the cell uses and no cell of the instructor's defines.
+        First those that the instructor's answers define: code that a check calls may use them too, so a test
+        is given all of them. Then those that the cell uses and no cell of the instructor's defines.
         """
         used = loaded(self.cells[cell].source)
         reserved = self._reserved(cell)

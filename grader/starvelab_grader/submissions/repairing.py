@@ -8,9 +8,9 @@ from difflib import SequenceMatcher
 
 from nbformat import NotebookNode
 
+from . import SubmissionWarning
 from .reading import NEW_CELL, name_in, with_ids
-from .reference_cell import ReferenceCell
-from .warnings import SubmissionWarning
+from .reference import ReferenceCell
 
 
 def restore(
@@ -18,19 +18,9 @@ def restore(
 ) -> list[SubmissionWarning]:
     """Put the instructor's cells back into a notebook, in place, and keep the student's answers.
 
-    Parameters
-    ----------
-    nb : NotebookNode
-        As `read_notebook` gives it.
-    reference : sequence of ReferenceCell
-        In the order of the notebook.
-    outline : sequence of str
-        All cells of the instructor's notebook: the name, or the text of a cell that has none.
-
-    Returns
-    -------
-    list of SubmissionWarning
-        What was restored that the student, or a person, should know.
+    The notebook is as `read_notebook` gives it, the reference in the order of the instructor's. The outline
+    is all of that: the name of each cell, or the text of one that has none. What was restored that the
+    student, or a person, should know is returned.
     """
     by_name = {cell.name: cell for cell in reference}
     _recognize(nb.cells, reference)
@@ -51,16 +41,19 @@ def restore(
         if original.answered and _words(source) == _words(original.released):
             source = original.released  # which nbgrader tells by every character from an answer
         nb.cells[number] = _restored_cell(original, source, cell)
-    if changed:
-        names = ", ".join(changed)
-        text = f"Cells that students must not change were changed, and have been restored: {names}."
-        # What stood there may have been the answer.
-        lost = {cell.name for cell in reference if cell.answered}.difference(map(name_in, nb.cells))
-        warnings.append(SubmissionWarning(text, person=bool(lost)))
+    # What stood there may have been the answer.
+    lost = {cell.name for cell in reference if cell.answered}.difference(map(name_in, nb.cells))
+    text = "Cells that students must not change were changed, and have been restored: {}."
+    warnings += _about(changed, text, person=bool(lost))
     warnings += _changed_order(nb, reference)
     warnings += _put_back(nb, reference)
     with_ids(nb.cells)
     return warnings
+
+
+def _about(names: Sequence[str], text: str, *, person: bool = False) -> list[SubmissionWarning]:
+    """A warning that names cells; none where there are none."""
+    return [SubmissionWarning(text.format(", ".join(names)), person)] if names else []
 
 
 def _restored_cell(original: ReferenceCell, source: str, cell: NotebookNode | None = None) -> NotebookNode:
@@ -123,10 +116,7 @@ def _find_essays(
                 cell.metadata["nbgrader"] = {"grade_id": name}
             found += names
     nb.cells = [cell for cell in nb.cells if id(cell) not in joined]
-    if not found:
-        return []
-    text = f"Cells had lost their names, and were found by their places: {', '.join(found)}."
-    return [SubmissionWarning(text)]
+    return _about(found, "Cells had lost their names, and were found by their places: {}.")
 
 
 def _join(cells: Sequence[NotebookNode]) -> NotebookNode:
@@ -157,10 +147,7 @@ def _take_apart(nb: NotebookNode, by_name: Mapping[str, ReferenceCell]) -> list[
                 new.id = ""  # which `with_ids` gives it
             cells[-1:] = [*before, cell, *behind]
     nb.cells = cells
-    if not merged:
-        return []
-    text = f"Cells were merged into locked ones, and have been taken apart: {', '.join(merged)}."
-    return [SubmissionWarning(text)]
+    return _about(merged, "Cells were merged into locked ones, and have been taken apart: {}.")
 
 
 def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> list[SubmissionWarning]:
@@ -171,16 +158,11 @@ def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> li
     the answer.
     """
     warnings = []
-    copies_of: dict[str, list[NotebookNode]] = {}
-    for cell in nb.cells:
-        name = name_in(cell)
-        if name is not None and name in by_name:
-            copies_of.setdefault(name, []).append(cell)
     dropped = set()
-    for name, copies in copies_of.items():
-        if len(copies) == 1:
+    for name, original in by_name.items():
+        copies = [cell for cell in nb.cells if name_in(cell) == name]
+        if len(copies) < 2:
             continue
-        original = by_name[name]
         written = [cell for cell in copies if _words(cell.source) != _words(original.released)]
         differ = original.answered and len({cell.source.strip() for cell in written}) > 1
         is_text = original.answered and original.cell_type == "markdown"
@@ -212,12 +194,8 @@ def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list
         runs.append([*max(fitting, key=len, default=[]), name])
     stayed = max(runs, key=len, default=[])
     moved = [name for name in order if name not in stayed]
-    if not moved:
-        return []
-    by_name = {cell.name: cell for cell in reference}
-    locked_code = any(by_name[name].locked and by_name[name].cell_type == "code" for name in moved)
-    text = f"Cells were moved: {', '.join(moved)}. The checks ran in the original order."
-    return [SubmissionWarning(text, person=locked_code)]
+    is_code = any(cell.name in moved and cell.locked and cell.cell_type == "code" for cell in reference)
+    return _about(moved, "Cells were moved: {}. The checks ran in the original order.", person=is_code)
 
 
 def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:
@@ -234,9 +212,6 @@ def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[Subm
             behind += 1
             nb.cells.insert(behind, _restored_cell(original, original.source))
             missing.append(original.name)
-    if not missing:
-        return []
-    texts = {original.name for original in reference if original.answered}
     # The student may have answered in another cell, which only a person can see.
-    person = bool(texts.intersection(missing))
-    return [SubmissionWarning(f"Cells were missing, and have been put back: {', '.join(missing)}.", person)]
+    person = any(original.answered and original.name in missing for original in reference)
+    return _about(missing, "Cells were missing, and have been put back: {}.", person=person)

@@ -1,10 +1,13 @@
-"""What a student submitted: the notebooks that were asked for, and the files beside them."""
+"""What a student submitted: the notebooks that were asked for, whatever their names, and other files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import parse_utc
 
@@ -12,53 +15,35 @@ from starvelab.prediction_file import FILE_NAME as PREDICTIONS
 from starvelab.prediction_file import parse as parse_predictions
 
 from ..fingerprints import fingerprint
-from ..text import enumerated, shown
+from ..text import enumerated, printable, shown
+from . import SubmissionWarning
 from .archives import FoundFile, SubmissionReader
-from .matching import (
-    MAX_NOTEBOOK,
-    TIMESTAMP,
-    cells_named_in,
-    files_beside,
-    files_by_notebook,
-    is_of_another_assignment,
-    normalized,
-    several_files,
-)
-from .warnings import SubmissionWarning
+
+MAX_NOTEBOOK = 20_000_000  # bytes
+MAX_NAME = 200  # bytes of one part of a path; file systems take 255
+MAX_PATH = 1000  # bytes of a path in the folder of a submission
+MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
+MAX_LISTED = 10  # warnings about several files in one place
+TIMESTAMP = "timestamp.txt"
 
 
 @dataclass
 class Submission:
     """A submission, read.
 
-    Attributes
-    ----------
-    student, assignment : str
-    notebooks : dict of str to bytes
-        By the name of the notebook that was asked for.
-    rejected : dict of str to SubmissionWarning
-        Notebooks that are missing or cannot be read, and why, in words for the student.
-    warnings : dict of str to list of SubmissionWarning
-        By notebook; those about the submission as a whole stand under the first.
-    files : dict of str to bytes
-        What was submitted beside the notebooks.
-    timestamp : str or None
-        When it was submitted, as whoever collected it wrote beside it.
-    to_grade : frozenset of str or None
-        The notebooks to grade; None for all. Those that were graded before stay as they are.
-    shown_warnings : frozenset of str
-        Warnings that stand in notebooks which stay as they are.
+    `rejected` are notebooks that are missing or cannot be read. Of the warnings, those about the submission
+    as a whole stand under its first notebook. The timestamp is what whoever collected it wrote beside it.
     """
 
     student: str
     assignment: str
-    notebooks: dict[str, bytes] = field(default_factory=dict)
+    notebooks: dict[str, bytes] = field(default_factory=dict)  # by the name of the one that was asked for
     rejected: dict[str, SubmissionWarning] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)  # beside the notebooks
     timestamp: str | None = None
-    to_grade: frozenset[str] | None = None
-    shown_warnings: frozenset[str] = frozenset()
+    to_grade: frozenset[str] | None = None  # None for all; those that were graded before stay as they are,
+    shown_warnings: frozenset[str] = frozenset()  # with these warnings
 
     def fingerprints(self) -> dict[str, str]:
         """By notebook that was asked for, the same for the same content, and for no other.
@@ -78,12 +63,7 @@ class Submission:
 def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[str, set[str]]) -> Submission:
     """Read what stands in the folder of a submission.
 
-    Parameters
-    ----------
-    folder : Path
-    student, assignment : str
-    asked : mapping of str to set of str
-        The notebooks that are asked for, each with the names of its cells.
+    The notebooks that are asked for are given with the names of their cells.
     """
     reader = SubmissionReader()
     files = list(reader.files(folder))
@@ -110,8 +90,11 @@ def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[
         names = enumerated(list(reader.tools))
         text = f"Hidden files and folders, and those that tools make, were left out: {names}."
         general.append(SubmissionWarning(text))
-    if PREDICTIONS in submission.files:
-        general += _warnings_about_predictions(submission.files[PREDICTIONS])
+    if PREDICTIONS in submission.files and (
+        problem := parse_predictions(submission.files[PREDICTIONS]).problem
+    ):
+        text = f"Predictions cannot be read, or not all of them: {shown(problem)}"
+        general.append(SubmissionWarning(text, person=True))
     if TIMESTAMP in submission.files:
         submission.timestamp, more = _parse_timestamp(submission.files.pop(TIMESTAMP))
         general += more
@@ -130,8 +113,9 @@ def _warnings_about(
     if chosen.path.name != f"{name}.ipynb":
         warnings.append(SubmissionWarning(f"The file of this notebook is called `{file_name}`."))
     if different := [other for other in others if other.content != chosen.content]:
-        warnings.append(several_files("this notebook", chosen, different))
-    if is_of_another_assignment(chosen.content, cells):
+        warnings.append(_several_files("this notebook", chosen, different))
+    named = cells_named_in(chosen.content[:MAX_NOTEBOOK])
+    if named and not named & cells:
         text = f"`{file_name}` holds no cell of this notebook: it may be of another assignment."
         warnings.append(SubmissionWarning(text, person=True))
     return warnings
@@ -148,14 +132,6 @@ def _parse_timestamp(content: bytes) -> tuple[str | None, list[SubmissionWarning
         return None, [SubmissionWarning(f"`{TIMESTAMP}` holds no time: `{shown(text)}`.", person=True)]
 
 
-def _warnings_about_predictions(content: bytes) -> list[SubmissionWarning]:
-    problem = parse_predictions(content).problem
-    if problem is None:
-        return []
-    text = f"Predictions cannot be read, or not all of them: {shown(problem)}"
-    return [SubmissionWarning(text, person=True)]
-
-
 def _why_missing(
     name: str, reader: SubmissionReader, files: Sequence[FoundFile], known_cells: set[str]
 ) -> SubmissionWarning:
@@ -163,9 +139,152 @@ def _why_missing(
         text = f"`{name}.ipynb` was submitted as a link, and not as a file. Submit the file itself."
         return SubmissionWarning(text, person=True)
     text = f"`{name}.ipynb` was not submitted, so its exercises earn no points."
-    stem = normalized(name)
-    if alike := [file.path.name for file in files if stem in normalized(file.path.name)]:
+    stem = _normalized(name)
+    if alike := [file.path.name for file in files if stem in _normalized(file.path.name)]:
         text += f" `{shown(alike[0])}` is not the notebook itself. Submit the notebook, as .ipynb."
     elif other := [file.path.name for file in files if cells_named_in(file.content) - known_cells]:
         text += f" `{shown(other[0])}` is of another assignment."
     return SubmissionWarning(text, person=True)
+
+
+# --- which file is which notebook -------------------------------------------------------------------------
+
+
+def files_by_notebook(
+    files: Sequence[FoundFile], asked: Mapping[str, set[str]]
+) -> dict[str, list[FoundFile]]:
+    """For each notebook that is asked for, the files that may be it, the likeliest first."""
+    claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {name: [] for name in asked}
+    for file in files:
+        lower = file.path.name.lower()
+        is_json = lower.endswith(".json") and "predictions" not in lower
+        if not (".ipynb" in lower or is_json):
+            continue
+        stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
+        if name := _by_name(stem, asked) or _by_content(file.content, asked):
+            is_exact = file.path.name == f"{name}.ipynb"
+            # Of several copies browsers and learning platforms give the newest the highest number.
+            number = int((re.findall(r"\d+", stem.replace(name, "")) or ["0"])[-1][:9])
+            rank = (not is_exact, file.depth, len(file.path.parts), -number, str(file.path))
+            claims[name].append((rank, file))
+    return {
+        name: [file for _, file in sorted(each, key=lambda pair: pair[0])] for name, each in claims.items()
+    }
+
+
+def _by_name(stem: str, asked: Mapping[str, set[str]]) -> str | None:
+    """The notebook whose name is part of a file's name: `x (1)`, `x-Copy1`, `ada_123_x`, `X`."""
+    names = [name for name in asked if _normalized(name) in _normalized(stem)]
+    return max(names, key=len, default=None)
+
+
+def _normalized(text: str) -> str:
+    """A name in which only letters and digits count."""
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
+    """The notebook most of whose cells a file names."""
+    named = cells_named_in(content) if len(content) <= MAX_NOTEBOOK else set()
+    shares = {name: len(named & cells) / len(cells) for name, cells in asked.items() if cells}
+    best = max(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] > MIN_SHARE else None
+
+
+def cells_named_in(content: bytes) -> set[str]:
+    """The names of nbgrader's cells that a file holds."""
+    encoding = json.detect_encoding(content[:4])
+    if not encoding.startswith("utf-8"):
+        content = content[:MAX_NOTEBOOK].decode(encoding, "replace").encode("utf-8", "replace")
+    if b"nbgrader" not in content:
+        return set()
+    named = re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
+    return {name.decode("utf-8", "replace") for name in named}
+
+
+# --- the files beside -------------------------------------------------------------------------------------
+
+
+def files_beside(
+    files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]]
+) -> tuple[dict[str, bytes], list[SubmissionWarning]]:
+    """The files that are no notebooks, by their paths from the folder of the notebooks.
+
+    Of the files that may be each notebook the first counts. Of two files that belong in one place, the one in
+    the folder of the notebooks counts, since these were run beside it. A file in a folder below keeps its
+    place there.
+    """
+    notebooks = [each for each in notebooks if each]
+    parents = [first.path.parent for first, *_ in notebooks]
+    claimed = [file for each in notebooks for file in each]
+    base = max(parents, key=parents.count, default=PurePosixPath())
+    places: dict[str, list[FoundFile]] = {}
+    not_asked, stamps = list[str](), list[str]()
+    for file in sorted(
+        files, key=lambda file: (not file.path.is_relative_to(base), file.depth, str(file.path))
+    ):
+        if file in claimed:
+            continue
+        if ".ipynb" in file.path.name.lower():
+            not_asked.append(str(file.path))
+            continue
+        path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
+        if file.path.name == TIMESTAMP and (file.depth or len(file.path.parts) > 1):
+            stamps.append(str(file.path))
+            continue
+        places.setdefault(_storable_path(path), []).append(file)
+    beside, several = {}, []
+    for name, (first, *others) in places.items():
+        beside[name] = first.content
+        if others := [other for other in others if other.content != first.content]:
+            several.append(_several_files(f"`{shown(name)}`", first, others))
+    warnings = [*_choose_predictions(beside), *several[:MAX_LISTED]]
+    if several[MAX_LISTED:]:
+        text = f"There are several files in {len(several) - MAX_LISTED} more places."
+        warnings.append(SubmissionWarning(text, person=True))
+    if not_asked:
+        text = f"Notebooks that are not asked for were left out: {enumerated(not_asked)}."
+        warnings.append(SubmissionWarning(text))
+    if stamps:
+        text = f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
+        warnings.append(SubmissionWarning(text))
+    return beside, warnings
+
+
+def _choose_predictions(beside: dict[str, bytes]) -> list[SubmissionWarning]:
+    """Give the likeliest file the name of the predictions, in place, and warn of others."""
+    alike = sorted((name for name in beside if re.search(r"predictions\b.*\.json", name)), key=len)
+    chosen = PREDICTIONS if PREDICTIONS in beside else next(iter(alike), "")
+    others = [name for name in alike if beside[name] != beside[chosen]]
+    if chosen and chosen != PREDICTIONS:
+        beside[PREDICTIONS] = beside.pop(chosen)
+    if not others:
+        return []
+    counts = "counts" if chosen == PREDICTIONS else f"counts as `{PREDICTIONS}`"
+    text = f"`{shown(chosen)}` {counts}, and {enumerated(others)} does not."
+    return [SubmissionWarning(text, person=True)]
+
+
+def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> SubmissionWarning:
+    """A warning that several files belong in one place, of which one counts."""
+    left_out = enumerated([str(other.path) for other in others])
+    counts = f"`{shown(str(chosen.path))}` counts, and {left_out} does not"
+    return SubmissionWarning(f"There are several files of {what}: {counts}.", person=True)
+
+
+def _storable_path(path: PurePosixPath) -> str:
+    """A path that can be written on any file system, in UTF-8."""
+    parts = [_shortened(printable(part).replace("?", "_")) for part in path.parts]
+    parts = [part for part in parts if part not in ("..", "/")]
+    while len(parts) > 1 and len("/".join(parts).encode()) > MAX_PATH:
+        del parts[-2]  # the name of the file stays
+    return str(PurePosixPath(*parts))
+
+
+def _shortened(name: str) -> str:
+    """A name of at most `MAX_NAME` bytes, with the same ending."""
+    if len(name.encode()) <= MAX_NAME:
+        return name
+    stem, dot, ending = name.rpartition(".")
+    tail = (dot + ending).encode()[:20] if stem else b""
+    return name.encode()[: MAX_NAME - len(tail)].decode("utf-8", "ignore") + tail.decode("utf-8", "ignore")

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from starvelab_grader.autograde.lost_points import cost_of_running, outputs_only
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
-from starvelab_grader.submissions.reference_cell import ReferenceCell
+from starvelab_grader.submissions.reference import ReferenceCell
 
 CELLS = [
     ReferenceCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),

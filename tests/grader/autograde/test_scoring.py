@@ -12,7 +12,7 @@ import pytest
 from nbgrader.utils import determine_grade
 
 from starvelab import Q_
-from starvelab_grader.autograde.scoring import points_for, scored
+from starvelab_grader.autograde.outputs import points_for, scored
 from starvelab_grader.sandbox.codec import Encoder
 
 CASES = [

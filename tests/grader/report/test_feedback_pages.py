@@ -19,8 +19,8 @@ from starvelab_grader.report import feedback_pages, pages
 from starvelab_grader.report.feedback_pages import FeedbackPages, NothingGradedError
 from starvelab_grader.report.marks import Mark, Marks
 from starvelab_grader.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
-from starvelab_grader.submissions.reference_cell import ReferenceCell
-from starvelab_grader.submissions.titles import title_of, titles_of
+from starvelab_grader.submissions.exercises import title_of, titles_of
+from starvelab_grader.submissions.reference import ReferenceCell
 from tests.grader.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"

@@ -17,8 +17,8 @@ from starvelab_grader.report.findings import (
     items,
     mistakes,
 )
-from starvelab_grader.submissions.reference_cell import ReferenceCell
-from starvelab_grader.submissions.warnings import SubmissionWarning
+from starvelab_grader.submissions import SubmissionWarning
+from starvelab_grader.submissions.reference import ReferenceCell
 
 
 def cell(name: str, points: float = 0.0) -> ReferenceCell:

@@ -14,7 +14,7 @@ from starvelab_grader.report.similar import (
     written_by_exercise,
     written_by_student,
 )
-from starvelab_grader.submissions.reference_cell import ReferenceCell
+from starvelab_grader.submissions.reference import ReferenceCell
 
 FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
 OWN = [
