@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,12 @@ def write_notebook(root: Path, assignment: str, name: str) -> None:
         change(ledger / "master-the-loader.toml", ledger / f"{assignment}.toml", accounts)
 
 
+FOLLOWED = {title: recipe for title, recipe in recipes().items() if title not in NOT_HERE}
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A copy, which one recipe after the other changes."""
+    """A copy, in which each recipe is followed, one after the other."""
     root = tmp_path_factory.mktemp("recipes") / "starvelab"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -125,26 +129,41 @@ def checkout(tmp_path_factory) -> Path:
         if (REPOSITORY / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(REPOSITORY / name, root / name)
+    for title, recipe in FOLLOWED.items():
+        apply(recipe, root)
+        if title == "Update the prices":
+            prices = root / "starvelab/model/data/prices.toml"
+            change(prices, prices, lambda text: text.replace("2026-11-01", "2026-11-02", 1))
+        elif title == "Add a notebook":
+            write_notebook(root, "master-the-loader", "04_once_more")
+        elif title == "Add an assignment":
+            write_notebook(root, "once-more", "01_once_more")
     return root
 
 
-@pytest.mark.parametrize("title", [title for title in recipes() if title not in NOT_HERE])
-def test_whoever_follows_a_recipe_to_the_letter_has_tests_that_pass(title, checkout):
-    recipe = recipes()[title]
-    apply(recipe, checkout)
-    if title == "Update the prices":
-        prices = checkout / "starvelab/model/data/prices.toml"
-        change(prices, prices, lambda text: text.replace("2026-11-01", "2026-11-02", 1))
-    elif title == "Add a notebook":
-        write_notebook(checkout, "master-the-loader", "04_once_more")
-    elif title == "Add an assignment":
-        write_notebook(checkout, "once-more", "01_once_more")
-    run = commands(recipe)
-    assert any("pytest" in command for command in run), "a recipe names its tests"
-    for command in run:
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=checkout, env=os.environ | {"PYTHONPATH": str(checkout)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{shlex.join(command)}:\n{done.stdout[-6000:]}"
+def test_each_recipe_names_its_tests():
+    for title, recipe in FOLLOWED.items():
+        assert any("pytest" in command for command in commands(recipe)), title
+
+
+def together() -> list[list[str]]:
+    """The commands of all recipes, each once: of tests one run of whole files, and one of those chosen."""
+    every = [tuple(command) for recipe in FOLLOWED.values() for command in commands(recipe)]
+    whole = [command[2:] for command in every if "pytest" in command and "-k" not in command]
+    chosen = [command[2:] for command in every if "-k" in command]
+    words = " or ".join(f"({command[-1]})" for command in chosen)
+    return [
+        *(list(command) for command in dict.fromkeys(every) if "pytest" not in command),
+        ["-m", "pytest", *dict.fromkeys(chain(*whole))],
+        ["-m", "pytest", *dict.fromkeys(chain(*(command[:-2] for command in chosen))), "-k", words],
+    ]
+
+
+@pytest.mark.parametrize("command", together(), ids=lambda command: " ".join(command)[:60])
+def test_whoever_follows_the_recipes_to_the_letter_has_tests_that_pass(command, checkout):
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=checkout, env=os.environ | {"PYTHONPATH": str(checkout)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{shlex.join(command)}:\n{done.stdout[-6000:]}"

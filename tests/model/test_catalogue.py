@@ -33,8 +33,9 @@ A100 = Hardware.Cloud.A100
 NAMES = {
     "Hardware": (
         "Cloud.A100 Cloud.A100_40GB Cloud.H100 Cloud.H100_PCIe Cloud.H200 Cloud.V100 Cloud.T4 Cloud.A10 "
-        "Cloud.L4 Cloud.B200 Cloud.GB200 Cloud.B300 Cloud.MI300X Cloud.MI355X Cloud.L40S Cloud.TPU_v5e "
-        "Cloud.TPU_v5p Cloud.TPU_v6e Workstation.RTX4090"
+        "Cloud.L4 Cloud.B200 Cloud.GB200 Cloud.B300 Cloud.MI300X Cloud.MI355X Cloud.L40S "
+        "Cloud.TPU_v5e Cloud.TPU_v5p Cloud.TPU_v6e "
+        "Workstation.RTX4090"
     ),
     "Storage": "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3_connection NFS_10GbE",
     "Links": "PCIe3_x16 PCIe4_x16 PCIe5_x16 NVLink_C2C",
