@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from starvelab.jobs.doctor import Doctor, run_script
-from starvelab.jobs.example_job import RECORD, SCRIPT
-from starvelab.jobs.times import LoopTimes
+from starvelab.jobs.examples import RECORD, SCRIPT
+from starvelab.jobs.recorder import Recorder
 
 from .report import machine, options
 
@@ -113,13 +113,13 @@ def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:
     return [fault.job, fault.name, verdict, right, predicted, f"{after / before:.2f}, {how}"]
 
 
-def _recorded(workers: int) -> LoopTimes:
+def _recorded(workers: int) -> Recorder:
     """The times of one run under doctor."""
     doctor = Doctor()
     with doctor.watching():
         run_script(SCRIPT, [str(workers)])
-    (loop,) = doctor.loops.values()
-    return loop.hooked.times
+    (recorder,) = doctor.loops.values()
+    return recorder
 
 
 def record() -> None:
@@ -128,14 +128,14 @@ def record() -> None:
     for workers in WORKERS:
         # Other programs only make a job slower: the quickest run is the one that was disturbed least.
         times = min(
-            (_recorded(workers) for _ in range(ROUNDS)), key=lambda one: sum(map(sum, one.waits.pairs()))
+            (_recorded(workers) for _ in range(ROUNDS)), key=lambda one: sum(one.waits) + sum(one.steps)
         )
-        waits, steps = times.waits.pairs()
+        waits, steps, _ = times.pairs()
         runs[str(workers)] = {
             "batch_size": times.batch_size,
-            "first_wait": round(1e3 * times.waits.first[0], 2),
-            "prepare_cpu": times.cpu.share and round(times.cpu.share, 3),
-            "queue_depth": times.ready.value and round(times.ready.value, 3),
+            "first_wait": round(1e3 * (times.passes[0].first_wait or 0.0), 2),
+            "prepare_cpu": times.use.share and round(times.use.share, 3),
+            "queue_depth": round(times.ready / times.asked, 3) if times.asked else None,
             "waits": [round(1e3 * float(wait), 2) for wait in waits],
             "steps": [round(1e3 * float(step), 2) for step in steps],
         }

@@ -14,8 +14,7 @@
 from starvelab import Q_
 from starvelab.checks import Credit, check
 from starvelab.jobs import advise, read_trace, watch
-from starvelab.jobs.example_job import job_script, recorded_job
-from starvelab.jobs.traces.example import example_trace
+from starvelab.jobs.examples import example_trace, job_script, recorded_job
 from starvelab.lesson.lab_report import keep_measurement
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline

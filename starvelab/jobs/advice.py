@@ -1,11 +1,12 @@
-"""What other numbers of workers would bring to a job that was watched, by the package's model of a loader.
+"""What other numbers of workers, and other changes, would bring to a job that was watched.
 
-It takes the times of that job from what was found, and knows of no loader.
+The times of the job come from what was found; `times` has the model of its loader.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..host import usable_cores
@@ -13,8 +14,8 @@ from ..measure.verdict import SLIGHT
 from ..tables import TableRepr
 from ..units import Quantity, format_quantity
 from .finding import JobFinding
-from .job_levers import LeverForecast, lever_forecasts
-from .job_times import ERROR, JobModel, JobTimes, model_of, throughputs_of
+from .stages import COPY
+from .times import ERROR, JobModel, JobTimes, model_of, throughputs_of
 
 MAX_WORKERS = 64
 ENOUGH = 0.95  # of the best throughput
@@ -22,28 +23,49 @@ ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 # Batches take different times, so workers that would only just do on average are too few.
 HEADROOM = 1.2
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
+UINT8 = 0.25  # bytes of uint8 over those of float32
+FASTER = 2.0  # how many times as fast a step is looked at
 
 
 @dataclass(frozen=True)
 class Option:
-    """A number of workers and what it would bring.
+    """A number of workers and what it would bring."""
+
+    workers: int
+    throughput: Quantity  # of the training loop; batches a second where the batch size is not known
+    low: Quantity  # the range that it lies in
+    high: Quantity
+    bottleneck: str  # what binds then: the workers, the CPU's cores or the training step
+
+
+@dataclass(frozen=True)
+class LeverForecast:
+    """A change and what it would bring.
 
     Attributes
     ----------
-    workers : int
-    throughput : quantity [sample/time] or [1/time]
-        Of the training loop; batches a second where the batch size is not known.
-    low, high : quantity
+    name : str
+    throughput : quantity [sample/time] or [1/time], or None
+        Of the training loop, with the workers that it has; None where it cannot be predicted.
+    low, high : quantity or None
         The range that it lies in.
-    bottleneck : str
-        What binds then: the workers, the CPU's cores or the training step.
+    assumed : str
+        What has to hold for it; without a prediction, why there is none.
     """
 
-    workers: int
-    throughput: Quantity
-    low: Quantity
-    high: Quantity
-    bottleneck: str
+    name: str
+    throughput: Quantity | None
+    low: Quantity | None
+    high: Quantity | None
+    assumed: str
+
+    @property
+    def summary(self) -> str:
+        """In one sentence."""
+        if self.throughput is None or self.low is None or self.high is None:
+            return f"{self.name}: cannot be predicted, because {self.assumed}."
+        likely, low, high = map(format_quantity, (self.throughput, self.low, self.high))
+        return f"{self.name}: {likely} ({low} to {high}), {self.assumed}."
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,7 +142,7 @@ class WorkerAdvice(TableRepr):
 
 
 def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
-    """How many workers a job should have, and what they will bring.
+    """Return how many workers a job should have, and what they will bring.
 
     Parameters
     ----------
@@ -227,3 +249,80 @@ def _bottleneck(times: JobTimes, workers: int, period: float) -> str:
         return "the training step"
     computed = times.compute + times.pack + times.loop_compute
     return "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"
+
+
+def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:
+    """Return what each change would bring that applies to this job; `starved` if its workers are too slow.
+
+    A change whose effect follows from times that were measured is predicted by the model of the job. Mostly
+    that is a limit: what it brings if what it relieves takes no time. Of the others it is said why not.
+    """
+    now, likely, stages = float(1e3 / finding.batch_rate.m_as("1/s")), model.likely, finding.stages
+    # What the model is off now it will be off then: a change of nothing brings nothing.
+    off = now / likely.period(model.workers)
+
+    def lever(name: str, assumed: str, change: Callable[[JobTimes], JobTimes], unknown: str = "") -> None:
+        if unknown:
+            levers.append(LeverForecast(name, None, None, None, unknown))
+            return
+        periods = [off * period for period in model.changed(change).periods(model.workers)]
+        levers.append(LeverForecast(name, *throughputs_of(finding, *periods), assumed))
+
+    def limit(name: str, assumed: str, period: float, error: float = ERROR) -> None:
+        rates = throughputs_of(finding, period, period * (1 + error), period * (1 - error))
+        levers.append(LeverForecast(name, *rates, assumed))
+
+    levers: list[LeverForecast] = []
+    rest = 1 - (model.dataset_share or 0.0)
+    lever(
+        "a cache in memory",
+        "if it holds all samples as the dataset gives them",
+        lambda times: replace(times, wait=times.wait * rest, compute=times.compute * rest),
+        unknown="" if model.dataset_share is not None else "the dataset was not timed: watch with probe=True",
+    )
+    lever(
+        "faster or nearer storage",
+        "at most: if workers wait for nothing",
+        lambda times: replace(times, wait=0.0),
+        unknown="it is not known how much of the workers' time is waiting"
+        if finding.prepare_cpu is None
+        else "",
+    )
+    copy = stages.costs[COPY].m_as("ms") if stages is not None and COPY in stages.costs else None
+    lever(
+        "pinned memory and copies beside the computation",
+        "at most: if all of the copy is hidden, and none of it is now",
+        lambda times: replace(times, step=max(times.step - (copy or 0.0), 1e-3)),
+        unknown=""
+        if copy is not None
+        else 'the copy to the device was not timed: watch with probe=True and device="cuda"',
+    )
+    lever(
+        f"a training step {FASTER:g} times as fast",
+        "if nothing else of the step changes",
+        lambda times: replace(times, step=times.step / FASTER),
+    )
+    if not model.workers:
+        return tuple(levers)
+    timed = stages is not None and stages.receiving is not None
+    lever(
+        "uint8 instead of float32",
+        "at most: if receiving a batch follows its bytes",
+        lambda times: replace(times, receive=times.receive * UINT8),
+        unknown="" if timed else "the hand-over was not timed: watch with probe=True",
+    )
+    name, later = "persistent_workers=True", [wait.m_as("ms") for wait in finding.first_waits[1:]]
+    if later:
+        count, taken = finding.batches / len(finding.first_waits), float(sum(later) / len(later))
+        # The first batch of a pass is prepared while the loop waits, also by workers that run already.
+        ready = min(taken, likely.wait + likely.compute + likely.receive)
+        before, after = ((first + now * (count - 1)) / count for first in (taken, ready))
+        rate = format_quantity(throughputs_of(finding, before, before, before)[0])
+        limit(name, f"over whole passes, instead of {rate}", after)
+    else:
+        lever(name, "", lambda times: times, "only one pass was watched, and it acts between passes")
+    if starved:
+        limit("a deeper queue", "no more than now: on average the workers are too slow", now, ERROR / 2)
+    else:
+        limit("a deeper queue", "at most: if no batch is late", likely.step + likely.receive)
+    return tuple(levers)

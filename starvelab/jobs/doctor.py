@@ -8,57 +8,40 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from operator import length_hint
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
+from types import FrameType
+from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
-from ..measure.datasets import TorchLoader
 from ..measure.protocols import Batch
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
 from ..tables import percent
 from ..units import Q_, format_quantity
+from . import torch_internals
 from .advice import WorkerAdvice, advise
 from .finding import JobFinding
-from .hooks import HookedLoop
 from .probe import Probe
-from .times import ready_batches
-
-# Any: an iterator of PyTorch, of which private parts are read.
-TorchIterator: TypeAlias = Any
+from .recorder import Pass, Recorder
+from .torch_internals import TorchIterator, TorchLoader
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
-LOOK = 0.5  # seconds between two questions for the CPU time of the workers
 
 
 class Doctor:
-    """Times every DataLoader of a program.
+    """Records every loop of a program over a DataLoader, one for each place that goes over it.
 
-    Parameters
-    ----------
-    probe : bool
-        Time what its stages take as well, in a sample of the batches.
-
-    Attributes
-    ----------
-    loops : mapping to LoaderLoop
-        One for each place of the script that goes over a loader, in the order in which they began.
-    iterators : mapping to LoaderLoop
-        Which loop each iterator belongs to.
+    With `probe` it times what the stages take as well, in a sample of the batches.
     """
 
     def __init__(self, *, probe: bool = False) -> None:
+        # By the place, and by the kind of the data there: a script may make its loader anew for each pass.
+        self.loops: dict[tuple[object, ...], Recorder] = {}
+        self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
-        self.loops: dict[tuple[object, ...], LoaderLoop] = {}
-        self.iterators: WeakKeyDictionary[TorchIterator, LoaderLoop] = WeakKeyDictionary()
-        self.under_way: list[LoaderLoop] = []
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -76,138 +59,52 @@ class Doctor:
                 "starvelab doctor watches the DataLoaders of PyTorch, which this Python does not have. Run "
                 f"it with the Python of your training job. {install_hint('torch')}"
             ) from error
-        kind = dataloader._BaseDataLoaderIter
-        original = kind.__next__
-        doctor = self
 
-        def timed(iterator: TorchIterator) -> Batch:
-            return doctor.next_of(iterator, original, sys._getframe(1))
+        def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
+            def timed(iterator: TorchIterator) -> Batch:
+                return self._pass_of(iterator, sys._getframe(1)).fetch(iterator, original)
 
-        kind.__next__ = timed  # type: ignore[method-assign, assignment]
-        try:
-            with self._probing(dataloader):
-                yield
-        finally:
-            kind.__next__ = original  # type: ignore[method-assign]
+            return timed
 
-    @contextmanager
-    def _probing(self, dataloader: ModuleType) -> Iterator[None]:
-        """Each iterator that begins meanwhile has a probe."""
-        probes = self.probes
-        if probes is None:
+        with torch_internals.replaced_iterators(
+            dataloader, following, self._probed if self.probes is not None else None
+        ):
             yield
-            return
-        kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
-        originals = [kind.__init__ for kind in kinds]
 
-        def probed(original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
-            def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
-                probe = Probe()
-                with probe.starting(loader):
-                    original(iterator, loader)
-                probe.attach(iterator, loader.dataset)
-                probes[iterator] = probe
+    def _probed(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
+        """Return what begins an iterator with a probe."""
 
-            return begin
+        def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
+            probe = Probe()
+            with probe.starting(loader):
+                original(iterator, loader)
+            probe.attach(iterator, loader.dataset)
+            assert self.probes is not None
+            self.probes[iterator] = probe
 
-        for kind, original in zip(kinds, originals, strict=True):
-            kind.__init__ = probed(original)
-        try:
-            yield
-        finally:
-            for kind, original in zip(kinds, originals, strict=True):
-                kind.__init__ = original
+        return begin
 
-    def next_of(
-        self, iterator: TorchIterator, original: Callable[[TorchIterator], Batch], caller: FrameType
-    ) -> Batch:
-        """The next batch of an iterator, and what it took."""
-        loop = self.iterators.get(iterator)
-        if loop is None or iterator._num_yielded == 0:
-            loop = self.iterators[iterator] = self._loop(iterator, caller)
-            loop.begins(self.under_way)
-            if self.probes is not None:
-                loop.takes(self.probes.get(iterator))
-        else:
-            loop.hooked.step_ends()
-        if (ready := ready_batches(iterator)) is not None:
-            loop.hooked.times.ready.add(ready)
-        probe = self.probes.get(iterator) if self.probes is not None else None
-        if probe is not None:
-            probe.asks()
-        spent = time.thread_time()
-        try:
-            batch = original(iterator)
-        except StopIteration:
-            loop.ends(self.under_way)
-            raise
-        except BaseException:
-            loop.hooked.something_else()
-            raise
-        loop.received(iterator, time.thread_time() - spent)
-        if probe is not None:
-            probe.received(batch)
-        return batch
-
-    def _loop(self, iterator: TorchIterator, caller: FrameType) -> LoaderLoop:
-        # A script may make its loader anew for each pass: place and kind of data tell the loops apart.
-        size = getattr(iterator._index_sampler, "batch_size", None)
-        dataset, place = iterator._dataset, f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
-        name = f"{type(dataset).__name__} at {place}"
-        key = (name, length_hint(dataset), size, iterator._num_workers)
-        return self.loops.setdefault(key, LoaderLoop(name, size, iterator._num_workers))
+    def _pass_of(self, iterator: TorchIterator, caller: FrameType) -> Pass:
+        """Return the pass that an iterator is in, which its first batch begins."""
+        record = self.passes.get(iterator)
+        if record is not None and not torch_internals.begins_a_pass(iterator):
+            return record
+        if record is not None:
+            record.end()  # that was left early
+        kind, items, size, workers = torch_internals.description_of(iterator)
+        name = f"{kind} at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
+        recorder = self.loops.setdefault(
+            (name, items, size, workers), Recorder(batch_size=size, workers=workers)
+        )
+        record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
+        self.passes[iterator] = record
+        finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator
+        return record
 
     def results(self) -> list[tuple[str, JobFinding]]:
-        """What was found of each loader, the one that took longest first."""
-        found = [(loop.name, loop.hooked.result) for loop in self.loops.values()]
+        """Return what was found of each loader, the one that took longest first."""
+        found = [(str(name), recorder.finding()) for (name, *_), recorder in self.loops.items()]
         return sorted(found, key=lambda one: -_seconds(one[1]))
-
-
-class LoaderLoop:
-    """The loop over one loader."""
-
-    def __init__(self, name: str, batch_size: int | None, workers: int) -> None:
-        self.name = name
-        self.hooked = HookedLoop(progress=False)
-        self.hooked.times.batch_size, self.hooked.times.workers = batch_size, workers
-        self.outer: LoaderLoop | None = None
-        self.looked = 0.0
-
-    def begins(self, under_way: list[LoaderLoop]) -> None:
-        """A pass begins, perhaps within a step of another loop."""
-        if self in under_way:  # the pass before was left early
-            under_way.remove(self)
-        self.outer = under_way[-1] if under_way else None
-        self.outer_batches = self.outer.hooked.times.waits.batches if self.outer else 0
-        self.begun = time.perf_counter()
-        under_way.append(self)
-        self.hooked.pass_begins()
-
-    def takes(self, probe: Probe | None) -> None:
-        """The probe of this pass goes on where that of the pass before ended."""
-        before = self.hooked.times.probe
-        if probe is not None:
-            probe.samples = before.samples if before is not None else probe.samples
-            self.hooked.times.probe = probe
-
-    def received(self, iterator: TorchIterator, spent: float) -> None:
-        """The loop has its batch, for which its thread used the CPU so long."""
-        hooked = self.hooked
-        hooked.step_begins()
-        if hooked.times.workers == 0 and hooked.wait is not None:
-            hooked.times.cpu.add(spent, hooked.wait)
-        if hooked.received - self.looked > LOOK:
-            hooked.times.cpu.look(iterator)
-            self.looked = hooked.received
-
-    def ends(self, under_way: list[LoaderLoop]) -> None:
-        """The pass is over: its time was no part of the step of a loop around it."""
-        self.hooked.wait = None
-        if self in under_way:
-            under_way.remove(self)
-        outer = self.outer
-        if outer is not None and outer.hooked.times.waits.batches == self.outer_batches:
-            outer.hooked.elsewhere += time.perf_counter() - self.begun
 
 
 def _seconds(finding: JobFinding) -> float:
@@ -216,14 +113,14 @@ def _seconds(finding: JobFinding) -> float:
 
 
 def advice_for(finding: JobFinding) -> WorkerAdvice | None:
-    """What to do, where enough is known and something is to be done."""
+    """Return what to do, where enough is known and something is to be done."""
     if finding.verdict == NOT_BOUND or finding.counted < MIN_BATCHES or finding.workers is None:
         return None
     return advise(finding)
 
 
 def start_up_of(finding: JobFinding) -> str:
-    """What the first batches of later passes cost, which the verdict leaves out; empty if that is little."""
+    """Return what the first batches of later passes cost beside the verdict; empty if that is little."""
     firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
     if not firsts or not finding.workers:
         return ""
@@ -238,7 +135,7 @@ def start_up_of(finding: JobFinding) -> str:
 
 
 def report(doctor: Doctor) -> str:
-    """What was found, as text."""
+    """Return what was found, as text."""
     results = doctor.results()
     if not results:
         return (
@@ -259,7 +156,7 @@ def report(doctor: Doctor) -> str:
 
 
 def html_report(doctor: Doctor, script: str) -> str:
-    """What was found, as a page."""
+    """Return what was found, as a page."""
     parts = []
     for name, finding in doctor.results():
         advice = advice_for(finding)

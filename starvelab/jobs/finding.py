@@ -5,15 +5,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
 from ..tables import TableRepr, percent
-from ..units import Quantity
-from .gpu_use import GpuUse
+from ..units import Q_, Quantity, format_quantity
+from .gpu_use import GpuUse, TraceSteps
+from .shares import Share
 from .stages import StageCosts
-from .traces.steps import TraceSteps
+
+
+@dataclass(frozen=True)
+class BatchContents:
+    """What a batch holds.
+
+    Attributes
+    ----------
+    objects : int
+        Tensors, arrays, texts and numbers in it, in however many lists and dictionaries.
+    size : quantity [data] or None
+        Of its tensors and arrays; None without any.
+    dtype : str or None
+        Type of the elements that take most of it, such as "float32".
+    """
+
+    objects: int
+    size: Quantity | None
+    dtype: str | None
+
+    def __str__(self) -> str:
+        count = f"{self.objects} object{'s' * (self.objects != 1)}"
+        return count if self.size is None else f"{count}, {format_quantity(self.size)}, {self.dtype}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -43,14 +69,17 @@ class JobFinding(TableRepr):
     prepare_cpu : float or None
         Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
         known.
-    prepare_queued : float
-        Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`.
+    prepare_queued : float or None
+        Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
+        the system does not tell.
     loop_cpu : float or None
         Cores that the process of the loop uses, on average, without what it prepares; None where not known.
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
+    pass_waits : tuple of float
+        Share of the loop's time that it waits, in each pass over the data of which a batch counts.
     interruptions : int
         Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
     interrupted : quantity [time]
@@ -58,12 +87,19 @@ class JobFinding(TableRepr):
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
     workers : int or None
+    worker_memory : quantity [data] or None
+        The most that all workers together had in memory when that was looked at, each half second; memory
+        that they share counts for each of them.
+    contents : BatchContents or None
+        Of the last batch that was looked at.
+    threads : tuple of int
+        The system's numbers of the threads that went over the data.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
     gpu : GpuUse or None
         What the GPU did with its time; only traces tell.
     rank : int or None
-        Which process of a distributed training this is, where there are several.
+        Which process of a distributed training this is; None where nothing tells.
     ranks : mapping of int to JobFinding
         All of them; empty where there is one.
     stages : StageCosts or None
@@ -88,15 +124,19 @@ class JobFinding(TableRepr):
     step_time: Quantity | None = None
     batch_size: int | None = None
     prepare_cpu: float | None = None
-    prepare_queued: float = 0.0
+    prepare_queued: float | None = None
     loop_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     first_waits: tuple[Quantity, ...] = ()
+    pass_waits: tuple[float, ...] = ()
     interruptions: int = 0
     interrupted: Quantity | None = None
     queue_depth: float | None = None
     workers: int | None = None
+    worker_memory: Quantity | None = None
+    contents: BatchContents | None = None
+    threads: tuple[int, ...] = ()
     asynchronous: bool = False
     gpu: GpuUse | None = None
     rank: int | None = None
@@ -193,7 +233,12 @@ class JobFinding(TableRepr):
             ["first batch", self.first_waits[0] if self.first_waits else None],
             ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
             ["batches", self.batches],
+            ["a batch", self.contents],
+            ["memory of all workers, at most", self.worker_memory],
         ]
+        if len(self.pass_waits) > 1:
+            table.append(["loop waits in the first pass", percent(self.pass_waits[0])])
+            table.append(["loop waits in the last pass", percent(self.pass_waits[-1])])
         if self.stages is not None:
             table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
             table.append(["on its way to the loop, where it waited", self.stages.way])
@@ -226,3 +271,43 @@ class JobFinding(TableRepr):
             "No GPU was timed. Where the step runs on the CPU, or the loop waits for the GPU in each step, "
             "the wait of the loop is that of the accelerator."
         )
+
+
+def finding_of(
+    waits: np.ndarray,
+    lengths: np.ndarray,
+    ordinary: np.ndarray,
+    host: Share,
+    *,
+    stall: Share | None,
+    counts: Share,
+    first_waits: Sequence[float],
+    batch_size: int | None = None,
+    **known: Any,  # Any: the other fields of a finding
+) -> JobFinding:
+    """Return what the waits and the times from batch to batch come to [s].
+
+    `host` is the share that the loop waits, `stall` that of the GPU, and `counts` the one of them that says
+    which batches counted.
+    """
+    total = float(lengths[ordinary].sum())
+    rate = host.counted / total if total else 0.0
+    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
+    return JobFinding(
+        host_wait=host.value,
+        interval=host.interval,
+        stall=stall.value if stall else None,
+        stall_interval=stall.interval if stall else None,
+        counted=counts.counted,
+        wait_p50=Q_(float(middle), "ms"),
+        wait_p95=Q_(float(high), "ms"),
+        wait_p99=Q_(float(highest), "ms"),
+        batch_rate=Q_(rate, "1/s"),
+        step_time=Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if host.counted else None,
+        throughput=Q_(rate * batch_size, "img/s") if batch_size else None,
+        batch_size=batch_size,
+        first_waits=tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
+        interruptions=counts.interruptions,
+        interrupted=Q_(counts.interrupted, "s"),
+        **known,
+    )

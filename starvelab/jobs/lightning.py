@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InputError
-from .hooks import HookedCallback
+from .loop import LoopCallback
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -33,7 +33,7 @@ class WithLoader(Protocol):
     train_dataloader: object
 
 
-class StarvelabCallback(HookedCallback, Callback):
+class StarvelabCallback(LoopCallback, Callback):
     """Watch how long a `Trainer` waits for its batches: `Trainer(callbacks=[StarvelabCallback()])`.
 
     Parameters
@@ -48,14 +48,13 @@ class StarvelabCallback(HookedCallback, Callback):
     """
 
     def on_train_epoch_start(self, trainer: WithLoader, pl_module: object) -> None:  # noqa: ARG002
-        """Learn what the loader is; the next batch is a first one."""
-        loader = trainer.train_dataloader
-        self._loop.times.learn(loader)
-        self._loop.pass_begins()
+        """Read what the loader is; the next batch is a first one."""
+        self._recorder.describe(trainer.train_dataloader)
+        self._begin()
 
     def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, batch_idx: int) -> None:  # noqa: ARG002
         """The loop has its batch."""
-        self._loop.step_begins()
+        self._pass.receive(batch)
 
     def on_train_batch_end(
         self,
@@ -66,16 +65,16 @@ class StarvelabCallback(HookedCallback, Callback):
         batch_idx: int,  # noqa: ARG002
     ) -> None:
         """The step is over."""
-        self._loop.step_ends()
+        self._pass.ask()
 
     def on_validation_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
         """An evaluation is over: the wait for the next batch begins here."""
-        self._loop.asks()
+        self._pass.ask()
 
     def on_save_checkpoint(self, trainer: object, pl_module: object, checkpoint: object) -> None:  # noqa: ARG002
         """A checkpoint will be written, and no hook says when that is done."""
-        self._loop.something_else()
+        self._pass.interrupt()
 
     def on_train_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
         """Say what was found."""
-        self._loop.ends()
+        self._end()

@@ -1,15 +1,15 @@
 """`watch`: one line around a loader, that says while the job trains how long it waits for data.
 
-The loop is measured from outside; `diagnose` says which stage of the loader is slow.
+The loop is measured from outside; `diagnose` says which stage of the loader is slow. A framework that has the
+loop to itself is watched by its hooks: `LoopCallback` is what the callbacks for all of them share.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Iterable, Iterator
+from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 from tqdm.auto import tqdm
@@ -18,14 +18,9 @@ from ..errors import InputError
 from ..measure.training_step import Cuda
 from .finding import JobFinding
 from .probe import Probe
-from .times import LoopTimes, ready_batches
+from .recorder import Pass, Recorder
 
 Batch = TypeVar("Batch")
-
-REFRESH = 0.5  # seconds between two looks of the line
-
-# The passes that are under way in each thread, the innermost last.
-_open = threading.local()
 
 
 def watch(
@@ -98,36 +93,21 @@ def watch(
             f"device is where a probe copies a sample of the batches, got {device!r:.80} without a probe. "
             "Pass probe=True as well."
         )
-    return Watch(
-        loader,
-        batch_size=batch_size,
-        workers=workers,
-        progress=progress,
-        probe=Probe(device) if probe else None,
-        cuda=cuda,
+    recorder = Recorder(
+        batch_size=batch_size, workers=workers, cuda=cuda, probe=Probe(device) if probe else None
     )
+    recorder.describe(loader)
+    return Watch(loader, recorder, progress=progress)
 
 
 class Watch(Generic[Batch]):
     """A loader that is watched; it has the length and the attributes of its loader."""
 
-    def __init__(
-        self,
-        loader: Iterable[Batch],
-        *,
-        batch_size: int | None,
-        workers: int | None,
-        progress: bool,
-        probe: Probe | None,
-        cuda: Cuda | None,
-    ) -> None:
-        self.loader = loader
-        self._times = LoopTimes(batch_size=batch_size, workers=workers, cuda=cuda, probe=probe)
-        self._times.learn(loader)
-        self._progress = progress
+    def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
+        self.loader, self._recorder, self._progress = loader, recorder, progress
 
     def __iter__(self) -> Iterator[Batch]:
-        return _Pass(self)
+        return _Batches(self)
 
     def __len__(self) -> int:
         return len(self.loader)  # type: ignore[arg-type]  # a loader without a length says so itself
@@ -140,92 +120,50 @@ class Watch(Generic[Batch]):
     @property
     def result(self) -> JobFinding:
         """What was found so far, also while the loop runs."""
-        return self._times.finding()
+        return self._recorder.finding()
 
 
-class _Pass(Iterator[Batch]):
-    """One pass over the loader: its times go to the watch it belongs to."""
+class _Batches(Iterator[Batch]):
+    """The batches of one pass over the loader, whose times go to the watch that it belongs to."""
+
+    record: Pass | None = None  # until its iterator is made
 
     def __init__(self, owner: Watch[Batch]) -> None:
-        self.owner = owner
-        self.count = 0
-        self.elsewhere = 0.0  # seconds of this step that went to a loop within it that is watched as well
-        self.counted_wait: float | None = None  # of the batch in use; None if it does not count
-        self.follows_error = False
+        self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
         self.bar: Any = None  # Any: tqdm brings no types
-        self.begun = self.received = self.shown = time.perf_counter()
-        passes = _open_passes()
-        self.outer = passes[-1]() if passes else None
-        self.outer_count = self.outer.count if self.outer is not None else 0
-        self.reference = weakref.ref(self)
-        passes.append(self.reference)
-        probe = owner._times.probe
-        self.source = iter(owner.loader) if probe is None else probe.source_of(owner.loader)
-        self.start_up = time.perf_counter() - self.begun
+        probe = recorder.probe
+        self.source: Iterator[Batch] = iter(owner.loader) if probe is None else probe.source_of(owner.loader)
+        self.record = recorder.begin(since=begun)
         if owner._progress:
-            self.bar = tqdm(total=_length(owner.loader), desc="watch", unit="batch")
+            total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
+            self.bar = tqdm(total=total, desc="watch", unit="batch")
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
-        times, asked = self.owner._times, time.perf_counter()
-        if self.counted_wait is not None:
-            times.waits.add(self.counted_wait, max(0.0, asked - self.received - self.elsewhere))
-            self.counted_wait = None
-        ready = ready_batches(self.source)
-        if ready is not None:
-            times.ready.add(ready)
-        device = times.device()
-        if device is not None:
-            device.asked()
-        probe = times.probe
-        if probe is not None:
-            probe.asks()
-        spent = time.thread_time()
+        record = self.record
+        assert record is not None
+        looked = record.looked
         try:
-            batch = next(self.source)
+            batch = record.fetch(self.source)
         except StopIteration:
             self.close()
             raise
-        except BaseException:
-            self.follows_error = True
-            raise
-        received = time.perf_counter()
-        first = self.count == 0
-        if device is not None:
-            device.received(first=first or self.follows_error)
-        if first:
-            times.waits.first.append(self.start_up + received - asked)
-        elif not self.follows_error:
-            self.counted_wait = received - asked
-            if times.workers == 0:
-                times.cpu.add(time.thread_time() - spent, received - asked)
-        times.waits.batches += 1
-        self.count += 1
-        self.elsewhere, self.follows_error = 0.0, False
-        if first or received - self.shown > REFRESH:
-            times.cpu.look(self.source)
-            if self.bar is not None and not first:
-                self.bar.set_postfix_str(times.line(ready), refresh=False)
-                self.bar.update(self.count - self.bar.n)
-            self.shown = received
-        if probe is not None:
-            probe.received(batch)
-        self.received = time.perf_counter()
+        if self.bar is not None and record.looked != looked and record.batches > 1:
+            self.bar.set_postfix_str(record.recorder.line(self.source), refresh=False)
+            self.bar.update(record.batches - self.bar.n)
+            record.received = time.perf_counter()
         return batch
 
     def close(self) -> None:
         """End the pass, and say what was found."""
-        passes = _open_passes()
-        if self.reference not in passes:
-            return
-        passes.remove(self.reference)
-        if self.outer is not None and self.outer.count == self.outer_count:
-            self.outer.elsewhere += time.perf_counter() - self.begun
-        if self.bar is not None:
-            self.bar.update(self.count - self.bar.n)
+        if self.record is not None:
+            self.record.end()
+        if self.record is not None and self.bar is not None:
+            self.bar.update(self.record.batches - self.bar.n)
             self.bar.close()
+            self.bar = None
             tqdm.write(self.owner.result.summary, file=sys.stderr)
 
     def __del__(self) -> None:
@@ -234,15 +172,31 @@ class _Pass(Iterator[Batch]):
             self.close()
 
 
-def _open_passes() -> list[weakref.ref[_Pass[Any]]]:  # Any: passes over whatever loaders
-    if not hasattr(_open, "passes"):
-        _open.passes = []
-    passes: list[weakref.ref[_Pass[Any]]] = _open.passes
-    return passes
+class LoopCallback:
+    """The loop of a framework; the framework's own class of callbacks stands behind it as the second base.
 
+    A framework fetches a batch before it says that a step begins. So the wait for it lies between the end of
+    one step and the start of the next, unless something else ran there.
+    """
 
-def _length(loader: Iterable[object]) -> int | None:
-    try:
-        return len(loader)  # type: ignore[arg-type]  # not every loader has a length
-    except TypeError:
-        return None
+    def __init__(self, *, progress: bool = True) -> None:
+        super().__init__()
+        self._recorder, self._progress = Recorder(), progress
+        self._pass = self._recorder.begin()
+
+    def _begin(self) -> None:
+        """Begin a pass: the loop waits for the first batch of it."""
+        self._pass.end()
+        self._pass = self._recorder.begin()
+        self._pass.ask()
+
+    def _end(self) -> None:
+        """End the training, and say what was found."""
+        self._pass.end()
+        if self._progress:
+            tqdm.write(self.result.summary, file=sys.stderr)
+
+    @property
+    def result(self) -> JobFinding:
+        """What was found so far."""
+        return self._recorder.finding()

@@ -15,7 +15,7 @@ from ..measure.verdict import MIN_BATCHES
 from ..model.levers import LEVERS, Advice
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .waits import BLOCKS, CONFIDENCE, MAX_KEPT, RESAMPLES
+from .shares import BLOCKS, CONFIDENCE, RESAMPLES
 
 DATASET, COLLATE, HANDOVER, COPY = "dataset", "collate", "hand-over", "copy"
 NAMES = {
@@ -23,6 +23,7 @@ NAMES = {
     HANDOVER: "the hand-over to the loop",
     COPY: "the copy to the device",
 }
+MAX_KEPT = 500_000  # batches that were timed; older ones are forgotten
 MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
 
 # By stage the lever to try first, and the one where workers wait rather than compute.

@@ -1,137 +1,196 @@
-"""All times of one training loop, and what was found in them.
+"""The mean times of a watched job, and its rate with other workers or other times, by the model of a loader.
 
-`watch` fills it from the loop itself, and the callbacks from the hooks of their framework.
+It takes the times from what was found, and knows of no loader. Cores are shared: what computes is stretched
+where all of them are busy with the rest of the job.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from ..measure.training_step import Cuda, cuda_in_use
-from ..units import Q_
-from .cpu import PrepareCpu
-from .device import DeviceTimes
+from ..units import Q_, Quantity
 from .finding import JobFinding
-from .probe import Probe
-from .waits import Mean, Waits, share_of, without_interruptions
+from .stages import COLLATE, DATASET
 
-RECENT = 1000  # batches that the line speaks of
+# What a measured time may be off, as a share of it.
+ERROR = 0.08
+# Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
+# machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
+RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
+ROUNDS = 12  # until the stretched times and the rate agree
 
 
-class LoopTimes:
-    """The waits of a loop, those of its GPU, and how many batches were ready.
+@dataclass(frozen=True)
+class JobTimes:
+    """Mean times of a batch [ms].
+
+    Attributes
+    ----------
+    step : float
+        The training step.
+    wait : float
+        What a worker waits while it prepares a batch, mostly to read.
+    compute : float
+        What it computes.
+    receive : float
+        What the loop itself spends on receiving a batch from a worker.
+    pack : float
+        What handing over costs a worker and a loop without workers does not show; 0 where `compute` has it.
+    loop_compute : float
+        What the loop's process computes for a batch with workers, its step among it.
+    cores : float
+    """
+
+    step: float
+    wait: float
+    compute: float
+    receive: float
+    pack: float
+    loop_compute: float
+    cores: float
+
+    def period(self, workers: int) -> float:
+        """Milliseconds from batch to batch, on average."""
+        period = self._period(workers, 0.0, 0.0)
+        if not workers:
+            return period
+        compute = self.compute + self.pack
+        # Work waits for a core while the rest of the job keeps all of them busy.
+        for _ in range(ROUNDS):
+            beside_worker = compute * (1 - 1 / workers) + self.loop_compute
+            stretches = [
+                min(work / period / self.cores, 1.0) ** self.cores for work in (beside_worker, compute)
+            ]
+            period = (period + self._period(workers, *stretches)) / 2
+        return period
+
+    def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
+        # What `simulate.Loader.mean_rate` says with one step in flight, in plain numbers: it is asked often.
+        if not workers:
+            return self.wait + self.compute + self.step
+        prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
+        loop = self.step + self.receive * (1 + of_loop)
+        # All work of the CPU, divided by the cores.
+        computed = (self.compute + self.pack + self.loop_compute) / self.cores
+        return max(prepare / workers, loop, computed)
+
+    def scaled(self, factor: float, receive: float) -> JobTimes:
+        """These times if what was measured of the workers is off by a factor, and receiving is as given."""
+        return replace(self, wait=self.wait * factor, compute=self.compute * factor, receive=receive)
+
+
+@dataclass(frozen=True)
+class JobModel:
+    """A job's times as they are most likely, and at the two ends of what they may be.
+
+    Attributes
+    ----------
+    likely, slow, fast : JobTimes
+    workers : int
+        That the job has.
+    dataset_share : float or None
+        Of what a worker takes for a batch, the share of its dataset; None where there was no probe.
+    """
+
+    likely: JobTimes
+    slow: JobTimes
+    fast: JobTimes
+    workers: int
+    dataset_share: float | None
+
+    def periods(self, workers: int) -> tuple[float, float, float]:
+        """Milliseconds from batch to batch: likely, at most, at least."""
+        return (
+            self.likely.period(workers),
+            self.slow.period(workers) * (1 + ERROR / 2),
+            self.fast.period(workers) * (1 - ERROR / 2),
+        )
+
+    def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
+        """The same job with other times."""
+        return replace(self, likely=change(self.likely), slow=change(self.slow), fast=change(self.fast))
+
+
+def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
+    """The times of a job that was watched.
 
     Parameters
     ----------
-    batch_size, workers : int or None
-        As given; `learn` finds what is not.
-    cuda : Cuda, optional
-        In place of `torch.cuda`.
-    probe : Probe, optional
-        Times the stages of the loader as well.
+    finding : JobFinding
+    workers : int
+        That it has.
+    step : float
+        Its training step [ms].
+    cores : float
     """
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    waits, queued = max(period - step, 1e-3), finding.prepare_queued or 0.0
+    # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
+    prepare = (workers * period if workers else waits) * (1 - queued)
+    if workers and (finding.queue_depth or 0.0) >= 1 and finding.stages is not None and finding.stages.costs:
+        # Where batches are ready they are idle at times: then the probe says what a batch takes.
+        idle = prepare - workers * sum(finding.stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
+        prepare -= max(idle, 0.0)
+    receive, receives = _receiving(finding, workers, waits)
+    known = finding.prepare_cpu
+    shares = (known,) * 3 if known is not None else (0.5, 1.0, 0.0)
+    loop = (finding.loop_cpu or 0.0) * period
 
-    def __init__(
-        self,
-        *,
-        batch_size: int | None,
-        workers: int | None,
-        cuda: Cuda | None = None,
-        probe: Probe | None = None,
-    ) -> None:
-        self.probe = probe
-        self.batch_size, self.workers, self.cuda = batch_size, workers, cuda
-        self.waits, self.ready, self.cpu = Waits(), Mean(), PrepareCpu()
-        self._device: DeviceTimes | None = None
-
-    def learn(self, loader: object) -> None:
-        """Take from a loader like PyTorch's what is not known yet: its batch size and its workers."""
-        sampler = getattr(loader, "batch_sampler", None)
-        size = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
-        workers = getattr(loader, "num_workers", None)
-        if self.batch_size is None and isinstance(size, int):
-            self.batch_size = size
-        if self.workers is None and isinstance(workers, int):
-            self.workers = workers
-
-    def device(self) -> DeviceTimes | None:
-        """The times of the GPU, from the moment on that the program works with one."""
-        if self._device is None and (cuda := self.cuda or cuda_in_use()) is not None:
-            self._device = DeviceTimes(cuda)
-        return self._device
-
-    def finding(self) -> JobFinding:
-        """What was found so far."""
-        waits, steps = self.waits.pairs()
-        burst = max(self.workers or 1, 1)
-        ordinary = without_interruptions(steps)
-        gpu = None
-        if self._device is not None:
-            idle, apart = self._device.times()
-            if len(apart):
-                gpu = share_of(idle, apart, without_interruptions(apart), burst)
-                # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
-                ordinary = np.ones(len(steps), dtype=bool)
-        host = share_of(waits, waits + steps, ordinary, burst)
-        counted = gpu or host
-        total = float(np.sum((waits + steps)[ordinary]))
-        rate = host.counted / total if total else 0.0
-        middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
-        return JobFinding(
-            host_wait=host.value,
-            interval=host.interval,
-            stall=gpu.value if gpu else None,
-            stall_interval=gpu.interval if gpu else None,
-            batches=self.waits.batches,
-            counted=counted.counted,
-            wait_p50=Q_(float(middle), "ms"),
-            wait_p95=Q_(float(high), "ms"),
-            wait_p99=Q_(float(highest), "ms"),
-            batch_rate=Q_(rate, "1/s"),
-            step_time=Q_(1e3 * float(np.mean(steps[ordinary])), "ms") if host.counted else None,
-            prepare_cpu=self.cpu.share,
-            prepare_queued=self.cpu.queued_share,
-            loop_cpu=self._loop_cpu(host.value),
-            throughput=Q_(rate * self.batch_size, "img/s") if self.batch_size else None,
-            first_waits=tuple(Q_(1e3 * wait, "ms") for wait in self.waits.first),
-            interruptions=counted.interruptions,
-            interrupted=Q_(counted.interrupted, "s"),
-            queue_depth=self.ready.value,
-            workers=self.workers,
-            batch_size=self.batch_size,
-            stages=self.probe.costs() if self.probe else None,
-            asynchronous=gpu is None and cuda_in_use() is not None,
+    def times(share: float) -> JobTimes:
+        compute = prepare * max(share - queued, 0.0) / (1 - queued)
+        return JobTimes(
+            step=step,
+            wait=prepare - compute,
+            compute=compute,
+            receive=receive,
+            pack=0.0 if workers else PACK * receive,
+            loop_compute=loop if workers else loop + receive,
+            cores=cores,
         )
 
-    def _loop_cpu(self, host_wait: float) -> float | None:
-        cores = self.cpu.loop_share
-        if cores is None or self.workers != 0 or not self.cpu.passed:
-            return cores
-        # Without workers its own process prepares, while the loop waits for that.
-        return max(cores - host_wait * self.cpu.busy / self.cpu.passed, 0.0)
-
-    def line(self, ready: int | None = None) -> str:
-        """The recent batches in one line."""
-        waits, steps = self.waits.pairs(RECENT)
-        total = float(np.sum(waits + steps))
-        if not total:
-            return ""
-        parts = [f"{waits.sum() / total:.0%} waiting"]
-        if self.batch_size:
-            parts.append(f"{len(waits) * self.batch_size / total:.4g} samples/s")
-        middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
-        parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
-        return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
+    likely, slow, fast = map(times, shares)
+    return JobModel(
+        likely,
+        slow.scaled(1 + ERROR, receives[1]),
+        fast.scaled(1 - ERROR, receives[0]),
+        workers,
+        _dataset_share(finding),
+    )
 
 
-def ready_batches(source: object) -> int | None:
-    """Batches that wait for the loop, where PyTorch's own iterator keeps them in a queue."""
-    queue = getattr(source, "_data_queue", None)
-    if queue is None:
+def throughputs_of(
+    finding: JobFinding, likely: float, at_most: float, at_least: float
+) -> tuple[Quantity, Quantity, Quantity]:
+    """Samples a second, likely, at least and at most, from what passes between two batches [ms].
+
+    Batches a second where their size is not known.
+    """
+
+    def rate(milliseconds: float) -> Quantity:
+        size = finding.batch_size
+        return Q_(1e3 * size / milliseconds, "img/s") if size else Q_(1e3 / milliseconds, "1/s")
+
+    return rate(likely), rate(at_most), rate(at_least)
+
+
+def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:
+    """Milliseconds in which the loop receives a batch from a worker, and their range."""
+    stages = finding.stages
+    if stages is not None and stages.receiving is not None:
+        known = stages.receiving.m_as("ms")
+    elif workers and (finding.queue_depth or 0.0) >= 1:
+        known = waits  # batches are ready, so the loop waits for nothing else
+    elif workers:
+        return min(RECEIVE, waits), (min(RECEIVE_RANGE[0], waits), min(RECEIVE_RANGE[1], waits))
+    else:
+        return RECEIVE, RECEIVE_RANGE
+    return known, (known * (1 - ERROR), known * (1 + 2 * ERROR))
+
+
+def _dataset_share(finding: JobFinding) -> float | None:
+    stages = finding.stages
+    if stages is None or DATASET not in stages.costs:
         return None
-    try:
-        waiting: int = queue.qsize()
-    except NotImplementedError:  # on macOS
-        return None
-    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
-    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
+    dataset, collate = (stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
+    return float(dataset / max(dataset + collate, 1e-9))

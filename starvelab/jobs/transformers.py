@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..errors import InputError
-from .hooks import HookedCallback
+from .loop import LoopCallback
 
 try:
     from transformers import TrainerCallback
@@ -27,7 +27,7 @@ class Arguments(Protocol):
     dataloader_num_workers: int
 
 
-class StarvelabCallback(HookedCallback, TrainerCallback):
+class StarvelabCallback(LoopCallback, TrainerCallback):
     """Watch how long a `Trainer` waits for its batches: `Trainer(..., callbacks=[StarvelabCallback()])`.
 
     Parameters
@@ -44,32 +44,31 @@ class StarvelabCallback(HookedCallback, TrainerCallback):
     """
 
     def on_epoch_begin(self, args: Arguments, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Learn what the loader is; the next batch is a first one."""
-        times = self._loop.times
-        times.batch_size = args.train_batch_size * args.gradient_accumulation_steps
-        times.workers = args.dataloader_num_workers
-        self._loop.pass_begins()
+        """Read what the loader is; the next batch is a first one."""
+        self._recorder.batch_size = args.train_batch_size * args.gradient_accumulation_steps
+        self._recorder.workers = args.dataloader_num_workers
+        self._begin()
 
     def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The loop has the batches of this step."""
-        self._loop.step_begins()
+        self._pass.receive()
 
     def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The step is over."""
-        self._loop.step_ends()
+        self._pass.ask()
 
     def on_log(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """The loss was read, for which the loop waited for the GPU: the wait for data begins here."""
-        self._loop.asks()
+        self._pass.ask()
 
     def on_evaluate(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """An evaluation is over: the wait for data begins here."""
-        self._loop.asks()
+        self._pass.ask()
 
     def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """A checkpoint is written: the wait for data begins here."""
-        self._loop.asks()
+        self._pass.ask()
 
     def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
         """Say what was found."""
-        self._loop.ends()
+        self._end()

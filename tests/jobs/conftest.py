@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.jobs import loop
+from starvelab.jobs import loop, recorder
 from tests.jobs.loops import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
+    for module in (loop, recorder):
+        monkeypatch.setattr(module, "time", clock)
     return clock

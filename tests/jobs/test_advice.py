@@ -8,9 +8,9 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.jobs import advise
-from starvelab.jobs.job_times import JobTimes
+from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.stages import StageSamples
-from starvelab.jobs.times import LoopTimes
+from starvelab.jobs.times import JobTimes
 from starvelab.simulate import Loader
 
 
@@ -32,16 +32,15 @@ class KnownStages:
 def found(*, workers, wait, step, cpu=None, batches=40, batch_size=32, ready=None, first=(), **stages):
     """What `watch` says of a job whose batches all take the same times [s], and a probe of its stages."""
     probe = KnownStages(workers, **stages) if stages else None
-    times = LoopTimes(batch_size=batch_size, workers=workers, probe=probe)
-    for _ in range(batches):
-        times.waits.add(wait, step)
-        if ready is not None:
-            times.ready.add(ready)
-    times.waits.first.extend(first)
-    times.waits.batches = batches + len(first)
+    recorder = Recorder(batch_size=batch_size, workers=workers, probe=probe)
+    recorder.replay(next(iter(first), None), [wait] * batches, [step] * batches)
+    for one in first[1:]:
+        recorder.replay(one, [], [])
+    if ready is not None:
+        recorder.asked, recorder.ready = 1, ready
     if cpu is not None:
-        times.cpu.add(cpu, 1.0)
-    return times.finding()
+        recorder.use.add(cpu, 1.0)
+    return recorder.finding()
 
 
 # Receiving takes nothing here, unless a test is about it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.jobs.budget import Budget
+from starvelab.jobs.probe import Budget
 from tests.jobs.loops import Clock
 
 

@@ -12,8 +12,7 @@ import types
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import hooks
-from tests.jobs.loops import Clock, Loader
+from tests.jobs.loops import Loader
 
 HOOKS = {
     "lightning": (
@@ -29,13 +28,6 @@ MODULES = {
     "lightning": ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks"),
     "transformers": ("transformers",),
 }
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(hooks, "time", clock)
-    return clock
 
 
 def callback(monkeypatch, framework, base, modules=None):

@@ -9,9 +9,8 @@ from textwrap import dedent
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import doctor, hooks, probe
-from starvelab.jobs.times import LoopTimes
-from tests.jobs.loops import Clock
+from starvelab.jobs import doctor, probe
+from starvelab.jobs.recorder import Recorder
 
 torch = pytest.importorskip("torch")
 
@@ -41,14 +40,6 @@ SCRIPT = """
 def script(path, end="pass"):
     path.write_text(dedent(SCRIPT).replace("END", end), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(doctor, "time", clock)
-    monkeypatch.setattr(hooks, "time", clock)
-    return clock
 
 
 def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
@@ -142,6 +133,22 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert found.batches == 33
 
 
+def test_an_evaluation_that_is_left_early_is_not_in_the_way_of_the_next(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
+    others = [torch.utils.data.DataLoader(Slow(clock, 0.02, count), 1) for count in (20, 10)]
+
+    def evaluate(number):
+        if number % 2:
+            next(iter(others[0]))
+            train(clock, others[1], 0.02)
+
+    watched = doctor.Doctor()
+    with watched.watching():
+        train(clock, loader, 0.06, evaluate)
+    training = next(found for _, found in watched.results() if found.batch_size == 2)
+    assert training.host_wait == pytest.approx(0.25)
+
+
 def test_a_script_without_a_dataloader(tmp_path, capsys):
     path = tmp_path / "train.py"
     path.write_text("print('done')", encoding="utf-8")
@@ -168,11 +175,10 @@ def test_without_pytorch(monkeypatch):
 
 def short_passes(first, workers):
     """Ten passes of eight batches, each of which takes 40 ms and its first one longer."""
-    times = LoopTimes(batch_size=8, workers=workers)
-    times.waits.first = [1.0] + [first] * 9
-    for _ in range(70):
-        times.waits.add(0.001, 0.039)
-    return times.finding()
+    recorder = Recorder(batch_size=8, workers=workers)
+    for number in range(10):
+        recorder.replay(first if number else 1.0, [0.001] * 7, [0.039] * 7)
+    return recorder.finding()
 
 
 def test_what_each_later_pass_costs_at_its_start_is_said():

@@ -7,21 +7,21 @@ import ast
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import advise, example_job
-from starvelab.jobs.example_job import job_script, recorded_job
+from starvelab.jobs import advise, examples
+from starvelab.jobs.examples import job_script, recorded_job
 
 
 def test_the_script_is_written_once_and_what_a_learner_changed_stays(tmp_path):
     path = tmp_path / "job.txt"
     text = job_script(path)
-    assert path.read_text(encoding="utf-8") == text == example_job.SCRIPT.read_text(encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text == examples.SCRIPT.read_text(encoding="utf-8")
     path.write_text("changed", encoding="utf-8")
     assert job_script(path) == "changed"
 
 
 def test_the_runs_are_of_this_script():
     constants = {}
-    for node in ast.parse(example_job.SCRIPT.read_text(encoding="utf-8")).body:
+    for node in ast.parse(examples.SCRIPT.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             names = [name.id for name in node.targets[0].elts]
             constants |= dict(zip(names, ast.literal_eval(node.value), strict=True))

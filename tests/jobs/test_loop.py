@@ -7,7 +7,7 @@ import time
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import times, watch
+from starvelab.jobs import torch_internals, watch
 from tests.jobs.loops import Loader
 
 
@@ -243,8 +243,8 @@ def test_without_a_queue_the_depth_is_not_known(monkeypatch):
         def qsize(self):
             raise NotImplementedError  # as on macOS
 
-    assert times.ready_batches(iter([])) is None
-    assert times.ready_batches(type("Source", (), {"_data_queue": Queue()})()) is None
+    assert torch_internals.ready_batches(iter([])) is None
+    assert torch_internals.ready_batches(type("Source", (), {"_data_queue": Queue()})()) is None
 
 
 def test_a_generator_needs_no_length(capsys):

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import fetches, probe, watch
-from starvelab.jobs.fetches import TimedBatch, TimingStart
-from starvelab.jobs.probe import Probe
+from starvelab.jobs import probe, watch
+from starvelab.jobs.probe import Probe, TimedBatch, TimingStart
 from tests.jobs.loops import Clock
 
 torch = pytest.importorskip("torch")
@@ -147,7 +146,7 @@ class Slow(Dataset):
 @pytest.mark.usefixtures("each_batch")
 def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(fetches, "time", clock)
+    monkeypatch.setattr(probe, "time", clock)
 
     def collate(items):
         clock.sleep(0.01)
@@ -163,9 +162,9 @@ def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
 
 def test_the_budget_decides_which_batches_are_timed(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(fetches, "time", clock)
+    monkeypatch.setattr(probe, "time", clock)
     fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock), True, list, False)
-    budget = fetches.Budget(0.05, 0.009, clock.perf_counter)
+    budget = probe.Budget(0.05, 0.009, clock.perf_counter)
     timed = []
 
     def deliver(batch, *times):
@@ -173,7 +172,7 @@ def test_the_budget_decides_which_batches_are_timed(monkeypatch):
         timed.append(clock.now)
         return batch
 
-    fetch = fetches.TimedFetch(fetcher, budget, deliver)
+    fetch = probe.TimedFetch(fetcher, budget, deliver)
     begun = clock.now
     for _ in range(100):
         assert fetch([0, 1]) == [0, 1]
@@ -199,14 +198,14 @@ def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
     wants = Probe()
     wants.workers = 1
     carried = pickle.dumps((3, TimedBatch({"x": [1]}, wants.number, 0.25, 0.125)))
-    wants.asks()  # after it was packed: it lay ready
+    wants.ask()  # after it was packed: it lay ready
     assert pickle.loads(carried) == (3, {"x": [1]})
     costs = wants.costs()
     assert costs.costs["dataset"].m_as("ms") == 250
     assert costs.costs["collate"].m_as("ms") == 125
     assert 0 <= costs.costs["hand-over"].m_as("s") < 1
     assert (costs.timed, costs.way) == (1, None)
-    wants.arrived(0.1, 0.1, packing=0.01, packed=wants.asked + 1.0, unpacking=wants.asked + 1.5, taken=0.02)
+    wants.arrive(0.1, 0.1, packing=0.01, packed=wants.asked + 1.0, unpacking=wants.asked + 1.5, taken=0.02)
     assert wants.costs().way.m_as("s") == pytest.approx(0.5)
 
 
@@ -215,23 +214,23 @@ def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypat
     monkeypatch.setattr(probe, "time", clock)
     wants = Probe()
     wants.workers = 1
-    wants.asks()
+    wants.ask()
     asked, before = clock.now, clock.now - 5
     # One came out of turn, and is read before the one that the loop gets.
-    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
-    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
     clock.sleep(0.875)
-    wants.received(None)
+    wants.receive(None)
     assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
     # With pinned memory a thread reads and unpacks, and not the loop.
     wants.pinned = True
-    wants.arrived(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
     assert wants.samples.batches[3][-1] == 0.0
 
 
 def test_a_probe_that_nobody_holds_is_forgotten():
     number = Probe().number
-    assert number not in fetches.PROBES
+    assert number not in probe.PROBES
     assert pickle.loads(pickle.dumps(TimedBatch([1], number, 0.1, 0.1))) == [1]
 
 
@@ -270,7 +269,9 @@ def test_copying_waits_for_the_device_before_and_after(monkeypatch):
     cuda = type("Cuda", (), {"synchronize": lambda self: order.append("wait")})()
     monkeypatch.setattr(probe, "cuda_in_use", lambda: cuda)
     monkeypatch.setattr(Sent, "to", lambda self, device: order.append(device))
-    Probe("a GPU").copy((Sent(),))
+    wants = Probe("a GPU")
+    wants.ask()
+    wants.receive((Sent(),))
     assert order == ["wait", "a GPU", "wait"]
 
 
@@ -320,7 +321,7 @@ def test_all_that_is_timed_may_take_half_of_what_a_probe_may(device, share):
 
 def test_workers_share_the_time_of_a_probe(monkeypatch):
     shares = []
-    monkeypatch.setattr(fetches, "Budget", lambda share, cost: shares.append((share, cost)))
+    monkeypatch.setattr(probe, "Budget", lambda share, cost: shares.append((share, cost)))
     monkeypatch.setattr(
         torch.utils.data,
         "get_worker_info",

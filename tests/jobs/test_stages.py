@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from starvelab.jobs import stages
+from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.stages import StageSamples
-from starvelab.jobs.times import LoopTimes
 
 
 def samples(count=40, *, copies=(), **seconds):
@@ -85,12 +85,10 @@ def test_old_batches_are_forgotten(monkeypatch):
 def test_each_stage_has_its_lever(seconds, cpu, lever):
     costs = samples(**seconds).costs(2)
     assert costs.lever(cpu).name == lever
-    times = LoopTimes(batch_size=4, workers=2)
-    for _ in range(40):
-        times.waits.add(0.05, 0.01)
+    recorder = Recorder(batch_size=4, workers=2, probe=type("Probe", (), {"costs": lambda self: costs})())
+    recorder.replay(None, [0.05] * 40, [0.01] * 40)
     if cpu is not None:
-        times.cpu.add(cpu, 1.0)
-    times.probe = type("Probe", (), {"costs": lambda self: costs})()
-    found = times.finding()
+        recorder.use.add(cpu, 1.0)
+    found = recorder.finding()
     assert f"{costs.summary} Try first {lever}: " in found.summary
     assert ["dataset costs of a batch", costs.costs["dataset"]] in found.rows

@@ -9,20 +9,19 @@ import tracemalloc
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import read_trace
-from starvelab.jobs.traces import chrome
+from starvelab.jobs import kineto, read_trace
 from tests.jobs.traces.builder import Training, train, write
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_events_are_those_of_the_file(tmp_path, monkeypatch, name, chunk):
-    monkeypatch.setattr(chrome, "CHUNK", chunk)
+    monkeypatch.setattr(kineto, "CHUNK", chunk)
     path = train(Training(rank=3), 2, wait=1, step=5).write(tmp_path / name)
     opened = gzip.open if name.endswith("gz") else open
     with opened(path, "rt", encoding="utf-8") as file:
         whole = json.load(file)
-    first, *events = chrome.events(path)
+    first, *events = kineto.events(path)
     assert events == whole["traceEvents"]
     assert first["beside"]["distributedInfo"]["rank"] == 3
 
@@ -46,11 +45,11 @@ def test_what_json_does_not_allow_and_profilers_write(tmp_path):
 
 
 def test_a_trace_does_not_stand_in_memory_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(chrome, "CHUNK", 1 << 12)
+    monkeypatch.setattr(kineto, "CHUNK", 1 << 12)
     events = train(Training(), 10, wait=1, step=1).events * 40
     path = write(tmp_path / "trace.json", {"traceEvents": events})
     tracemalloc.start()
-    count = sum(1 for _ in chrome.events(path))
+    count = sum(1 for _ in kineto.events(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == len(events) + 1

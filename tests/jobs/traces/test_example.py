@@ -6,7 +6,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.jobs import read_trace
-from starvelab.jobs.traces.example import example_trace
+from starvelab.jobs.examples import example_trace
 
 
 def read(tmp_path, **times):

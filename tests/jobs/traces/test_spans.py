@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from starvelab.jobs.traces.spans import covered, gaps, union
+from starvelab.jobs.timeline import covered, gaps, union
 
 MOMENTS = 40
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ...errors import InputError
-from ...units import Q_
-from ..finding import JobFinding
-from ..waits import share_of, without_interruptions
+from ..errors import InputError
 from . import kineto, nsys
-from .batches import batches_of
-from .gpu import use_of
-from .steps import steps_of
-from .timeline import Timeline
+from .finding import JobFinding, finding_of
+from .gpu_use import steps_of, use_of
+from .shares import share_of, without_interruptions
+from .timeline import HostThread, Timeline
 
 SUFFIXES = (".json", ".json.gz", ".sqlite")
 MIN_BATCHES = 2  # a trace holds few steps: their spread must do
+MIN_KEPT = 2  # batches that remain if the first and the last are left out
 
 
 def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> JobFinding:
@@ -53,7 +51,7 @@ def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> J
             rank = timeline.rank if timeline.rank is not None else len(found)
             while rank in found:  # two traces of one rank, or of none
                 rank += 1
-            found[rank] = finding_of(timeline)
+            found[rank] = _finding(timeline)
     # Where some rank has a GPU, its stall decides.
     worst = max(found, key=lambda rank: (found[rank].stall or 0.0, found[rank].host_wait))
     if len(found) == 1:
@@ -84,8 +82,8 @@ def _files(paths: list[Path]) -> list[Path]:
     return files
 
 
-def finding_of(timeline: Timeline) -> JobFinding:
-    """What the trace of one process says."""
+def _finding(timeline: Timeline) -> JobFinding:
+    """Return what the trace of one process says."""
     batches = batches_of(timeline.loop())
     waits = (batches.waits[:, 1] - batches.waits[:, 0]) / 1e6
     lengths = (batches.stretches[:, 1] - batches.stretches[:, 0]) / 1e6
@@ -101,31 +99,25 @@ def finding_of(timeline: Timeline) -> JobFinding:
         idle = np.zeros(len(waits))
         idle[known] = use[1] / 1e6
         stall = share_of(idle, lengths, known)
-    total = float(lengths[ordinary].sum())
-    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
-    return JobFinding(
-        host_wait=host.value,
-        interval=host.interval,
-        stall=stall.value if stall else None,
-        stall_interval=stall.interval if stall else None,
-        gpu=use[0] if use else None,
+    return finding_of(
+        waits,
+        lengths,
+        ordinary,
+        host,
+        stall=stall,
+        counts=host,
+        first_waits=(batches.first / 1e6).tolist(),
         batches=batches.delivered,
-        counted=host.counted,
+        rank=timeline.rank,
+        gpu=use[0] if use else None,
         min_batches=MIN_BATCHES,
-        wait_p50=Q_(float(middle), "ms"),
-        wait_p95=Q_(float(high), "ms"),
-        wait_p99=Q_(float(highest), "ms"),
-        batch_rate=Q_(host.counted / total if total else 0.0, "1/s"),
-        first_waits=tuple(Q_(float(wait) / 1e3, "ms") for wait in batches.first),
-        interruptions=host.interruptions,
-        interrupted=Q_(host.interrupted, "s"),
         steps=steps_of(timeline, batches.waits[ordinary], batches.stretches[ordinary]),
         source="trace",
     )
 
 
 def _recorded(timeline: Timeline, waits: np.ndarray) -> np.ndarray:
-    """Whether the work of the GPU is in the trace at each wait.
+    """Return whether the work of the GPU is in the trace at each wait.
 
     What the GPU does in the first wait was launched before the profiler began, and is not recorded.
     """
@@ -135,8 +127,55 @@ def _recorded(timeline: Timeline, waits: np.ndarray) -> np.ndarray:
 
 
 def _whole(timeline: Timeline) -> np.ndarray:
-    """From the first piece of work of any GPU to the end of the last, as one stretch."""
+    """Return as one stretch what lies from the first piece of work of any GPU to the end of the last."""
     gpus = [work for work in timeline.gpus.values() if len(work.starts)]
     if not gpus:
         return np.empty((0, 2))
     return np.array([[min(min(work.starts) for work in gpus), max(max(work.ends) for work in gpus)]])
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which stretches of a trace are batches: a wait, and what follows it up to the next wait [us]."""
+
+    waits: np.ndarray  # start and end of the wait for each batch that counts
+    stretches: np.ndarray  # from the start of that wait to the start of the next
+    first: np.ndarray  # waits for the first batch of a pass, which do not count
+    delivered: int
+
+
+def batches_of(thread: HostThread) -> Batches:
+    """Return the batches of a training loop.
+
+    The step after the last wait has no end in the trace unless the profiler marked steps. A first batch, with
+    the start of the workers, does not count: that of the trace, unless the marks say that the training began
+    earlier, and every one before which the loop did nothing, since there a pass ended.
+    """
+    waits = thread.merged_waits()
+    if not len(waits):
+        return Batches(waits, waits, np.empty(0), 0)
+    ends = [*waits[1:, 0], max((end for _, _, end in thread.steps), default=-np.inf)]
+    stretches = np.column_stack([waits[:, 0], ends])
+    counts = stretches[:, 1] > waits[:, 1]
+    begins = _begins(thread, waits)
+    # The `next` that ends a pass comes back without a batch.
+    ends_pass = np.append(begins[1:], False)
+    if np.sum(counts & ~begins & ~ends_pass) >= MIN_KEPT:
+        first = (waits[:, 1] - waits[:, 0])[begins]
+        counts &= ~begins & ~ends_pass
+    else:
+        first = np.empty(0)
+    return Batches(waits[counts], stretches[counts], first, len(waits) - int(ends_pass.sum()))
+
+
+def _begins(thread: HostThread, waits: np.ndarray) -> np.ndarray:
+    """Return whether each wait is for the first batch of a pass."""
+    begins = np.zeros(len(waits), dtype=bool)
+    # With a schedule the profiler starts in the middle of a training; step 0 is its very beginning.
+    begins[0] = not thread.steps or min(number for number, _, _ in thread.steps) == 0
+    operations = np.sort(np.array(thread.operations))
+    between = np.searchsorted(operations, waits[1:, 0]) - np.searchsorted(operations, waits[:-1, 1])
+    # A program whose steps are not PyTorch's has no operations anywhere.
+    if len(between) and np.mean(between > 0) > 0.5:
+        begins[1:] = between == 0
+    return begins

@@ -13,25 +13,27 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
-from .timeline import GpuWork, Timeline
+from ..errors import InputError
+from .timeline import COPY, KERNEL, PAGEABLE, Timeline
 
 MAGIC = b"SQLite format 3\x00"
 WAIT = re.compile(
     r"dataloader|data.?(load|wait|fetch)|(load|next|get|fetch|wait).?(the.?)?(batch|data)", re.IGNORECASE
 )
 STEP = re.compile(r"^(profiler)?.?(train(ing)?)?.?(step|iter(ation)?)\W*(\d+)?$", re.IGNORECASE)
-PAGEABLE = 0  # the number that Nsight Systems has for pageable memory, where its table of names is missing
+PAGEABLE_MEMORY = (
+    0  # the number that Nsight Systems has for pageable memory, where its table of names is missing
+)
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file is a database."""
+    """True for a database."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def timelines(path: Path) -> list[Timeline]:
-    """The timeline of an export.
+    """Return the timeline of an export.
 
     Raises
     ------
@@ -57,7 +59,7 @@ class _Export:
         self.tables = {name for (name,) in rows}
 
     def timeline(self) -> Timeline:
-        """The waits, and what the GPU did."""
+        """Return the waits, and what the GPU did."""
         if "NVTX_EVENTS" not in self.tables:
             raise InputError(
                 f"read_trace needs marks of NVTX in an export of Nsight Systems, and {self.path} has no "
@@ -105,19 +107,19 @@ class _Export:
         for kind in ("KERNEL", "MEMSET"):
             table = f"CUPTI_ACTIVITY_KIND_{kind}"
             for start, end, device, correlation in self._rows(table, "start, end, deviceId, correlationId"):
-                timeline.gpu(device).add(start / 1e3, end / 1e3, GpuWork.KERNEL, correlation)
+                timeline.gpu(device).add(start / 1e3, end / 1e3, KERNEL, correlation)
 
     def _copies(self, timeline: Timeline) -> None:
         pageable = {
             number
             for number, name in self._rows("ENUM_CUDA_MEM_KIND", "id, name")
             if "PAGEABLE" in name.upper()
-        } or {PAGEABLE}
+        } or {PAGEABLE_MEMORY}
         columns = "start, end, deviceId, correlationId, srcKind, dstKind, bytes"
         for start, end, device, correlation, source, target, size in self._rows(
             "CUPTI_ACTIVITY_KIND_MEMCPY", columns
         ):
             slow = source in pageable or target in pageable
-            kind = GpuWork.PAGEABLE if slow else GpuWork.COPY
+            kind = PAGEABLE if slow else COPY
             timeline.pageable_bytes += size if slow else 0
             timeline.gpu(device).add(start / 1e3, end / 1e3, kind, correlation)

@@ -1,19 +1,103 @@
-"""A trace of a training on a GPU whose times are set, as PyTorch's profiler writes it; no GPU is needed."""
+"""For whoever has no PyTorch or GPU: a training job and what doctor found, and a trace of another one."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from ...units import Unchecked, nonnegative, positive_int
-from .chrome import Event
-from .kineto import WAIT
+from ..errors import InputError
+from ..units import Unchecked, nonnegative, positive_int
+from .finding import JobFinding
+from .kineto import WAIT, Event
+from .recorder import Recorder
 
-PROCESS, DEVICE = 4242, 0
+SCRIPT = Path(__file__).with_name("example_job.txt")
+# Written by `python -m benchmarks.own_jobs --record`; never edited by hand.
+RECORD = Path(__file__).with_name("example_runs.json")
+PROCESS, DEVICE = 4242, 0  # their numbers in the trace
 LAUNCH = 0.01  # ms that the CPU needs for a launch, beside what the gap is
 BYTES = 16 * 3 * 224 * 224 * 4
+
+
+def job_script(path: str | os.PathLike[str] = "job.txt") -> str:
+    """Return the text of the job's script; where there is no such file, the script is written there first."""
+    file = Path(path)
+    if not file.exists():
+        file.write_text(SCRIPT.read_text(encoding="utf-8"), encoding="utf-8")
+    return file.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run of the job under doctor, as it was recorded: where it ran and when, and what doctor said."""
+
+    workers: int
+    first_wait: float  # for the first batch, with the start of the workers [ms]
+    waits: tuple[float, ...]  # for each later batch [ms]
+    steps: tuple[float, ...]  # after each of them [ms]
+    finding: JobFinding
+    machine: str
+    date: date
+
+    @property
+    def origin(self) -> str:
+        """Where and when it ran, in a sentence."""
+        return f"Recorded on {self.machine} on {self.date:%Y-%m-%d}."
+
+
+def recorded_job(workers: int = 0) -> RecordedRun:
+    """Return what doctor found when the job ran with that many workers.
+
+    Parameters
+    ----------
+    workers : int
+
+    Raises
+    ------
+    InputError
+        If no run with that many was recorded.
+
+    Examples
+    --------
+    >>> recorded_job(0).finding.verdict
+    'highly input-bound'
+    """
+    record = _record()
+    run = record["runs"].get(str(workers))
+    if run is None:
+        raise InputError(
+            f"The job ran with {', '.join(record['runs'])} workers, got {workers!r:.80}. Pass one of "
+            "these, or run it yourself: starvelab doctor job.txt WORKERS."
+        )
+    waits, steps = ([each / 1e3 for each in run[name]] for name in ("waits", "steps"))
+    recorder = Recorder(batch_size=run["batch_size"], workers=workers)
+    recorder.replay(run["first_wait"] / 1e3, waits, steps)
+    if run["prepare_cpu"] is not None:
+        recorder.use.add(run["prepare_cpu"], 1.0)
+    if run["queue_depth"] is not None:
+        recorder.asked, recorder.ready = 1, run["queue_depth"]
+    # A GPU of the process that reads the record took no part in the run.
+    finding = replace(recorder.finding(), asynchronous=False, threads=())
+    return RecordedRun(
+        workers=workers,
+        first_wait=run["first_wait"],
+        waits=tuple(run["waits"]),
+        steps=tuple(run["steps"]),
+        finding=finding,
+        machine=record["machine"],
+        date=date.fromisoformat(record["date"]),
+    )
+
+
+@cache
+def _record() -> dict[str, Any]:  # Any: the values of a JSON file, each of a type of its own
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return record
 
 
 def example_trace(

@@ -1,0 +1,332 @@
+"""The recorder of a training loop: each way of watching one tells it what happens, and it holds the times.
+
+A pass over the data begins, the loop asks for a batch, has it, and asks for the next: these are the events.
+`watch` and `starvelab doctor` see them from inside a loader, and callbacks by the hooks of their framework.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from array import array
+from collections import UserDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from ..measure.training_step import Cuda, cuda_in_use
+from ..units import Q_, Quantity
+from .finding import BatchContents, JobFinding, finding_of
+from .probe import Probe
+from .shares import share_of, without_interruptions
+from .torch_internals import ready_batches
+from .usage import DeviceTimes, ProcessUse
+
+Batch = TypeVar("Batch")
+
+# Older batches than these are forgotten, so that a run of weeks takes no more than 16 MB.
+MAX_KEPT = 400_000
+LOOK = 0.5  # seconds between two looks at what need not be known of each batch
+RECENT = 1000  # batches that the line speaks of
+MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
+UNITS = ("B", "KB", "MB", "GB")
+
+# The passes that are under way in each thread, the innermost last.
+_open = threading.local()
+
+
+class Recorder:
+    """All times of one training loop.
+
+    Parameters
+    ----------
+    batch_size, workers : int, optional
+        As given; `describe` finds what is not.
+    cuda : Cuda, optional
+        In place of `torch.cuda`, which is used as soon as the program works with a GPU.
+    probe : Probe, optional
+        Times the stages of the loader as well.
+    """
+
+    def __init__(
+        self,
+        *,
+        batch_size: int | None = None,
+        workers: int | None = None,
+        cuda: Cuda | None = None,
+        probe: Probe | None = None,
+    ) -> None:
+        self.batch_size, self.workers, self.cuda, self.probe = batch_size, workers, cuda, probe
+        self.passes: list[Pass] = []
+        # Of each batch that counts: the wait for it, the step that used it [s], and the number of its pass.
+        self.waits, self.steps, self.numbers = array("d"), array("d"), array("I")
+        self.asked, self.ready = 0, 0  # how often a queue was asked, and the batches that were ready then
+        self.use = ProcessUse()
+        self.device: DeviceTimes | None = None
+        self.contents: BatchContents | None = None
+        self.rank: int | None = None
+
+    def describe(self, loader: object) -> None:
+        """Take from a loader like PyTorch's what is not known yet: its batch size and its workers."""
+        sampler = getattr(loader, "batch_sampler", None)
+        size = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
+        workers = getattr(loader, "num_workers", None)
+        if self.batch_size is None and isinstance(size, int):
+            self.batch_size = size
+        if self.workers is None and isinstance(workers, int):
+            self.workers = workers
+
+    def begin(self, *, since: float | None = None, probe: Probe | None = None) -> Pass:
+        """Begin a pass over the data.
+
+        Its iterator may have been made `since` a moment of `time.perf_counter` [s]. A probe of this pass
+        alone goes on where that of the pass before ended.
+        """
+        if probe is not None:
+            probe.samples = self.probe.samples if self.probe is not None else probe.samples
+            self.probe = probe
+        self.passes.append(Pass(self, len(self.passes), since))
+        return self.passes[-1]
+
+    def add(self, number: int, wait: float, step: float) -> None:
+        """Count a batch of a pass: the wait for it, and the step that used it [s]."""
+        self.waits.append(wait)
+        self.steps.append(step)
+        self.numbers.append(number)
+        if len(self.waits) >= 2 * MAX_KEPT:
+            for column in (self.waits, self.steps, self.numbers):
+                del column[:MAX_KEPT]
+
+    def replay(self, first_wait: float | None, waits: Sequence[float], steps: Sequence[float]) -> None:
+        """Record a pass whose times are known [s]; without a first wait, its first batch is unknown, too."""
+        record = self.begin()
+        record.end()
+        record.first_wait, record.batches = first_wait, len(waits) + (first_wait is not None)
+        for wait, step in zip(waits, steps, strict=True):
+            self.add(record.number, wait, step)
+
+    def look(self, source: object, batch: object) -> None:
+        """Look at what need not be known of each batch."""
+        self.use.look(source)
+        self.contents = contents_of(batch) or self.contents
+        if self.rank is None:
+            self.rank = _rank()
+
+    def pairs(self, last: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return waits, steps [s] and the numbers of their passes, of the last so many batches or of all."""
+        # Copies: while numpy looks at an array's memory, the array cannot grow. Another thread may add to it.
+        start = 0 if last is None else max(0, len(self.numbers) - last)
+        numbers = np.array(self.numbers[start:])
+        waits, steps = (np.array(column[start:])[: len(numbers)] for column in (self.waits, self.steps))
+        return waits, steps, numbers
+
+    def finding(self) -> JobFinding:
+        """Return what was found so far."""
+        waits, steps, numbers = self.pairs()
+        burst = max(self.workers or 1, 1)
+        ordinary = without_interruptions(steps)
+        gpu = None
+        if self.device is not None:
+            idle, apart = self.device.times()
+            if len(apart):
+                gpu = share_of(idle, apart, without_interruptions(apart), burst)
+                # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
+                ordinary = np.ones(len(steps), dtype=bool)
+        host = share_of(waits, waits + steps, ordinary, burst)
+        return finding_of(
+            waits,
+            waits + steps,
+            ordinary,
+            host,
+            stall=gpu,
+            counts=gpu or host,
+            first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
+            batch_size=self.batch_size,
+            batches=sum(each.batches for each in self.passes),
+            pass_waits=_share_by_pass(numbers[ordinary], waits[ordinary], steps[ordinary]),
+            threads=tuple(sorted({each.thread for each in self.passes if each.batches})),
+            rank=self.rank,
+            contents=self.contents,
+            prepare_cpu=self.use.share,
+            prepare_queued=self.use.queued_share,
+            loop_cpu=self._loop_cpu(host.value),
+            worker_memory=None if self.use.memory is None else _data(self.use.memory),
+            queue_depth=self.ready / self.asked if self.asked else None,
+            workers=self.workers,
+            stages=self.probe.costs() if self.probe else None,
+            asynchronous=gpu is None and cuda_in_use() is not None,
+        )
+
+    def _loop_cpu(self, host_wait: float) -> float | None:
+        cores = self.use.loop_share
+        if cores is None or self.workers != 0 or not self.use.passed:
+            return cores
+        # Without workers its own process prepares, while the loop waits for that.
+        return max(cores - host_wait * self.use.busy / self.use.passed, 0.0)
+
+    def line(self, source: object = None) -> str:
+        """Return the recent batches in one line."""
+        waits, steps, _ = self.pairs(RECENT)
+        total = float(np.sum(waits + steps))
+        if not total:
+            return ""
+        parts = [f"{waits.sum() / total:.0%} waiting"]
+        if self.batch_size:
+            parts.append(f"{len(waits) * self.batch_size / total:.4g} samples/s")
+        middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
+        parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
+        ready = ready_batches(source)
+        return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
+
+
+class Pass:
+    """One pass over the data; its methods are the events in it, in the thread that goes over it."""
+
+    __slots__ = (
+        "asked", "batches", "begun", "elsewhere", "first_wait", "known", "looked", "number", "outer",
+        "outer_batches", "probe", "received", "recorder", "spent", "start_up", "thread", "under_way", "wait",
+    )  # fmt: skip
+
+    def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
+        now = time.perf_counter()
+        self.recorder, self.number, self.probe = recorder, number, recorder.probe
+        self.thread = threading.get_native_id()
+        self.batches = 0
+        self.first_wait: float | None = None
+        self.known = True  # the loop does nothing but wait since it asked
+        self.wait: float | None = None  # for the batch in use; None if that does not count
+        self.spent: float | None = None  # CPU time of the thread when it asked; None where others prepare
+        self.elsewhere = 0.0  # seconds of this step that went to a loop within it that is watched as well
+        self.begun = now if since is None else since
+        self.start_up = now - self.begun
+        self.asked = self.received = now
+        self.looked = now - 2 * LOOK
+        if not hasattr(_open, "passes"):
+            _open.passes = []
+        self.under_way: list[Pass] = _open.passes
+        self.outer = self.under_way[-1] if self.under_way else None
+        self.outer_batches = self.outer.batches if self.outer else 0
+        self.under_way.append(self)
+
+    def ask(self, source: object = None) -> None:
+        """The step is over; from now on the loop waits for its next batch, and for nothing else.
+
+        Of an iterator of PyTorch, the queue and later the workers are looked at.
+        """
+        now, recorder = time.perf_counter(), self.recorder
+        if self.wait is not None:
+            recorder.add(self.number, self.wait, max(0.0, now - self.received - self.elsewhere))
+            self.wait = None
+        self.asked = now
+        if (ready := ready_batches(source)) is not None:
+            recorder.asked += 1
+            recorder.ready += ready
+        if recorder.device is None and (cuda := recorder.cuda or cuda_in_use()) is not None:
+            recorder.device = DeviceTimes(cuda)
+        if recorder.device is not None:
+            recorder.device.ask()
+        if self.probe is not None:
+            self.probe.ask()
+        if recorder.workers == 0:
+            self.spent = time.thread_time()
+
+    def receive(self, batch: object = None, source: object = None) -> None:
+        """The loop has its batch."""
+        now, recorder = time.perf_counter(), self.recorder
+        first = not self.batches
+        if recorder.device is not None:
+            recorder.device.receive(first=first or not self.known)
+        if first:
+            self.first_wait = self.start_up + now - self.asked
+        elif self.known:
+            self.wait = now - self.asked
+            if self.spent is not None:
+                recorder.use.add(time.thread_time() - self.spent, self.wait)
+        self.batches += 1
+        self.elsewhere, self.known = 0.0, True
+        if now - self.looked > LOOK:
+            self.looked = now
+            recorder.look(source, batch)
+        if self.probe is not None:
+            self.probe.receive(batch)
+        self.received = time.perf_counter()
+
+    def interrupt(self) -> None:
+        """The loop does something else before its next batch: how long it waits for that is not known."""
+        self.known = False
+
+    def end(self) -> None:
+        """The pass is over, or was left: its time is no part of the step of a loop around it."""
+        if self not in self.under_way:
+            return
+        self.under_way.remove(self)
+        if self.outer is not None and self.outer.batches == self.outer_batches:
+            self.outer.elsewhere += time.perf_counter() - self.begun
+        self.wait = self.outer = self.probe = None
+
+    def fetch(self, source: Iterator[Batch], get: Callable[[Iterator[Batch]], Batch] = next) -> Batch:
+        """Return the next batch of an iterator."""
+        self.ask(source)
+        try:
+            batch = get(source)
+        except StopIteration:
+            self.end()
+            raise
+        except BaseException:
+            self.interrupt()
+            raise
+        self.receive(batch, source)
+        return batch
+
+
+def contents_of(batch: object) -> BatchContents | None:
+    """Return what a batch holds; None if there is none, or too much to look through."""
+    sizes: dict[str, int] = {}
+    try:
+        parts = list(islice(_parts_of(batch), MAX_OBJECTS + 1))
+        for part in parts:
+            if isinstance(size := getattr(part, "nbytes", None), int):
+                name = str(getattr(part, "dtype", "")).removeprefix("torch.")
+                sizes[name] = sizes.get(name, 0) + size
+    except Exception:  # of a batch's own class: the training goes on as it would without this look
+        return None
+    if batch is None or len(parts) > MAX_OBJECTS:
+        return None
+    most = max(sizes, key=sizes.__getitem__, default="")
+    return BatchContents(len(parts), _data(sum(sizes.values())) if sizes else None, most or None)
+
+
+def _parts_of(batch: object) -> Iterator[object]:
+    """Return what is in lists, tuples and dictionaries, and theirs."""
+    if isinstance(batch, dict | UserDict):
+        batch = tuple(batch.values())
+    if not isinstance(batch, list | tuple):
+        yield batch
+        return
+    for part in batch:
+        yield from _parts_of(part)
+
+
+def _data(size: int) -> Quantity:
+    """Return so many bytes, in the unit that is read most easily."""
+    power = max(each for each in range(len(UNITS)) if not each or size >= 1000**each)
+    return Q_(size / 1000**power, UNITS[power])
+
+
+def _rank() -> int | None:
+    """Return the number of this process in a distributed training; None where there is none."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    text = os.environ.get("RANK", "")  # of torchrun and others
+    return int(text) if text.isdigit() else None
+
+
+def _share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
+    """Return for each pass with a batch that counts the share of its time that was waited."""
+    whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
+    return tuple((waited[whole > 0] / whole[whole > 0]).tolist())

@@ -1,0 +1,123 @@
+"""What every trace is brought to: who waited when on the host, and what the GPU did when.
+
+All times are microseconds since one moment of the trace. Spans are arrays of two columns, start and end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Kinds of work of a GPU; PAGEABLE is a copy from or to memory that is not pinned.
+KERNEL, COPY, PAGEABLE = range(3)
+
+
+def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return the spans in order, those that overlap or touch as one.
+
+    Examples
+    --------
+    >>> union(np.array([4.0, 0.0, 1.0]), np.array([5.0, 2.0, 3.0])).tolist()
+    [[0.0, 3.0], [4.0, 5.0]]
+    """
+    if not len(starts):
+        return np.empty((0, 2))
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    begins = np.concatenate([[True], starts[1:] > ends[:-1]])
+    last = np.concatenate([np.flatnonzero(begins)[1:] - 1, [len(starts) - 1]])
+    return np.column_stack([starts[begins], ends[last]])
+
+
+def covered(spans: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return how much of each stretch from a start to an end the spans of a union cover.
+
+    Examples
+    --------
+    >>> covered(np.array([[0.0, 3.0], [4.0, 5.0]]), np.array([1.0, 3.0]), np.array([4.5, 4.0])).tolist()
+    [2.5, 0.0]
+    """
+    if not len(spans):
+        return np.zeros(len(starts))
+    corners = spans.ravel()
+    lengths = spans[:, 1] - spans[:, 0]
+    so_far = np.repeat(np.concatenate([[0.0], np.cumsum(lengths)]), 2)[1:-1]
+    passed: np.ndarray = np.interp(ends, corners, so_far) - np.interp(starts, corners, so_far)
+    return passed
+
+
+def gaps(spans: np.ndarray) -> np.ndarray:
+    """Return the spans between those of a union."""
+    return np.column_stack([spans[:-1, 1], spans[1:, 0]])
+
+
+@dataclass
+class HostThread:
+    """One thread of the training program."""
+
+    waits: list[tuple[float, float]] = field(default_factory=list)  # each `next` of a DataLoader
+    steps: list[tuple[float, float, float]] = field(
+        default_factory=list
+    )  # number, start and end of each mark
+    operations: array[float] = field(default_factory=lambda: array("d"))  # when each of them starts
+
+    def merged_waits(self) -> np.ndarray:
+        """Return the waits in order; one within another, of a loader that reads a loader, is part of it."""
+        both = np.array(self.waits).reshape(-1, 2)
+        return union(both[:, 0], both[:, 1])
+
+
+@dataclass
+class GpuWork:
+    """What one GPU did, piece by piece."""
+
+    starts: array[float] = field(default_factory=lambda: array("d"))
+    ends: array[float] = field(default_factory=lambda: array("d"))
+    kinds: array[int] = field(default_factory=lambda: array("b"))
+    # The number that a piece of work shares with the call that launched it; -1 where there is none.
+    correlations: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, start: float, end: float, kind: int, correlation: int) -> None:
+        """Add one kernel or copy."""
+        self.starts.append(start)
+        self.ends.append(end)
+        self.kinds.append(kind)
+        self.correlations.append(correlation)
+
+    def spans(self, kinds: Collection[int] = (KERNEL, COPY, PAGEABLE)) -> np.ndarray:
+        """Return when it was at work of some kinds."""
+        those = np.isin(np.array(self.kinds), list(kinds))
+        return union(np.array(self.starts)[those], np.array(self.ends)[those])
+
+
+@dataclass
+class Timeline:
+    """A trace of one process."""
+
+    rank: int | None = None  # its number among the processes of a distributed training
+    threads: dict[object, HostThread] = field(default_factory=dict)
+    gpus: dict[object, GpuWork] = field(default_factory=dict)
+    # Correlation and start of each call that gave the GPU work.
+    launches: tuple[array[int], array[float]] = field(default_factory=lambda: (array("q"), array("d")))
+    pageable_bytes: float = 0.0  # that went to the GPU from memory that is not pinned
+
+    def thread(self, key: object) -> HostThread:
+        """Return the thread of that name, made when it is first met."""
+        return self.threads.setdefault(key, HostThread())
+
+    def gpu(self, key: object) -> GpuWork:
+        """Return the GPU of that name, made when it is first met."""
+        return self.gpus.setdefault(key, GpuWork())
+
+    def loop(self) -> HostThread:
+        """Return the thread of the training loop: where steps are marked, or else where most was waited."""
+        with_waits = [thread for thread in self.threads.values() if thread.waits]
+        marked = [thread for thread in with_waits if thread.steps]
+        return max(
+            marked or with_waits,
+            key=lambda thread: sum(end - start for start, end in thread.waits),
+            default=HostThread(),
+        )

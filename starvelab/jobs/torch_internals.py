@@ -1,0 +1,120 @@
+"""PyTorch's private parts, all in this file: what a DataLoader's iterator keeps, and where a clock fits in.
+
+Each function asks whether the part is there, so that a PyTorch without it is only watched less closely.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from operator import length_hint
+from types import ModuleType
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+# Any: a DataLoader, its iterator and its fetcher; they are recognized before they are used.
+TorchLoader: TypeAlias = Any
+TorchIterator: TypeAlias = Any
+Fetcher: TypeAlias = Any
+
+
+def is_loader(loader: object) -> bool:
+    """True for a DataLoader of PyTorch; nothing is imported for the answer."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(loader, data.DataLoader)
+
+
+def is_iterator(source: object) -> bool:
+    """True for an iterator that a DataLoader of PyTorch made."""
+    dataloader = sys.modules.get("torch.utils.data.dataloader")
+    return dataloader is not None and isinstance(source, dataloader._BaseDataLoaderIter)
+
+
+def persistent_iterator(loader: TorchLoader) -> TorchIterator | None:
+    """Return the iterator that a loader uses again in each pass; None before the first."""
+    return getattr(loader, "_iterator", None)
+
+
+def begins_a_pass(iterator: TorchIterator) -> bool:
+    """True until the iterator gave its first batch, also where it is used again."""
+    return bool(iterator._num_yielded == 0)
+
+
+def description_of(iterator: TorchIterator) -> tuple[str, int, int | None, int]:
+    """Return the kind of a loader's data, how many items it has, its batch size and its workers."""
+    dataset, size = iterator._dataset, getattr(iterator._index_sampler, "batch_size", None)
+    return type(dataset).__name__, length_hint(dataset), size, iterator._num_workers
+
+
+def is_pinned(iterator: TorchIterator) -> bool:
+    """True where a thread copies each batch to pinned memory."""
+    return bool(iterator._pin_memory)
+
+
+def worker_numbers(source: object) -> tuple[int, ...]:
+    """Return the process numbers of the workers; none for what is no iterator of PyTorch."""
+    return tuple(process.pid for process in getattr(source, "_workers", None) or ())
+
+
+def ready_batches(source: object) -> int | None:
+    """Count the batches that wait for the loop; None where no queue tells."""
+    queue = getattr(source, "_data_queue", None)
+    if queue is None:
+        return None
+    try:
+        waiting: int = queue.qsize()
+    except NotImplementedError:  # on macOS
+        return None
+    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
+    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
+
+
+def has_fetchers() -> bool:
+    """True if this PyTorch fetches by an object that can be timed."""
+    return hasattr(getattr(sys.modules.get("torch.utils.data"), "_DatasetKind", None), "create_fetcher")
+
+
+def fetcher_of(iterator: TorchIterator) -> Fetcher:
+    """Return what fetches the batches of an iterator without workers."""
+    return iterator._dataset_fetcher
+
+
+def change_fetchers(dataset: object, change: Callable[[Fetcher], None]) -> None:
+    """Change each fetcher that is made for a dataset in this process from now on."""
+    from torch.utils.data import _DatasetKind
+
+    original: Any = _DatasetKind.create_fetcher  # Any: of PyTorch
+
+    def create_fetcher(kind: int, given: object, *others: object) -> Fetcher:
+        fetcher = original(kind, given, *others)
+        if given is dataset:  # a loader within the dataset has fetchers of its own
+            change(fetcher)
+        return fetcher
+
+    _DatasetKind.create_fetcher = staticmethod(create_fetcher)  # type: ignore[method-assign]
+
+
+@contextmanager
+def replaced_iterators(
+    dataloader: ModuleType,
+    following: Callable[[Callable[[TorchIterator], object]], Callable[[TorchIterator], object]],
+    beginning: Callable[[Callable[..., None]], Callable[..., None]] | None,
+) -> Iterator[None]:
+    """Replace `__next__` of every iterator meanwhile, and `__init__` where that is asked for as well.
+
+    Parameters
+    ----------
+    dataloader : module
+        `torch.utils.data.dataloader`.
+    following, beginning : callable
+        Return the function that stands in the place of the one that is given.
+    """
+    kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
+    base = dataloader._BaseDataLoaderIter
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(base, "__next__", following(base.__next__)))
+        if beginning is not None:
+            for kind in kinds:
+                stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
+        yield

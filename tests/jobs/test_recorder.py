@@ -1,0 +1,133 @@
+"""The recorder under every way of watching a loop: what its events carry beside the waits and the steps."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import types
+from collections import UserDict
+
+import numpy as np
+import pytest
+
+from starvelab.jobs import recorder, watch
+from starvelab.jobs.recorder import Recorder, contents_of
+from starvelab.units import Q_
+from tests.jobs.loops import Loader
+
+
+def train(clock, loader, step):
+    for _ in loader:
+        clock.sleep(step)
+
+
+def test_each_pass_has_its_share_of_waiting(clock):
+    watched = watch(Loader(clock, 0.03), progress=False)
+    train(clock, watched, 0.03)
+    watched.loader.wait = 0.01  # the files are in memory now
+    train(clock, watched, 0.03)
+    assert watched.result.pass_waits == pytest.approx((0.5, 0.25))
+    rows = dict(map(tuple, watched.result.rows))
+    assert (rows["loop waits in the first pass"], rows["loop waits in the last pass"]) == ("50.0 %", "25.0 %")
+
+
+def test_threads_that_go_over_the_data_are_known(clock):
+    watched = watch(Loader(clock, 0.01), progress=False)
+    assert watched.result.threads == ()
+    train(clock, watched, 0.01)
+    other = threading.Thread(target=train, args=(clock, watched, 0.01))
+    other.start()
+    other.join()
+    assert watched.result.threads == tuple(sorted({threading.get_native_id(), other.native_id}))
+
+
+class Broken:
+    @property
+    def nbytes(self):
+        raise RuntimeError("this layout has no bytes")
+
+
+IMAGES, LABELS = np.zeros((4, 25), np.float32), np.zeros(4, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("batch", "found"),
+    [
+        ((IMAGES, LABELS), (2, 432e-6, "float32", "2 objects, 432 B, float32")),
+        ({"x": [IMAGES], "y": UserDict(z=(LABELS, "a name"))}, (3, 432e-6, "float32", None)),
+        (LABELS, (1, 32e-6, "int64", "1 object, 32 B, int64")),
+        (["a", "b"], (2, None, None, "2 objects")),
+        (None, None),
+        (Broken(), None),
+        ([0] * (recorder.MAX_OBJECTS + 1), None),
+        (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
+    ],
+)
+def test_what_a_batch_holds(batch, found):
+    contents = contents_of(batch)
+    if found is None:
+        assert contents is None
+        return
+    objects, size, dtype, text = found
+    assert (contents.objects, contents.dtype) == (objects, dtype)
+    assert contents.size is None if size is None else contents.size.m_as("MB") == pytest.approx(size)
+    assert text in (None, str(contents))
+
+
+def test_tensors_are_counted_like_arrays():
+    torch = pytest.importorskip("torch")
+    contents = contents_of([torch.zeros(8, dtype=torch.bfloat16), torch.zeros(2)])
+    assert (contents.objects, contents.size.m_as("B"), contents.dtype) == (2, pytest.approx(24), "bfloat16")
+
+
+def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
+    class Source(Loader):
+        _workers = [types.SimpleNamespace(pid=os.getpid())]  # noqa: RUF012
+
+        def batches(self):
+            return self
+
+        def __next__(self):
+            clock.sleep(0.1)
+            self.count -= 1
+            if not self.count:
+                raise StopIteration
+            return np.zeros(self.count, np.uint8)
+
+    watched = watch(Source(clock, 0.1, 22), progress=False)
+    train(clock, watched, 0.1)
+    result = watched.result
+    assert result.contents.size.m_as("B") == 3  # of the last look, and not of the last batch
+    assert result.worker_memory > Q_("5 MB")
+    assert ["memory of all workers, at most", result.worker_memory] in result.rows
+    assert ["a batch", result.contents] in result.rows
+    assert (result.prepare_queued is not None) == os.path.exists("/proc/self/schedstat")
+
+
+@pytest.mark.parametrize(
+    ("variable", "distributed", "rank"),
+    [("", None, None), ("3", None, 3), ("none", None, None), ("3", 5, 5)],
+)
+def test_the_rank_of_a_distributed_training(clock, monkeypatch, variable, distributed, rank):
+    monkeypatch.setenv("RANK", variable)
+    group = types.SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: distributed is not None,
+        get_rank=lambda: distributed,
+    )
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(distributed=group))
+    watched = watch(Loader(clock, 0.01), progress=False)
+    assert watched.result.rank is None  # no batch yet
+    train(clock, watched, 0.01)
+    assert watched.result.rank == rank
+
+
+def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
+    monkeypatch.setattr(recorder, "MAX_KEPT", 50)
+    times = Recorder()
+    times.replay(1.0, [0.1] * 70, [0.1] * 70)
+    times.replay(1.0, [0.3] * 70, [0.1] * 70)
+    found = times.finding()
+    assert (found.batches, found.counted) == (142, 90)
+    assert found.pass_waits == pytest.approx((0.5, 0.75))
