@@ -70,10 +70,7 @@ def _volume(rng: np.random.Generator) -> bytes:
 
 
 # By name: how an item is made, decoded and transformed.
-Make = Callable[[np.random.Generator], bytes]
-Function = Callable[[bytes], np.ndarray]
-Change = Callable[[np.ndarray], np.ndarray]
-GIVEN: dict[str, tuple[Make, Function, Change]] = {
+GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], Callable, Callable]] = {
     "recordings": (_recording, unpack_audio, spectrogram),
     "tables": (_table, parse_table, standardize),
     "volumes": (_volume, unpack_volume, cut_and_turn),
@@ -81,16 +78,7 @@ GIVEN: dict[str, tuple[Make, Function, Change]] = {
 
 
 def given_pipeline(name: str) -> InputPipeline:
-    """A pipeline of one of the given datasets, with one worker.
-
-    Parameters
-    ----------
-    name : {"recordings", "tables", "volumes"}
-
-    Raises
-    ------
-    UnknownNameError
-    """
+    """A pipeline of one of the given datasets, with one worker: recordings, tables or volumes."""
     if name not in GIVEN:
         raise UnknownNameError(
             f"There is a dataset of {', '.join(GIVEN)}, got {name!r:.80}. Choose one, or bring your own."

@@ -34,25 +34,13 @@ LOAD_MARGIN = 2.0
 
 @dataclass(frozen=True)
 class Ladder:
-    """Time between batches on each rung, and the parts by what each adds to it.
+    """Time between batches on each rung, and the parts by what each adds to it."""
 
-    Attributes
-    ----------
-    rungs : tuple of int
-        From 0, nothing cached, upward; not every pipeline has all.
-    periods : tuple of array of float
-        Of each rung, time between batches [ms], one for each block.
-    quality : Quality
-    asked : float
-        Seconds of the budget.
-    stage_seconds : mapping of str to float
-        What each stage took for a sample with nothing cached, in one worker; empty where that is not known.
-    """
-
-    rungs: tuple[int, ...]
-    periods: tuple[np.ndarray, ...]
+    rungs: tuple[int, ...]  # from 0, nothing cached, upward; not every pipeline has all
+    periods: tuple[np.ndarray, ...]  # of each rung, time between batches [ms], one for each block
     quality: Quality
-    asked: float
+    asked: float  # seconds of the budget
+    # What each stage took for a sample with nothing cached, in one worker; empty where that is not known.
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -41,22 +41,12 @@ class NamedPart(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker did for one batch.
+    """What a worker did for one batch."""
 
-    Attributes
-    ----------
-    start, end : float
-        Seconds on the monotonic clock.
-    rung : int
-        How many parts came from the worker's cache.
-    seconds : dict of str to float
-        CPU time and waits of each part or transform, over the whole batch [s].
-    """
-
-    start: float
+    start: float  # on the monotonic clock [s]
     end: float
-    rung: int
-    seconds: dict[str, float]
+    rung: int  # parts that came from the worker's cache
+    seconds: dict[str, float]  # CPU time and waits of each part or transform, over the whole batch
 
 
 @dataclass(frozen=True)

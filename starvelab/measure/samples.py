@@ -49,13 +49,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class ImageSource:
-    """Stored images, one a file.
-
-    Attributes
-    ----------
-    name : str
-    paths : tuple of Path
-    """
+    """Stored images, one a file, under the name that reports call them by."""
 
     name: str
     paths: tuple[Path, ...]

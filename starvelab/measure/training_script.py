@@ -54,11 +54,6 @@ class _Work:
 
     The script may run where it cannot reach this, and may send anything: nothing that it says of itself
     counts, but only what is done here and what arrives here.
-
-    Parameters
-    ----------
-    width, height : int
-        Pixels of the photographs.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -259,14 +254,7 @@ def starved_counts(width: int = 500, height: int = 375) -> dict[str, Unchecked]:
 
 
 def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quantity:
-    """The throughput [sample/time] of a script that does this, on a machine with so many cores.
-
-    Parameters
-    ----------
-    done : mapping
-        From `what_it_does`.
-    cores : int
-    """
+    """The throughput [sample/time] of a script of which `what_it_does` says this, with so many cores."""
     image = done["decoded pixels"] * DECODE + done["blurred pixels"] * BLUR
     image += done["label reads"] * READ_LABELS + OTHER
     batch = int(done["batch size"])
@@ -282,13 +270,7 @@ def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quanti
 
 
 def changed_training(done: Mapping[str, Unchecked]) -> str:
-    """What a script changes that belongs to the training and not to its speed: a word for it, or "nothing".
-
-    Parameters
-    ----------
-    done : mapping
-        From `what_it_does`.
-    """
+    """A word for what a script changes that belongs to the training and not to its speed, or "nothing"."""
     if done["batch size"] != 32:
         return "batch size"
     if list(done["shape"]) != [3, 224, 224]:

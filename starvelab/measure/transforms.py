@@ -152,14 +152,7 @@ def jpeg_size(raw: bytes) -> tuple[int, int]:
 
 
 def decode_times(files: Mapping[str, bytes], rounds: int = 9) -> dict[str, Quantity]:
-    """Time [time] to turn each file into pixels: the median of a few rounds, in which each has its turn.
-
-    Parameters
-    ----------
-    files : mapping of str to bytes
-        What stands in each file, by a name.
-    rounds : int
-    """
+    """Time [time] to turn each file into pixels: the median of a few rounds, in which each has its turn."""
     from PIL import Image
 
     taken: dict[str, list[float]] = {name: [] for name in files}

@@ -11,13 +11,7 @@ from ..protocols import Loader
 
 
 def open_loader(pipe: InputPipeline) -> Loader:
-    """The loader that a pipeline names, running.
-
-    Raises
-    ------
-    InputError, WorkerError
-        If PyTorch is asked for and missing, a sample cannot be prepared, or there is no room for batches.
-    """
+    """The loader that a pipeline names, running."""
     _ = pipe.batch_bytes  # prepares one sample here: a transform that fails says so before any worker starts
     # Each is imported where it is used: a browser's Python has no processes, and PyTorch takes seconds.
     if pipe.loader == "torch":

@@ -19,19 +19,8 @@ from ..input_pipeline import InputPipeline
 class SharedMemory:
     """A few numbers, and a ring of batches.
 
-    Files in memory rather than `multiprocessing.shared_memory`, whose blocks a dying worker takes along.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of the ring.
-    slots : int
-        Batches that the ring holds.
-
-    Raises
-    ------
-    WorkerError
-        If there is no room for it.
+    Files in memory rather than `multiprocessing.shared_memory`, whose blocks a dying worker takes along. The
+    ring has `size` bytes and holds `slots` batches.
     """
 
     FREE_AT, RUNG = 0, 1  # what the numbers are: see `StorageClock`, and `Loader.rung`
@@ -81,13 +70,7 @@ class SharedRung:
 
 
 def by_value(content: object) -> bytes:
-    """Serialize for another process, which may never have seen the notebook that a function is defined in.
-
-    Raises
-    ------
-    InputError
-        If something in it cannot be serialized.
-    """
+    """Serialize for another process, which may never have seen the notebook that a function is defined in."""
     try:
         return bytes(cloudpickle.dumps(content))
     except (TypeError, pickle.PicklingError) as error:

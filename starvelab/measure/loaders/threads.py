@@ -80,13 +80,7 @@ class PoolLoader(Loader, Generic[Result]):
         self.number += 1
 
     def next(self) -> Delivery:
-        """Wait for the oldest batch, or for whichever is ready first where order does not matter.
-
-        Raises
-        ------
-        WorkerError
-            If a worker hangs or has died.
-        """
+        """Wait for the oldest batch, or for whichever is ready first where order does not matter."""
         if self.in_order:
             position = 0
         else:
