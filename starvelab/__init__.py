@@ -3,7 +3,7 @@
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     commands                 what `starvelab` on the command line runs
-    lab                      `starvelab lab`: the notebooks copied and opened
+    grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
     checks | show | widgets  what a notebook imports of the lesson, by short names
     lesson | jobs            checks, figures, widgets | a training job of one's own, watched
     measure                  a real loader, and what starves it

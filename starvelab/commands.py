@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run_grader(command: str, arguments: list[str]) -> None:
     """Forward to `starvelab-grader`, a distribution of its own, which no module of this one imports."""
     try:
-        grader = import_module("starvelab_grader.commands.options")
+        grader = import_module("starvelab_grader.commands")
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        missing = f"starvelab {command} needs {package}, which is not installed. {install_hint('grade')}"
-        raise SystemExit(missing) from None
+        missing = f"starvelab {command} needs {package.replace('_', '-')}, which is not installed."
+        raise SystemExit(f"{missing} {install_hint('grade')}") from None
     grader.main([command, *arguments])

@@ -45,4 +45,5 @@ def install_hint(extra: str) -> str:
             "For a Mac with an Intel processor there is no PyTorch after 2.2, and starvelab[torch] needs "
             "2.6: take another machine for what needs PyTorch. All exercises work without it."
         )
-    return f"Install it: pip install 'starvelab[{extra}]', or in a checkout: pip install '.[{extra}]'"
+    beside = "./grader " if extra == "grade" else ""  # no index has the grader of a checkout
+    return f"Install it: pip install 'starvelab[{extra}]', or in a checkout: pip install {beside}'.[{extra}]'"

@@ -105,6 +105,11 @@ def use(runtime: Runtime) -> Iterator[None]:
         _used.reset(token)
 
 
+def note(name: str, value: object) -> None:
+    """Tell a grader that listens what a check found, such as a known mistake; nobody else hears it."""
+    sys.audit("starvelab_grader.note", name, value)
+
+
 def run_apart(text: str, names: Mapping[str, object]) -> None:
     """Run a program that was submitted as a text; while grading, where it can reach nothing of this process.
 

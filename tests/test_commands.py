@@ -6,16 +6,25 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from traitlets.config import Application
 
 from starvelab import commands
 from starvelab.errors import install_hint
 
 # What a command needs, and the extra that brings it.
-NEEDS = dict.fromkeys(commands.COMMANDS, ("nbgrader", "grade")) | {
+NEEDS = dict.fromkeys(commands.COMMANDS, ("starvelab_grader", "grade")) | {
     "lab": ("jupyterlab", "lab"),
     "doctor": ("torch", "torch"),
 }
 each_command = pytest.mark.parametrize("command", NEEDS)
+
+
+@pytest.fixture(autouse=True)
+def application():
+    """A command of the grader is one for the process."""
+    yield
+    if Application.initialized():
+        type(Application.instance()).clear_instance()
 
 
 def status(*arguments: str) -> object:
@@ -32,19 +41,15 @@ def without(monkeypatch):
     """Make a package one that is not installed."""
 
     def block(package: str) -> None:
-        for name in list(sys.modules):
-            if name.startswith("starvelab_grader.commands.") and not name.endswith(".options"):
-                monkeypatch.delitem(sys.modules, name)
-            elif name.startswith(f"{package}."):
-                monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setitem(sys.modules, package, None)
+        for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+            monkeypatch.setitem(sys.modules, name, None)
 
     return block
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
 def test_the_help_names_each_command(capsys, without, arguments):
-    without("nbgrader")
+    without("starvelab_grader")
     assert status(*arguments) == 0
     printed = capsys.readouterr().out
     assert "  grade     Grade the submissions of a class: safely, in parallel, and nothing twice." in printed
@@ -75,14 +80,36 @@ def test_a_misspelt_option_is_an_error_too(capsys):
     assert "this command has no option 'wrokers'. Did you mean workers?" in capsys.readouterr().err
 
 
-@each_command
-def test_each_command_has_its_help_without_what_it_needs(capsys, without, command):
+@pytest.mark.parametrize(("command", "option"), [("lab", "--folder"), ("doctor", "--probe")])
+def test_a_command_of_the_lab_has_its_help_without_what_it_needs(capsys, without, command, option):
     without(NEEDS[command][0])
     assert status(command, "--help") == 0
+    assert option in capsys.readouterr().out
+
+
+def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
+    grader = pytest.importorskip("starvelab_grader.commands")
+    assert commands.COMMANDS.items() - grader.COMMANDS.items() == {
+        (name, commands.COMMANDS[name]) for name in ("lab", "doctor")
+    }
+    grader.main([])
     printed = capsys.readouterr().out
-    option = {"lab": "--folder", "doctor": "--probe", "collect": "--roster", "release": "--log-level"}
-    assert option.get(command, "--only" if command != "mark" else "--no-browser") in printed
-    assert f"starvelab {command} " in printed
+    assert all(f"\n  {name:<10}{about}" in printed for name, about in grader.COMMANDS.items())
+    with pytest.raises(SystemExit):
+        grader.main(["graed"])
+    assert "invalid choice: 'graed'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("collect", "--roster"), ("release", "--log-level"), ("grade", "--only"), ("mark", "--no-browser")],
+)
+def test_a_command_of_the_grader_shows_its_options(capsys, command, option):
+    pytest.importorskip("nbgrader")
+    assert status(command, "--help") == 0
+    printed = capsys.readouterr().out
+    assert f"\n{option}" in printed
+    assert f"starvelab-grader {command} " in printed
 
 
 @each_command

@@ -16,13 +16,15 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from starvelab.lesson.exercises import ESSAY_STUB, NOT_ANSWERED
-
 from .autograde.execution import IsolatedExecute
 from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
 from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
 from .autograde.restoring import RestoreStructure
 from .autograde.runners import Runners
+
+# What stands where nothing was answered yet.
+NOT_ANSWERED = "not answered yet: replace these two lines"
+ESSAY_STUB = "Your answer here."
 
 
 def configure(c: Config) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from ..model.assumptions import PUBLISHED
 from ..model.catalogue import Datasets, Hardware, Models
 from ..model.pipeline import Pipeline
 from ..model.step import Step
+from ..runtime import note
 from ..units import Q_, Quantity
 from .checks import WrongAnswer
 
@@ -22,8 +22,6 @@ MAX_COUNTS = {"gpus": 8, "cores": 128, "drives": 8}
 # Ninety epochs of ImageNet.
 IMAGES = Q_(90 * 1_281_167, "img")
 ENOUGH_BUSY, MAX_HOURS = 0.9, 12.0
-# A report of the class listens to this event for designs, with dollars and the busy share.
-EVENT = "starvelab.lesson.design"
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ def judge(given: object) -> Design:
     WrongAnswer
     """
     design = Design.of(given)
-    sys.audit(EVENT, design.dollars, design.busy)
+    note("design", [design.dollars, design.busy])
     return design
 
 

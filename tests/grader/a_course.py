@@ -102,7 +102,7 @@ class Course:
         for name, nb in source().items():
             nbformat.write(nb, folder / "source" / TINY / f"{name}.ipynb")
         (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-        it.run("starvelab", "release", TINY)
+        it.run("starvelab-grader", "release", TINY)
         return it
 
     def copy(self, folder: Path) -> Course:

@@ -36,8 +36,8 @@ def run_here(
 ) -> subprocess.CompletedProcess:
     """Run a command in the course's folder, in this process, which also grades.
 
-    A program takes seconds to start, and so do the workers of `starvelab grade`. What only a program of its
-    own shows is tested in tests/grader/commands/test_grade.py and tests/grader/test_instructors_page.py.
+    A program takes seconds to start, and so do the workers of `grade`. What only such a program shows is in
+    tests/grader/commands/test_grade.py and tests/grader/test_instructors_page.py.
     """
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())

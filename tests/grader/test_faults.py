@@ -67,7 +67,7 @@ def test_killed_again_and_again_it_ends_with_the_grades_of_an_undisturbed_run(co
             record.unlink()
         enough = len(list(folder.glob("*.json"))) + luck.randint(0, LEFT // 2)
         running = subprocess.Popen(
-            course.command("starvelab", "grade", TINY, "--workers=2"),
+            course.command("starvelab-grader", "grade", TINY, "--workers=2"),
             **course.surroundings(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -105,7 +105,7 @@ def finish_without_a_worker(course: Course, luck: random.Random) -> str:
         record.unlink()
     before = set(folder.glob("*.json"))
     running = subprocess.Popen(
-        course.command("starvelab", "grade", TINY, "--workers=1"),
+        course.command("starvelab-grader", "grade", TINY, "--workers=1"),
         **course.surroundings(),
         stdout=subprocess.PIPE,
         text=True,

@@ -10,8 +10,9 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from starvelab_grader import plugins
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.submissions.digests import LAB, PACKAGE, REASONS, changed, package_fingerprint
+from starvelab_grader.submissions.digests import PACKAGE, REASONS, changed, package_fingerprint
 from tests.grader.a_course import TINY
 
 SAME = dict.fromkeys(REASONS, "same")
@@ -24,21 +25,21 @@ def test_a_notebook_is_graded_again_for_whatever_changed():
         assert changed(before, {"one": SAME, "two": SAME | {kind: "other"}}) == {"two": kind}
     assert changed(before, {"one": SAME}) == {}, "a notebook that was dropped is not graded"
     assert changed({"one": SAME}, before) == {"two": "assignment"}, "one that was added is"
-    assert changed({}, before) == {"one": "starvelab", "two": "starvelab"}
+    assert changed({}, before) == {"one": "packages", "two": "packages"}
 
 
 @pytest.fixture
-def packages(tmp_path) -> tuple[Path, Path]:
-    """A copy of the grader, and one of starvelab."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    return tuple(
-        Path(shutil.copytree(package, tmp_path / package.name, ignore=ignored)) for package in (PACKAGE, LAB)
-    )
+def package(tmp_path, monkeypatch) -> Path:
+    """A copy of the grader, with a copy of a package that extends it beside it."""
+    for folder in (PACKAGE, plugins.packages()["starvelab"][0]):
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    copies = {"starvelab": (tmp_path / "starvelab", ("lesson/show",))}
+    monkeypatch.setattr("starvelab_grader.submissions.digests.packages", lambda: copies)
+    return tmp_path / PACKAGE.name
 
 
-def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(packages):
-    before = package_fingerprint.__wrapped__(*packages)
-    folder = packages[0].parent
+def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(package):
+    before = package_fingerprint.__wrapped__(package)
     assert before == package_fingerprint(), "wherever it is installed"
     for name in (
         "starvelab/model/data/hardware.toml",
@@ -47,19 +48,19 @@ def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(p
         "starvelab_grader/sandbox/shell.py",
         "starvelab_grader/submissions/names.py",
     ):
-        path = folder / name
+        path = package.parent / name
         content = path.read_bytes()
         path.write_bytes(content + b"\n# other\n")
-        assert package_fingerprint.__wrapped__(*packages) != before, name
+        assert package_fingerprint.__wrapped__(package) != before, name
         path.write_bytes(content)
     for name in (
         "starvelab/lesson/show/plots.py",
         "starvelab_grader/report/class_report.py",
         "starvelab_grader/commands/grade.py",
     ):
-        path = folder / name
+        path = package.parent / name
         path.write_bytes((path.read_bytes() if path.exists() else b"") + b"\n# other\n")
-    assert package_fingerprint.__wrapped__(*packages) == before, "what only shows or reports changes no grade"
+    assert package_fingerprint.__wrapped__(package) == before, "what only shows or reports changes no grade"
 
 
 @pytest.mark.grading

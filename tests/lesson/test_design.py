@@ -13,7 +13,6 @@ from starvelab.lesson.design import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
-    EVENT,
     GPU_PRICES,
     IMAGES,
     MAX_COUNTS,
@@ -83,7 +82,7 @@ _hook: list[object] = []
 
 
 def _listen(event, arguments):
-    if event == EVENT:
+    if event == "starvelab_grader.note":
         HEARD.append(arguments)
 
 
@@ -93,4 +92,4 @@ def test_a_report_may_listen_to_designs():
         _hook.append(_listen)
     HEARD.clear()
     host = judge(GOOD)
-    assert [(host.dollars, host.busy)] == HEARD
+    assert [("design", [host.dollars, host.busy])] == HEARD

@@ -15,13 +15,10 @@ from pathlib import Path, PurePosixPath
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
 
-from starvelab.prediction_file import FILE_NAME as PREDICTIONS
-
+from ..plugins import student_files
 from ..submissions import SubmissionWarning
 from ..submissions.reference import released_source
 from ..text import enumerated, shown
-
-MAX_PREDICTIONS = 1_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -71,22 +68,21 @@ def read_attachments(
     modules = {name: content for name, content in beside.items() if name.endswith(".py")}
     files = _encoded(modules)
     left, left_out = max_bytes, []
-    # Predictions come first, so that no other file takes their place; then small files, so that most fit.
-    for name, size in sorted(sizes.items(), key=lambda item: (item[0] != PREDICTIONS, item[1], item[0])):
-        if size > (MAX_PREDICTIONS if name == PREDICTIONS else left):
+    own_limits = {name: most for name, (most, _) in student_files().items()}
+    # What the lab wrote comes first, and no other file takes its place; then small files, so that most fit.
+    for name, size in sorted(sizes.items(), key=lambda item: (item[0] not in own_limits, item[1], item[0])):
+        if size > own_limits.get(name, left):
             left_out.append(name)
             continue
         left -= size
         files |= _encoded({name: (folder / name).read_bytes()})
     if left_out:
-        rule = (
-            f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all, "
-            f"and `{PREDICTIONS}` {MAX_PREDICTIONS / 1e6:g} MB."
-        )
+        others = "".join(f", and `{name}` {most / 1e6:g} MB" for name, most in own_limits.items())
+        rule = f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all{others}."
         text = f"{rule} These were left out: {enumerated(left_out)}."
         warnings.append(SubmissionWarning(text, person=True))
     checks = _encoded(beside if sum(map(len, beside.values())) <= max_bytes else modules)
-    checks |= {name: content for name, content in files.items() if name == PREDICTIONS}
+    checks |= {name: content for name, content in files.items() if name in own_limits}
     return Attachments(files, checks, modules_in(modules), warnings)
 
 

@@ -17,9 +17,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
-from starvelab.errors import StarvelabError
-
-from ..fingerprints import fingerprint
+from ..errors import GraderError
+from ..fingerprints import VERSION, fingerprint
 from ..submissions.digests import package_fingerprint
 from ..submissions.reference import (
     ReferenceCell,
@@ -39,7 +38,7 @@ NOT_FOR_GRADING = {
 }  # fmt: skip
 
 
-class NotReleasedError(StarvelabError, LookupError):
+class NotReleasedError(GraderError, LookupError):
     """The gradebook does not know the assignment."""
 
 
@@ -87,7 +86,7 @@ class Definition:
                 known = ", ".join(sorted(one.name for one in book.assignments)) or "none"
                 raise NotReleasedError(
                     f"The gradebook has no assignment {assignment!r}; it has: {known}. "
-                    f"Release it first: starvelab release {assignment}"
+                    f"Release it first: starvelab-grader release {assignment}"
                 ) from None
             if folder is None:
                 known_cells = {name: reference_cells(book, name, assignment) for name in names}
@@ -117,7 +116,7 @@ class Definition:
         beside = {path: content for path, content in self.source.items() if not path.endswith(".ipynb")}
         settings = json.dumps(self.settings, sort_keys=True, default=_name_of_value)
         shared = {
-            "starvelab": fingerprint({}, package_fingerprint(), version("starvelab"), version("nbgrader")),
+            "packages": fingerprint({}, package_fingerprint(), VERSION, version("nbgrader")),
             "settings": fingerprint({}, settings),
         }
         return {

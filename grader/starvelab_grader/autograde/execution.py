@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from importlib.metadata import version
 from pathlib import Path
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode, default, observe
-from traitlets.utils.bunch import Bunch
+from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode, default
 
-from starvelab.errors import StarvelabError
-
+from ..errors import GraderError
+from ..fingerprints import VERSION
 from ..sandbox import bubblewrap, seccomp
 from ..sandbox.process import IMPORTS, scratch_folder
 from ..submissions import SubmissionWarning
@@ -36,7 +34,7 @@ MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, 
 RESULT = "starvelab_graded"  # where a graded notebook says how it was run
 
 
-class NoSandboxError(StarvelabError, RuntimeError):
+class NoSandboxError(GraderError, RuntimeError):
     """Student code cannot be run safely here."""
 
 
@@ -59,7 +57,6 @@ class IsolatedExecute(NbGraderPreprocessor):
         config=True
     )
     max_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
-    most_bytes = Integer(help="The name of `max_bytes` in version 0.1.").tag(config=True)
     max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
     max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
     shown_warnings = List(
@@ -79,11 +76,6 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _runners_default(self) -> Runners:
         return Runners()
 
-    @observe("most_bytes")
-    def _most_bytes_set(self, change: Bunch) -> None:
-        self.log.warning("IsolatedExecute.most_bytes is now called IsolatedExecute.max_bytes.")
-        self.max_bytes = change.new
-
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
 
@@ -92,7 +84,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         NoSandboxError
             If there is no sandbox here, and the instructor did not accept that.
         """
-        result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": version("starvelab")}
+        result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": VERSION}
         if reason := nb.metadata.get(REJECTED):
             _earn_nothing(nb, reason)
             nb.metadata[RESULT] = result | {"mode": "not run"}
@@ -104,8 +96,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             mode += ", checks inside"
         nb.metadata[RESULT] = result | {
             "mode": mode,
-            "mistakes": run.mistakes,
-            "designs": run.designs,
+            "notes": run.notes,
             "unreadable": run.unreadable,
             "out_of_time": run.is_out_of_time,
             "limited": run.is_limited,

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from starvelab.errors import StarvelabError
-from starvelab.prediction_file import FILE_NAME as PREDICTIONS
-
+from ..errors import GraderError
+from ..plugins import student_files
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT
 from ..submissions.names import defined, loaded
 from ..submissions.reference import ReferenceNotebook, is_test, name_of
 from ..text import storable
-from .attachments import MAX_PREDICTIONS
 from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored
 from .runners import Runners
 
@@ -25,18 +23,18 @@ EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that 
 MIN_CALLBACK_TIMEOUT = 0.01  # seconds
 MAX_ENDS = 10  # times that a notebook begins anew after code of the student has ended its process
 TOO_LARGE = "it is too large to be sent to the checks"
-MAX_MISTAKES, MAX_MISTAKE = 50, 4000  # of a check inside the sandbox; characters of one
+MAX_NOTES, MAX_NOTE = 50, 4000  # of a check inside the sandbox; characters of one
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 # What the grader writes below a cell once the code of a student runs no longer.
 ENDED = "The submitted code "
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
 
 
-class ChecksEndedError(StarvelabError, RuntimeError):
+class ChecksEndedError(GraderError, RuntimeError):
     """A check of the instructor ended its own process."""
 
 
-class _EndedError(StarvelabError):
+class _EndedError(GraderError):
     """The process of the notebook has ended, and why."""
 
 
@@ -79,9 +77,8 @@ class NotebookRun:
         self.checks_place, self.student_place = checks_place, student_place
         assert runners.checks is not None  # which `begin` has started
         self.checks, self.student = runners.checks, runners.student_again()
-        # By test cell: mistakes that its checks named; dollars and busy share of the design they judged.
-        self.mistakes: dict[str, list[str]] = {}
-        self.designs: dict[str, list[float]] = {}
+        # By test cell, what its checks noted: plain values by the names of the notes.
+        self.notes: dict[str, dict[str, list[object]]] = {}
         # By name, why a value of the student could not be sent to the checks.
         self.unreadable: dict[str, str] = {}
         self.is_out_of_time = False  # whether on an idle machine it might have got further
@@ -222,10 +219,8 @@ class NotebookRun:
         for earlier in before[len(self._locked_done) :]:
             self._run_locked(earlier)
         reply = self._run_locked(name)
-        if reply.get("mistakes"):
-            self.mistakes[name] = reply["mistakes"]
-        if reply.get("design"):
-            self.designs[name] = reply["design"]
+        if reply.get("notes"):
+            self.notes[name] = reply["notes"]
         lost = self._missing & self._lost.keys() & loaded(self.reference.cells[name].source)
         if reason := self._end_reason or next((self._lost[each] for each in sorted(lost)), ""):
             reply = _with_end_reason(reply, reason)
@@ -250,7 +245,7 @@ class NotebookRun:
             binding = {"kind": "other", "strange": TOO_LARGE}
             self._ask_checks({"do": "bind", "names": dict.fromkeys(names, binding)})
         if is_test(cell):
-            self._copy_predictions()
+            self._copy_student_files()
         self._locked_done.append(name)
         return self._ask_checks({"do": "run", "source": cell.source})
 
@@ -266,14 +261,14 @@ class NotebookRun:
             return {"kind": kind, "value": reply["value"]}
         return {"kind": "other", "strange": str(reply.get("strange", "nothing came"))}
 
-    def _copy_predictions(self) -> None:
-        """Give the checks the predictions of the student, as they are now."""
-        reply = self._ask_student({"do": "read", "file": PREDICTIONS, "most": MAX_PREDICTIONS})
-        content = reply.get("content")
-        # The student's side was asked to limit what it reads, and may have been changed by the student. Where
-        # the file is gone the checks keep what they have: nobody who locked predictions loses them.
-        if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(MAX_PREDICTIONS))):
-            self._ask_checks({"do": "write", "file": PREDICTIONS, "content": content})
+    def _copy_student_files(self) -> None:
+        """Give the checks the files that the lab wrote for the student, as they are now."""
+        for name, (most, _) in student_files().items():
+            content = self._ask_student({"do": "read", "file": name, "most": most}).get("content")
+            # The student's side was asked to limit what it reads, and may have been changed by the student.
+            # Where the file is gone the checks keep what they have: nobody loses what was written before.
+            if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(most))):
+                self._ask_checks({"do": "write", "file": name, "content": content})
 
     # --- questions and answers ------------------------------------------------------------------------
 
@@ -344,7 +339,7 @@ class NotebookRun:
             self._begin_again()
             return _reply_after_end(str(error), message["do"])
         if why := reply.get("strange"):
-            self.unreadable[str(message.get("name"))] = storable(str(why)[:MAX_MISTAKE])
+            self.unreadable[str(message.get("name"))] = _shortened(why)
         return reply
 
     def _exchange(self, message: Message) -> Message:
@@ -386,10 +381,17 @@ class NotebookRunInside(NotebookRun):
         has_failed = reply.get("failed") is not False
         safe = {"outputs": cell.outputs, "failed": has_failed, "value": reply.get("value")}
         cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
-        mistakes = reply.get("mistakes")
-        if isinstance(mistakes, list) and mistakes:
-            texts = [storable(str(each)[:MAX_MISTAKE]) for each in mistakes[:MAX_MISTAKES]]
-            self.mistakes[str(name_of(cell))] = texts
+        notes = reply.get("notes")
+        if isinstance(notes, dict) and notes:
+            self.notes[str(name_of(cell))] = {
+                _shortened(name): [_shortened(each) for each in values[:MAX_NOTES]]
+                for name, values in list(notes.items())[:MAX_NOTES]
+                if isinstance(values, list)
+            }
+
+
+def _shortened(text: object) -> str:
+    return storable(str(text)[:MAX_NOTE])
 
 
 def _reply_after_end(reason: str, asked: str = "") -> Message:

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
-from fractions import Fraction
-from numbers import Real
+from typing import SupportsFloat
 
 import nbformat
 import numpy as np
 from nbformat import NotebookNode
-
-from starvelab.units import Quantity
 
 from ..sandbox.channel import Message
 from ..sandbox.codec import Decoder, SerializationError
@@ -80,15 +76,16 @@ def points_for(value: object, max_points: float) -> float | None:
     >>> points_for(False, 4), points_for(None, 4), points_for("done", 4)
     (0.0, None, None)
     """
-    if isinstance(value, Quantity) and value.dimensionless:
-        value = value.m_as("")
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_):
         return float(max_points if value else 0)
-    if not isinstance(value, Real | Decimal | Fraction):
+    if not isinstance(value, SupportsFloat) or isinstance(value, np.str_):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):  # such as of an array, and of a quantity that has a dimension
+        return None
     return 0.0 if math.isnan(number) else float(min(max(number, 0.0), max_points))
 
 

@@ -20,8 +20,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
-from starvelab.errors import StarvelabError
-
+from ..errors import GraderError
 from ..sandbox import bubblewrap
 from ..submissions.reference import released_source
 from .definition import Definition
@@ -32,7 +31,7 @@ from .solution import remember_solution, require_full_points
 from .task import grade
 
 
-class ReleaseError(StarvelabError, RuntimeError):
+class ReleaseError(GraderError, RuntimeError):
     """An assignment cannot be released as it is."""
 
 
@@ -165,7 +164,7 @@ def stale_notebooks(folder: Path) -> list[str]:
 def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str]:
     """What the instructor has changed since the release, in sentences: the grading does not use it."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
-    remedy = f"starvelab release {assignment}"
+    remedy = f"starvelab-grader release {assignment}"
     try:
         stale = stale_notebooks(folder)
     # Unfinished work on the next year's assignment must not stop the grading of this year's class.

@@ -11,8 +11,7 @@ from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
-from starvelab.errors import StarvelabError
-
+from ..errors import GraderError
 from ..sandbox.bubblewrap import PACKAGES_MISSING
 from ..sandbox.codec import CAN_CROSS
 from ..submissions.reference import ReferenceCell, is_test, name_of
@@ -33,7 +32,7 @@ CANNOT_LEAVE = "cannot leave the sandbox"
 MAX_REASON = 300  # characters
 
 
-class SolutionError(StarvelabError, ValueError):
+class SolutionError(GraderError, ValueError):
     """The reference solution does not earn every point that tests give."""
 
 

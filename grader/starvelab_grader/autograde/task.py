@@ -53,8 +53,8 @@ class GradingResult:
         By notebook.
     rejected : list of str
         Notebooks that were missing or could not be read.
-    mistakes : dict of dict of list of str
-        By notebook and cell, the mistakes that the checks named.
+    notes : dict of dict of dict of list
+        By notebook and cell, what the checks noted, by names.
     mode : str
         How student code was run.
     seconds : float
@@ -72,7 +72,7 @@ class GradingResult:
     files: dict[str, bytes] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
-    mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    notes: dict[str, dict[str, dict[str, list[object]]]] = field(default_factory=dict)
     mode: str = ""
     seconds: float = 0.0
     out_of_time: bool = False
@@ -208,7 +208,7 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
         run = nb.metadata[RESULT]
         warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
         result.warnings[name] = warnings + cost_of_running(nb)
-        result.mistakes[name] = dict(run.get("mistakes", {}))
+        result.notes[name] = dict(run.get("notes", {}))
         result.out_of_time |= bool(run.get("out_of_time"))
         result.limited |= bool(run.get("limited"))
         if REJECTED in nb.metadata:

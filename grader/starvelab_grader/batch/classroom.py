@@ -13,10 +13,9 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from starvelab.errors import StarvelabError
-
 from ..autograde.definition import Definition
 from ..autograde.task import GradingResult
+from ..errors import GraderError
 from ..submissions.digests import changed
 from ..submissions.submission import Submission, read_submission
 from .merging import entries_of, is_in_book, merge
@@ -30,11 +29,11 @@ MAX_LISTED = 5  # students in a message
 UNREADABLE = "The submission could not be read"
 
 
-class NoSubmissionError(StarvelabError, LookupError):
+class NoSubmissionError(GraderError, LookupError):
     """Nobody has submitted anything, or nobody of those who were asked for."""
 
 
-class BusyError(StarvelabError, RuntimeError):
+class BusyError(GraderError, RuntimeError):
     """Another process is grading the same assignment."""
 
 

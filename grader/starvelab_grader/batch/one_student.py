@@ -12,14 +12,14 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
-from starvelab.errors import StarvelabError
+from ..errors import GraderError
 
 READ_TIMEOUT = 60.0  # seconds; an honest submission is read in less than one
 # Errors of the operating system that the next student would meet as well.
 FOR_EVERYBODY = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
 
-class CannotWriteError(StarvelabError, OSError):
+class CannotWriteError(GraderError, OSError):
     """Nothing can be written for anybody: the gradebook is locked or gone, or the disk is full."""
 
 
@@ -27,7 +27,7 @@ class _TimeIsUp(BaseException):
     """Not an Exception: the code that reads archives takes every Exception for a damaged file."""
 
 
-class StepTimeoutError(StarvelabError, TimeoutError):
+class StepTimeoutError(GraderError, TimeoutError):
     """A step for one student took too long."""
 
 

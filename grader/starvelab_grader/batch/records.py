@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from ..autograde.execution import MODES
 from ..autograde.task import GradingResult
-from ..fingerprints import fingerprint
+from ..fingerprints import VERSION, fingerprint
 from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
 
@@ -40,7 +40,7 @@ class GradedSubmission:
         By notebook, the fingerprints of what its grade depends on, as in `digests`.
     written : str
         Fingerprint of the graded notebooks.
-    at, starvelab, nbgrader, mode : str
+    at, grader, nbgrader, mode : str
         When last, by which versions, and the least safe mode in which one of its notebooks was run.
     seconds : float
         How long the last grading took.
@@ -50,7 +50,7 @@ class GradedSubmission:
         When it was submitted, if that is known.
     submitted : dict of str to str
         By notebook, the fingerprint of the file as it was submitted, which is the same for two students.
-    grades, comments, warnings, rejected, mistakes, limited
+    grades, comments, warnings, rejected, notes, limited
         As in `task.GradingResult`.
     """
 
@@ -58,7 +58,7 @@ class GradedSubmission:
     assignment: str
     written: str
     at: str
-    starvelab: str
+    grader: str
     nbgrader: str
     mode: str
     seconds: float
@@ -70,7 +70,7 @@ class GradedSubmission:
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
-    mistakes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    notes: dict[str, dict[str, dict[str, list[object]]]] = field(default_factory=dict)
     limited: bool = False
 
     @classmethod
@@ -138,7 +138,7 @@ class GradedSubmissions:
             submitted=submitted,
             written=fingerprint(_notebooks_of(result.files)),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            starvelab=version("starvelab"),
+            grader=VERSION,
             nbgrader=version("nbgrader"),
             mode=result.mode,
             seconds=round(result.seconds, 3),
@@ -146,7 +146,7 @@ class GradedSubmissions:
             comments=result.comments,
             warnings=result.warnings,
             rejected=result.rejected,
-            mistakes=result.mistakes,
+            notes=result.notes,
             limited=result.limited,
         )
         path = self._path(result.student)
@@ -190,7 +190,7 @@ class GradedSubmissions:
             files=kept | result.files,
             warnings=joined(before.warnings, result.warnings),
             rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
-            mistakes=joined(before.mistakes, result.mistakes),
+            notes=joined(before.notes, result.notes),
             mode=max(filter(None, (before.mode, result.mode)), key=MODES.index),
             limited=before.limited or result.limited,
         )

@@ -8,21 +8,20 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
 from itertools import islice
 
 import cloudpickle
 import dask
 import psutil
+from dask.system import CPU_COUNT
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, Worker, as_completed, get_worker
 from sqlalchemy.exc import SAWarning
-
-from starvelab.errors import StarvelabError, install_hint
-from starvelab.host import usable_cores
 
 from ..autograde.definition import Definition
 from ..autograde.runners import Runners
 from ..autograde.task import GradingResult, grade
+from ..errors import GraderError
+from ..fingerprints import VERSION
 from ..sandbox import bubblewrap
 from ..submissions.digests import package_fingerprint
 from ..submissions.submission import Submission
@@ -46,7 +45,7 @@ STATE = "starvelab_state"  # the attribute of a worker
 WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
 
 
-class NoWorkersError(StarvelabError, RuntimeError):
+class NoWorkersError(GraderError, RuntimeError):
     """There are no workers, or they cannot grade."""
 
 
@@ -135,7 +134,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _default_size() -> int:
-    return max(1, min(usable_cores(), int(psutil.virtual_memory().available) // WORKER_MEMORY))
+    return max(1, min(CPU_COUNT, int(psutil.virtual_memory().available) // WORKER_MEMORY))
 
 
 def _require_encryption(scheduler: str, without_tls: bool) -> None:
@@ -157,7 +156,7 @@ def _require_encryption(scheduler: str, without_tls: bool) -> None:
 
 def code() -> str:
     """The version of starvelab, and of its code and facts: in a checkout these change, and it does not."""
-    return f"{version('starvelab')} ({package_fingerprint()[:8]})"
+    return f"{VERSION} ({package_fingerprint()[:8]})"
 
 
 def _ready() -> tuple[str, str]:
@@ -172,7 +171,7 @@ def _require_ready(client: Client, unsafe: bool) -> None:
     except Exception as error:
         raise NoWorkersError(
             f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
-            f"It needs the same version there, with its extra. {install_hint('grade')}"
+            "It needs the same version there: python -m pip install starvelab-grader"
         ) from error
     versions = {worker: one for worker, (one, _) in answers.items() if one != code()}
     if versions:

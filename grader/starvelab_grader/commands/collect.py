@@ -1,28 +1,38 @@
-"""`starvelab collect`: a download of Canvas or Moodle, sorted into one folder for each student."""
+"""`starvelab-grader collect`: a download of Canvas or Moodle, sorted into one folder for each student."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from textwrap import dedent
 
 from nbgrader.api import Gradebook, MissingEntry
+from traitlets import Unicode
 
 from ..lms.collecting import Collected, collect_download
 from ..lms.rosters import Person, named_by_download, open_sheet, read_roster, register
 from ..text import shown
 from .command import Command, end, errors_in_a_paragraph, print_list
-from .options import CollectOptions
 
 
-class CollectApp(CollectOptions, Command):
+class CollectApp(Command):
     """Sorts a download, and prints what came of it."""
+
+    examples = dedent("""
+        starvelab-grader collect starving-the-gpu ~/Downloads/submissions.zip
+        starvelab-grader collect starving-the-gpu ~/Downloads/submissions.zip --roster=~/Downloads/canvas.csv
+        """).strip()
+    options = ("roster",)
+    roster = Unicode(
+        help="The table of the class that the platform exports: names for the gradebook, and who is missing."
+    ).tag(config=True)
 
     def start(self) -> None:
         """Sort, and print what came of it."""
         super().start()
         if len(self.extra_args) != 2:
-            end("Which assignment, and which file? starvelab collect starving-the-gpu submissions.zip")
+            end("Which assignment, and which file? starvelab-grader collect starving-the-gpu submissions.zip")
         with errors_in_a_paragraph("What was sorted is kept: the same command goes on from there."):
             self.check_course(self.extra_args[0])
             self.run(*self.extra_args)

@@ -1,4 +1,4 @@
-"""What the commands of `starvelab` have in common."""
+"""What the commands have in common: nbgrader's configuration, options, and errors as one paragraph."""
 
 from __future__ import annotations
 
@@ -8,32 +8,60 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 from traitlets import TraitError, default
-
-from starvelab.errors import StarvelabError, install_hint
+from traitlets.config import KVArgParseConfigLoader
 
 from ..batch.private import restrict_new_files, warning_if_open
+from ..errors import GraderError
+from ..fingerprints import VERSION
 from ..text import printed
+from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
-DB = {"db": "CourseDirectory.db_url"}  # one of the options that nbgrader has
+ONLY = "Students, with commas between them; * and ? stand for characters."
 MAX_LISTED = 20  # names in a list on the screen
 
 
-class NoCourseError(StarvelabError, LookupError):
+class NoCourseError(GraderError, LookupError):
     """The folder is no course, or the course has no such assignment."""
 
 
-class Command(NbGrader):
-    """A command of `starvelab`, with nbgrader's configuration."""
+class _Loader(KVArgParseConfigLoader):
+    """Rejects an option that is misspelt, which traitlets would only warn of."""
 
-    version = version("starvelab")
+    def _handle_unrecognized_alias(self, arg: str) -> None:
+        known = [*self.aliases, *self.flags]
+        near = get_close_matches(arg, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
+        self.parser.error(f"this command has no option {arg!r}. {hint}")
+
+
+class Command(NbGrader):
+    """A command of `starvelab-grader`, with nbgrader's configuration.
+
+    Its options are the traits of its class, those of `options` also by their short names.
+    """
+
+    version = VERSION
+    options: tuple[str, ...] = ()  # traits that have a value
+    aliases: dict[str, Any] = {}
+    flags: dict[str, Any] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        word = cls.__name__.removesuffix("App").lower()
+        cls.name, cls.description = f"starvelab-grader {word}", COMMANDS.get(word, "")
+        own = {name.replace("_", "-"): f"{cls.__name__}.{name}" for name in cls.options}
+        cls.aliases = {"log-level": "Application.log_level"} | cls.aliases | own
+
+    def _create_loader(self, argv: Any, aliases: Any, flags: Any, classes: Any) -> KVArgParseConfigLoader:
+        return _Loader(argv, aliases, flags, classes=classes, log=self.log)
 
     @default("raise_config_file_errors")
     def _raise_config_file_errors_default(self) -> bool:
@@ -86,6 +114,7 @@ class AssignmentCommand(Command):
     """A command that takes one assignment."""
 
     kept = ""  # what is printed for a person who interrupts
+    aliases = {"db": "CourseDirectory.db_url"}  # one of the options that nbgrader has
 
     @default("classes")
     def _classes_default(self) -> list[type]:
@@ -99,7 +128,7 @@ class AssignmentCommand(Command):
         """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
         super().start()
         if len(self.extra_args) != 1:
-            end(f"Which assignment? For example: {self.name.replace('-', ' ')} starving-the-gpu")
+            end(f"Which assignment? For example: {self.name} starving-the-gpu")
         (assignment,) = self.extra_args
         with errors_in_a_paragraph(self.kept):
             self.check_course(assignment)
@@ -128,7 +157,7 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
     warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
     try:
         yield
-    except StarvelabError as error:
+    except GraderError as error:
         end(str(error))
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
@@ -139,7 +168,11 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
     except TraitError as error:
         end(f"{error} Correct it in {CONFIG} or on the command line.")
     except ModuleNotFoundError as error:
-        end(f"The gradebook needs a driver: {error}. For PostgreSQL, {install_hint('postgres')}")
+        named, checkout = "'starvelab-grader[postgres]'", "'./grader[postgres]'"
+        end(
+            f"The gradebook needs a driver: {error}. "
+            f"For PostgreSQL: pip install {named}, or in a checkout: pip install {checkout}"
+        )
     except OSError as error:
         where = error.filename or "A file or a folder"
         end(f"{where} cannot be used: {error.strerror or error}. Check that you may read and write there.")

@@ -1,23 +1,33 @@
-"""`starvelab feedback`: a page for each student, made where it is out of date."""
+"""`starvelab-grader feedback`: a page for each student, made where it is out of date."""
 
 from __future__ import annotations
 
-from tqdm import tqdm
+from textwrap import dedent
 
-from starvelab.host import usable_cores
+from dask.system import CPU_COUNT
+from tqdm import tqdm
+from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom
 from ..report.feedback_pages import FeedbackPages
 from ..text import shown
-from .command import DB, AssignmentCommand, print_list
-from .options import FeedbackOptions
+from .command import ONLY, AssignmentCommand, print_list
 
 
-class FeedbackApp(FeedbackOptions, AssignmentCommand):
+class FeedbackApp(AssignmentCommand):
     """Writes the pages that students read."""
 
+    examples = dedent("""
+        starvelab-grader feedback starving-the-gpu                    all that are out of date
+        starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
+        starvelab-grader feedback starving-the-gpu --again            also those that are up to date
+        """).strip()
+    options = ("workers", "only")
+    flags = {"again": ({"FeedbackApp": {"again": True}}, "Write also the pages that are up to date.")}
+    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
+    only = Unicode(help=ONLY).tag(config=True)
+    again = Bool(help="Whether to write also the pages that are up to date.").tag(config=True)
     kept = "The pages that were made are kept: the same command goes on from there."
-    aliases = FeedbackOptions.aliases | DB
 
     def run(self, assignment: str) -> None:
         """Write the pages that are out of date, and print what came of it."""
@@ -27,7 +37,7 @@ class FeedbackApp(FeedbackOptions, AssignmentCommand):
             jobs = pages.out_of_date(self.only, self.again)
             if jobs:
                 with tqdm(total=len(jobs), desc="feedback", unit="page", smoothing=0.05) as bar:
-                    for student in pages.write(jobs, self.workers or usable_cores()):
+                    for student in pages.write(jobs, self.workers or CPU_COUNT):
                         bar.set_postfix_str(shown(student)[:20], refresh=False)
                         bar.update()
         counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"

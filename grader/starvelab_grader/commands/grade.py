@@ -1,13 +1,14 @@
-"""`starvelab grade`: a class, graded in parallel and safely, with nbgrader's own folders and gradebook."""
+"""`starvelab-grader grade`: a class, graded in parallel and safely, with nbgrader's folders and gradebook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from textwrap import dedent
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import default
+from traitlets import Bool, Integer, Unicode, default
 
 from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import warnings_since_release
@@ -20,15 +21,46 @@ from ..sandbox import seccomp
 from ..submissions.digests import REASONS
 from ..submissions.submission import Submission
 from ..text import printed, shown
-from .command import DB, AssignmentCommand, print_list
-from .options import GradeOptions
+from .command import ONLY, AssignmentCommand, print_list
 
 
-class GradeApp(GradeOptions, AssignmentCommand):
+class GradeApp(AssignmentCommand):
     """Grades what is new or has changed, and prints what came of it."""
 
     kept = "What was graded is kept: the same command goes on from there."
-    aliases = GradeOptions.aliases | DB
+    examples = dedent("""
+        starvelab-grader grade starving-the-gpu                    all that is new, on all cores
+        starvelab-grader grade starving-the-gpu --workers=4
+        starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
+        starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
+        starvelab-grader grade starving-the-gpu --report           and write the report of the class
+        """).strip()
+    options = ("workers", "scheduler", "only")
+    flags = {
+        "report": ({"GradeApp": {"report": True}}, "Write the report of the class."),
+        "names": (
+            {"GradeApp": {"names": True}},
+            "Call students in the report by the names that the gradebook has for them.",
+        ),
+        "again": ({"GradeApp": {"again": True}}, "Grade also what has not changed."),
+        "without-tls": (
+            {"GradeApp": {"without_tls": True}},
+            "Accept a scheduler without TLS: whoever reaches its port can run code as its workers do.",
+        ),
+        "unsafe": (
+            {"IsolatedExecute": {"unsafe": True}},
+            "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
+        ),
+    }
+    workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.").tag(
+        config=True
+    )
+    scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
+    without_tls = Bool(help="Whether to accept a scheduler without TLS.").tag(config=True)
+    only = Unicode(help=ONLY).tag(config=True)
+    report = Bool(help="Whether to write the report of the class.").tag(config=True)
+    names = Bool(help="Whether the report calls students by their names.").tag(config=True)
+    again = Bool(help="Whether to grade also what has not changed.").tag(config=True)
 
     @default("classes")
     def _classes_default(self) -> list[type]:

@@ -1,4 +1,4 @@
-"""`starvelab release`: an assignment given out, if its reference solution earns every point."""
+"""`starvelab-grader release`: an assignment given out, if its reference solution earns every point."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from ..autograde.execution import IsolatedExecute
 from ..autograde.gradebook_cells import Replaced
 from ..autograde.releasing import release
 from ..sandbox import bubblewrap
-from .command import DB, AssignmentCommand, print_list
-from .options import ReleaseOptions
+from .command import AssignmentCommand, print_list
 
 
-class ReleaseApp(ReleaseOptions, AssignmentCommand):
+class ReleaseApp(AssignmentCommand):
     """Makes the students' notebooks, and prints what has changed."""
 
+    examples = "starvelab-grader release starving-the-gpu"
     kept = "Nothing was changed. Start the same command again."
-    aliases = ReleaseOptions.aliases | DB
 
     @default("classes")
     def _classes_default(self) -> list[type]:
@@ -44,4 +43,4 @@ class ReleaseApp(ReleaseOptions, AssignmentCommand):
         if replaced.to_mark_again:
             print(f"{replaced.to_mark_again} marks by hand are above the new maximum: give them again.")
         if replaced.dropped or replaced.points:
-            print(f"Grade again what this touches: starvelab grade {assignment}")
+            print(f"Grade again what this touches: starvelab-grader grade {assignment}")

@@ -22,9 +22,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from starvelab.errors import InputError
-
 from ..batch.one_student import READ_TIMEOUT, one_student
+from ..errors import InputError
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.submission import TIMESTAMP
 from ..text import storable

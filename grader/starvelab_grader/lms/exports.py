@@ -17,8 +17,7 @@ from nbgrader.api import Gradebook, Student, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
-from starvelab.errors import InputError
-
+from ..errors import InputError
 from ..text import printed
 from .rosters import identity_column, named, open_sheet, who
 from .spreadsheet import Sheet, number_in

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 
-from starvelab.errors import InputError
-
 from ..autograde.nbgrader_private import one_transaction
 from ..batch.classroom import MAX_NAME
+from ..errors import InputError
 from ..text import one_line, storable
 from .spreadsheet import Sheet
 

@@ -20,14 +20,13 @@ from nbgrader.api import (
 )
 from sqlalchemy import select
 
-from starvelab.errors import StarvelabError
-
+from ..errors import GraderError
 from ..fingerprints import fingerprint
 from ..report.marks import names_of
 from .essays import Essay
 
 
-class NothingToMarkError(StarvelabError, LookupError):
+class NothingToMarkError(GraderError, LookupError):
     """No person has to read anything, or there is nobody yet whose answers could be read."""
 
 

@@ -9,11 +9,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from starvelab.lesson.exercises import HEADING
-
 from ..autograde.definition import Definition
 from ..report.pages import cells_as_html
-from ..submissions.exercises import ModelAnswer, titles_of
+from ..submissions.exercises import HEADING, ModelAnswer, titles_of
 from ..submissions.reference import name_of
 
 

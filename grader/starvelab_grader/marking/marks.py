@@ -16,12 +16,11 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab.errors import InputError, StarvelabError
-
 from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..batch.one_student import reason
 from ..batch.retrying import retry
+from ..errors import GraderError, InputError
 from ..report.pages import cells_as_html
 from ..report.similar import CODE, PROSE, pairs
 from ..submissions.reference import ReferenceCell, name_of
@@ -32,7 +31,7 @@ SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page s
 MAX_COMMENT = 20_000  # characters
 
 
-class ChangedError(StarvelabError, RuntimeError):
+class ChangedError(GraderError, RuntimeError):
     """The answer or its mark is not what was shown to the person who marks it."""
 
 
@@ -72,7 +71,7 @@ class Marking:
         if not any(self.answers(essay) for essay in self.essays):
             raise NothingToMarkError(
                 f"Nobody's submission of {self.assignment} has been graded. "
-                f"Grade first: starvelab grade {self.assignment}"
+                f"Grade first: starvelab-grader grade {self.assignment}"
             )
 
     def answers(self, essay: Essay) -> list[Answer]:

@@ -23,9 +23,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, HTTPError, RequestHandler
 
-from starvelab.errors import InputError, StarvelabError
-
 from ..batch.one_student import CannotWriteError
+from ..errors import GraderError, InputError
 from ..report.pages import page_style
 from .answers import Answer, NothingToMarkError
 from .essays import Essay
@@ -53,7 +52,7 @@ STATUS: dict[type[Exception], HTTPStatus] = {
 }
 
 
-class PortError(StarvelabError, OSError):
+class PortError(GraderError, OSError):
     """The port is not free."""
 
 
@@ -174,7 +173,7 @@ class _Private(_Handler):
         given = self.request.headers.get(TOKEN_HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
             self.set_status(HTTPStatus.FORBIDDEN)
-            message = "This page needs the address that `starvelab mark` printed last. Open that address."
+            message = "This page needs the address that `starvelab-grader mark` printed last. Open that."
             self.finish({"message": message})
 
     def essay(self, number: object) -> Essay:

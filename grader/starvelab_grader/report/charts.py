@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from starvelab.lesson.show.figure import StaticFigure, render_figure
 from starvelab.lesson.show.style import GRAY, SERIES
 from starvelab.tables import percent
 
-from .findings import Design, Distribution, Item, Predicted
+from .findings import Distribution, Item
 
 
 def difficulty_chart(items: Sequence[Item]) -> StaticFigure:
@@ -53,37 +53,6 @@ def _by_difficulty(item: Item) -> float:
     return item.difficulty
 
 
-def calibration_chart(groups: Sequence[Predicted]) -> StaticFigure:
-    """How often predictions came true, over how sure the students were."""
-    color, dash, marker = SERIES[0]
-    figure = Figure(figsize=(5, 4.4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle=":", label="as sure as right")
-    sure, right = [one.sure for one in groups], [one.right for one in groups]
-    axes.plot(sure, right, color=color, linestyle=dash, marker=marker, label="the class")
-    for one in groups:
-        axes.annotate(f"{one.number}", (one.sure, one.right), xytext=(6, -12), textcoords="offset points")
-    axes.set(xlim=(0, 1.05), ylim=(0, 1.05), xlabel="sure (mean confidence)", ylabel="came true")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(PercentFormatter(1))
-    axes.legend(frameon=False, loc="upper left")
-    axes.spines[["top", "right"]].set_visible(False)
-    number = sum(one.number for one in groups)
-    mean_sure = sum(one.sure * one.number for one in groups) / number
-    mean_right = sum(one.right * one.number for one in groups) / number
-    summary = (
-        f"Of {number} predictions {percent(mean_right, 0)} came true, and their students were "
-        f"{percent(mean_sure, 0)} sure on average."
-    )
-    return render_figure(
-        figure,
-        alt=f"Line of how often predictions came true over how sure students were. {summary}",
-        caption=f"{summary} Below the dotted line the class was too sure; numbers count predictions.",
-        headers=["confidence", "predictions", "sure on average", "came true"],
-        rows=[[one.what, one.number, percent(one.sure), percent(one.right)] for one in groups],
-    )
-
-
 def points_histogram(points: Distribution) -> StaticFigure:
     """How many students earned how many points."""
     color, _, _ = SERIES[0]
@@ -106,36 +75,4 @@ def points_histogram(points: Distribution) -> StaticFigure:
         caption=summary,
         headers=["points from", "to", "students"],
         rows=[list(row) for row in points.bins],
-    )
-
-
-def frontier_chart(designs: Sequence[Design]) -> StaticFigure:
-    """Each design by what it costs and how busy it keeps its GPUs, and the frontier of the class."""
-    color, _, marker = SERIES[0]
-    other, dash, _ = SERIES[1]
-    figure = Figure(figsize=(6.5, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    best = [one for one in designs if one.on_frontier]
-    dollars, busy = [one.dollars for one in best], [one.busy for one in best]
-    axes.step(dollars, busy, where="post", color=other, linestyle=dash, label="frontier of the class")
-    axes.plot(
-        [one.dollars for one in designs],
-        [one.busy for one in designs],
-        linestyle="",
-        marker=marker,
-        color=color,
-        label="a design",
-    )
-    axes.set(xlabel="what the training costs [USD]", ylabel="busy share of the GPUs", ylim=(0, 1.05))
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    points = ", ".join(f"{one.dollars:.0f} USD at {percent(one.busy, 0)}" for one in best)
-    summary = f"{len(best)} of {len(designs)} designs are on the frontier: {points}."
-    return render_figure(
-        figure,
-        alt=f"Scatter plot of designs by cost and busy share, with a stepped line. {summary}",
-        caption=f"{summary} Nobody's design is both cheaper and busier than one on the frontier.",
-        headers=["costs [USD]", "busy", "on the frontier"],
-        rows=[[one.dollars, percent(one.busy), "yes" if one.on_frontier else ""] for one in designs],
     )

@@ -10,25 +10,17 @@ from pathlib import Path
 
 import nbformat
 
-from starvelab.lesson.show.figure import StaticFigure
-from starvelab.prediction_file import Prediction, read_file
 from starvelab.tables import to_html
 
 from ..autograde.definition import Definition
-from ..autograde.execution import RESULT
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
+from ..plugins import functions
 from ..text import escape_csv_formulas
-from .charts import calibration_chart, difficulty_chart, frontier_chart, points_histogram
+from .charts import difficulty_chart, points_histogram
 from .findings import (
-    MAX_QUESTIONS,
-    Design,
     Distribution,
     Item,
-    Predicted,
-    by_confidence,
-    by_question,
-    designs,
     distribution,
     for_a_person,
     items,
@@ -62,7 +54,8 @@ class Section:
     title, about : str
     headers, rows
         The table.
-    figure : StaticFigure or None
+    figure : str
+        A picture in HTML.
     """
 
     name: str
@@ -70,15 +63,32 @@ class Section:
     about: str
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
-    figure: StaticFigure | None = None
+    figure: str = ""
 
     def html(self) -> str:
         """The section of the page."""
-        body = self.figure._repr_html_() if self.figure else ""
         table = to_html(self.headers, self.rows) if self.rows else "<p>None.</p>"
-        return (
-            f"<h2>{escape(self.title)}</h2><p>{escape(self.about)}</p>{body}<div class='wide'>{table}</div>"
-        )
+        about = f"<p>{escape(self.about)}</p>{self.figure}"
+        return f"<h2>{escape(self.title)}</h2>{about}<div class='wide'>{table}</div>"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A student of the class, for the sections of a course's own package.
+
+    Attributes
+    ----------
+    name : str
+        What the report calls the student.
+    folder : Path
+        Of the graded notebooks, and of what came with them.
+    notes : dict
+        By notebook and cell, what the checks noted.
+    """
+
+    name: str
+    folder: Path
+    notes: Mapping[str, Mapping[str, Mapping[str, Sequence[object]]]]
 
 
 def sections(
@@ -98,33 +108,31 @@ def sections(
     """
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
+    names = _Names(names or {})
     released = _common_texts(definition)
     essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
-    predictions: list[Prediction] = []
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
     lost = {student: LOST for student, record in loaded.items() if record is None}
     failed: dict[str, str] = {}
-    made: list[tuple[str, float, float]] = []
+    members: list[Member] = []
     cut: list[tuple[str, str, str]] = []
     for record in submissions:
         with one_student(record.student, failed, "The report leaves this submission out", READ_TIMEOUT):
             written = {name: _written(records, record, name, definition, released) for name in cells}
             texts[record.student] = {what: text for each in written.values() for what, text in each.items()}
             files[record.student] = {name: record.submitted.get(name, "") for name in cells if written[name]}
-            predictions += _predictions(records, record)
-            made += _designs_of(records, record, cells)
+            members.append(
+                Member(names[record.student], records.notebooks(record.student), record.notes)
+            )
             cut += [(record.student, "", f"{what}: {LONG}") for what in too_long(texts[record.student])]
     to_check = [(student, "", reason) for student, reason in (lost | failed | dict(not_graded or {})).items()]
-    names = _Names(names or {})
     return [
         _look_at([*for_a_person(submissions), *cut, *to_check], names),
         _distribution(distribution(submissions, cells)),
         _items(items(submissions, cells), len(submissions)),
         _mistakes(submissions),
-        _calibration(by_confidence(predictions)),
-        _questions(by_question(predictions)),
-        *([_designs(designs(made), names)] if made else []),
+        *(Section(**each) for make in functions("sections") for each in make(members)),
         _similar([*same_files(files), *similar(texts, essays, released)], names),
         _graded(submissions, names),
     ]
@@ -158,23 +166,6 @@ def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8", errors="replace")
     return path
-
-
-def _predictions(records: GradedSubmissions, record: GradedSubmission) -> Iterable[Prediction]:
-    return read_file(records.notebooks(record.student)).predictions.values()
-
-
-def _designs_of(
-    records: GradedSubmissions, record: GradedSubmission, notebooks: Iterable[str]
-) -> list[tuple[str, float, float]]:
-    """The designs that checks judged: student, dollars, busy share."""
-    found = []
-    for name in notebooks:
-        text = (records.notebooks(record.student) / f"{name}.ipynb").read_text(encoding="utf-8")
-        if '"designs"' in text:
-            judged = nbformat.reads(text, as_version=4).metadata.get(RESULT, {}).get("designs", {})
-            found += [(record.student, *numbers) for numbers in judged.values() if len(numbers) == 2]
-    return found
 
 
 def _common_texts(definition: Definition) -> set[str]:
@@ -240,7 +231,7 @@ def _items(items: Sequence[Item], students: int) -> Section:
         "exercise do no better in the others; below 0, look for an error in the exercise. The column none "
         "counts those who tried and earned nothing."
     )
-    figure = difficulty_chart(items) if items and students else None
+    figure = difficulty_chart(items)._repr_html_() if items and students else ""
     return Section("items", "Exercises", about, headers, rows, figure)
 
 
@@ -248,36 +239,6 @@ def _mistakes(submissions: Sequence[GradedSubmission]) -> Section:
     rows = [[one.students, one.notebook, one.cell, one.message] for one in mistakes(submissions)]
     about = "Mistakes that the checks named, visible and hidden ones, and how many students made each."
     return Section("mistakes", "Mistakes", about, ["students", "notebook", "exercise", "mistake"], rows)
-
-
-def _calibration(groups: Sequence[Predicted]) -> Section:
-    headers = ["confidence", "predictions", "sure on average", "came true"]
-    rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
-    about = "How sure the students were of their predictions, and how many of these came true."
-    figure = calibration_chart(groups) if groups else None
-    return Section("calibration", "Predictions", about, headers, rows, figure)
-
-
-def _questions(groups: Sequence[Predicted]) -> Section:
-    headers = ["prediction", "students", "sure on average", "came true"]
-    rows = [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
-    about = "The same by question: teach again what the class was sure of and had wrong."
-    if len(groups) == MAX_QUESTIONS:
-        about += f" These are the {MAX_QUESTIONS} that most students answered; the files may hold more."
-    return Section("questions", "Predictions by question", about, headers, rows)
-
-
-def _designs(made: Sequence[Design], names: Mapping[str, str]) -> Section:
-    headers = ["student", "costs [USD]", "busy", "on the frontier"]
-    rows = [
-        [names[one.student], round(one.dollars, 2), round(one.busy, 3), "yes" if one.on_frontier else ""]
-        for one in made
-    ]
-    about = (
-        "What each student designed under a budget. A design is on the frontier if nobody's is both cheaper "
-        "and busier; there are many right answers, and the frontier shows what is left to win."
-    )
-    return Section("designs", "Designs under a budget", about, headers, rows, frontier_chart(made))
 
 
 def _look_at(to_check: Sequence[tuple[str, str, str]], names: Mapping[str, str]) -> Section:
@@ -296,7 +257,7 @@ def _distribution(points: Distribution | None) -> Section:
         f"Points by test, of {points.possible:g}, without the points that a person gives. "
         f"Mean {points.mean:.1f}, median {points.median:.1f}."
     )
-    return Section("distribution", "Points", about, headers, rows, points_histogram(points))
+    return Section("distribution", "Points", about, headers, rows, points_histogram(points)._repr_html_())
 
 
 def _similar(pairs: Sequence[Pair], names: Mapping[str, str]) -> Section:
@@ -329,11 +290,11 @@ def _similar(pairs: Sequence[Pair], names: Mapping[str, str]) -> Section:
 
 def _graded(submissions: Sequence[GradedSubmission], names: Mapping[str, str]) -> Section:
     about = "When each submission was graded, by which version and in which mode, and its points by test."
-    headers = ["student", "points by test", "waiting for a mark", "graded", "starvelab", "mode", "seconds"]
+    headers = ["student", "points by test", "waiting for a mark", "graded", "grader", "mode", "seconds"]
     rows = []
     for one in submissions:
         grades = [grade for cells in one.grades.values() for grade in cells.values()]
         waiting = sum(by_hand for _, by_hand in grades)
         points = sum(points or 0 for points, _ in grades)
-        rows.append([names[one.student], points, waiting, one.at, one.starvelab, one.mode, one.seconds])
+        rows.append([names[one.student], points, waiting, one.at, one.grader, one.mode, one.seconds])
     return Section("graded", "Submissions", about, headers, rows)

@@ -11,16 +11,15 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-from starvelab.errors import StarvelabError
-
 from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
+from ..errors import GraderError
+from ..fingerprints import VERSION
 from ..submissions.exercises import model_answers, title_of, titles_of
 from .marks import Marks, marks_of, names_of
 from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
@@ -28,11 +27,11 @@ from .pages import INDEX, GradedNotebook, PageJob, fingerprint_in, make_pages
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 
 
-class NothingGradedError(StarvelabError, LookupError):
+class NothingGradedError(GraderError, LookupError):
     """Nothing has been graded on which feedback could be written."""
 
 
-class WorkerEndedError(StarvelabError, RuntimeError):
+class WorkerEndedError(GraderError, RuntimeError):
     """The process that made a page was ended from outside, or had too little memory."""
 
 
@@ -93,7 +92,7 @@ class FeedbackPages:
             who = f"who is called {only!r} " if wanted and marks else ""
             raise NothingGradedError(
                 f"There is nobody {who}with grades in {self.classroom.assignment}. "
-                f"Grade first: starvelab grade {self.classroom.assignment}"
+                f"Grade first: starvelab-grader grade {self.classroom.assignment}"
             )
         jobs = []
         for student in chosen:
@@ -128,7 +127,7 @@ class FeedbackPages:
         files = {notebook: (folder / f"{notebook}.ipynb").read_bytes() for notebook in cells}
         called = f"{name} ({student})" if name else student
         definition = self.classroom.definition.fingerprint
-        inputs = (called, self._titles, self._title, self._model_answers, definition, version("starvelab"))
+        inputs = (called, self._titles, self._title, self._model_answers, definition, VERSION)
         return PageJob(
             student=student,
             called=called,

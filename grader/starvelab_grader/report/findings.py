@@ -7,14 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation, fmean, median
 
-from starvelab.prediction_file import Prediction
-
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission
 from ..submissions.reference import ReferenceCell
-
-MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
-BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 
 
 @dataclass(frozen=True)
@@ -165,103 +160,13 @@ class Mistake:
 def mistakes(records: Iterable[GradedSubmission]) -> list[Mistake]:
     """Named mistakes, the commonest first."""
     counted = Counter(
-        (notebook, cell, message)
+        (notebook, cell, str(message))
         for one in records
-        for notebook, cells in one.mistakes.items()
-        for cell, messages in cells.items()
-        for message in messages
+        for notebook, cells in one.notes.items()
+        for cell, notes in cells.items()
+        for message in notes.get("mistake", ())
     )
     return [Mistake(*what, students) for what, students in counted.most_common()]
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """How a class predicted: one question, or all predictions of about the same confidence.
-
-    Attributes
-    ----------
-    what : str
-    number : int
-        Predictions whose reference was shown, and that say how sure their students were.
-    sure, right : float
-        Mean confidence, and the share that came true.
-    """
-
-    what: str
-    number: int
-    sure: float
-    right: float
-
-
-def by_question(predictions: Iterable[Prediction]) -> list[Predicted]:
-    """One line for each question, by its key."""
-    by_key: dict[str, list[Prediction]] = {}
-    for one in _rated(predictions):
-        by_key.setdefault(one.key, []).append(one)
-    # A student can write any number of keys into a file. The keys of the notebooks are those that many have.
-    asked = sorted(by_key, key=lambda key: (-len(by_key[key]), key))[:MAX_QUESTIONS]
-    return [_predicted(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
-
-
-def by_confidence(predictions: Iterable[Prediction]) -> list[Predicted]:
-    """One line for each fifth of the scale of confidence in which there is a prediction."""
-    rated = _rated(predictions)
-    results = []
-    for low, high in BINS:
-        each = [p for p in rated if low <= (p.confidence or 0.0) < high or (high == 1 and p.confidence == 1)]
-        if each:
-            results.append(_predicted(f"{low:.0%} to {high:.0%}", each))
-    return results
-
-
-def _rated(predictions: Iterable[Prediction]) -> list[Prediction]:
-    # A file can hold any number.
-    return [
-        p
-        for p in predictions
-        if p.revealed and p.hit is not None and p.confidence is not None and 0 <= p.confidence <= 1
-    ]
-
-
-def _predicted(what: str, each: Sequence[Prediction]) -> Predicted:
-    return Predicted(
-        what, len(each), fmean(p.confidence or 0.0 for p in each), fmean(bool(p.hit) for p in each)
-    )
-
-
-@dataclass(frozen=True)
-class Design:
-    """What a student designed under a budget.
-
-    Attributes
-    ----------
-    student : str
-    dollars, busy : float
-        What it costs, and the busy share of its accelerators.
-    on_frontier : bool
-        Whether nobody's is both cheaper and busier.
-    """
-
-    student: str
-    dollars: float
-    busy: float
-    on_frontier: bool
-
-
-def designs(made: Iterable[tuple[str, float, float]]) -> list[Design]:
-    """Everybody's design, the cheapest first.
-
-    Parameters
-    ----------
-    made : iterable of tuple
-        Student, dollars and busy share.
-    """
-    ordered = sorted(made, key=lambda one: (one[1], -one[2], one[0]))
-    found, busiest = [], -1.0
-    for student, dollars, busy in ordered:
-        found.append(Design(student, dollars, busy, busy > busiest))
-        busiest = max(busiest, busy)
-    return found
 
 
 def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-import starvelab
-
+from ..plugins import packages
 from . import seccomp
 
 SCRATCH = "/starvelab-scratch"  # the folder to work in
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # file systems in memory
 MEGABYTE = 1_000_000
 # The packages as they run here, which need not be those that are installed.
-PACKAGES = (Path(__file__).parents[1], Path(starvelab.__file__).parent)
+PACKAGES = (Path(__file__).parents[1], *(folder for folder, _ in packages().values()))
 REMEDY = (
     "Install it (Debian and Ubuntu: sudo apt-get install bubblewrap) on a Linux machine that allows it, or "
     "grade without protection, where nothing can be lost: --IsolatedExecute.unsafe=True."

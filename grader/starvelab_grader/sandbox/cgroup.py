@@ -1,8 +1,8 @@
 """A control group for a sandbox: the kernel counts memory, processes and processor time of all that is in it.
 
 Version 2 of control groups, where the caller may make them: as root, or below a group that systemd
-delegated to the caller (`systemd-run --user --scope starvelab grade ...`). Elsewhere `process` counts by
-itself.
+delegated to the caller (`systemd-run --user --scope starvelab-grader grade ...`). Elsewhere `process` counts
+by itself.
 """
 
 from __future__ import annotations

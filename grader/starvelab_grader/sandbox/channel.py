@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from starvelab.errors import StarvelabError
+from ..errors import GraderError
 
 # An object of JSON: the type of a value depends on the question, and each reader checks what it needs.
 Message: TypeAlias = dict[str, Any]
@@ -26,7 +26,7 @@ HEADER = struct.Struct(">I")
 CHUNK = 1 << 16  # bytes
 
 
-class ChannelError(StarvelabError):
+class ChannelError(GraderError):
     """No more messages can be sent or received."""
 
 

@@ -34,9 +34,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from starvelab.errors import StarvelabError
-from starvelab.units import Q_, Quantity
-
+from .. import plugins
+from ..errors import GraderError
 from .channel import Message
 
 MAX_DEPTH = 20  # lists within lists
@@ -51,7 +50,6 @@ TOO_LARGE = 10**MAX_DIGITS
 NAME = re.compile(r"[A-Za-z_]\w{0,60}")
 # The order of bytes, and NumPy's own letter: it tells the two 64-bit integers apart, which have one name.
 DTYPE = re.compile(r"[<>|][?bhilqBHILQefdFD]|[<>|][US]\d{1,7}|[<>][mM]8(\[\d{0,4}[A-Za-z]{1,2}\])?")
-MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)  # of a quantity
 TAG = "!"
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Function: TypeAlias = Callable[..., object]
@@ -66,7 +64,7 @@ ARRAY_CODES = tuple("bBhHiIlLqQfd")
 TOO_MANY = "it is nested too deeply or holds too many values"
 
 
-class SerializationError(StarvelabError, TypeError):
+class SerializationError(GraderError, TypeError):
     """A value that cannot be sent, or a message that holds no value."""
 
 
@@ -129,31 +127,11 @@ def _flat(mapping: Mapping[Any, object]) -> Iterable[object]:
     return chain.from_iterable(mapping.items())
 
 
-def _quantity(magnitude: object, *powers: object) -> object:
-    """Make a quantity of names and exponents of units; no expression is ever parsed."""
-    if not isinstance(magnitude, MAGNITUDES) or isinstance(magnitude, bool):
-        raise SerializationError(f"it is a quantity of the type {type(magnitude).__name__}")
-    if len(powers) > 2 * MAX_DEPTH:
-        raise SerializationError("its unit is a product of too many")
-    unit = Q_(1, "").units
-    for name, power in _dict(*powers).items():
-        if not isinstance(power, int | float | Fraction) or not -MAX_DEPTH <= power <= MAX_DEPTH:
-            raise SerializationError("its unit cannot be read")
-        if not NAME.fullmatch(name):
-            raise SerializationError("its unit cannot be read")
-        unit = unit * Q_(1, name).units ** power
-    return Quantity(magnitude, unit)
-
-
 # By their tags: types, the parts that are sent of a value, and how it is made of them again. The first type
 # that fits counts. Parts are values themselves; those of a forged message may be any.
 KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., object]]] = {
     "ellipsis": (EllipsisType, lambda _: (), lambda: ...),
-    "quantity": (
-        Quantity,
-        lambda v: (v.magnitude, *_flat({str(n): p for n, p in v._units.items()})),
-        _quantity,
-    ),
+    **plugins.declared("values"),
     "complex": (complex, lambda v: (v.real, v.imag), complex),
     "decimal": (
         Decimal,
@@ -248,7 +226,7 @@ class Encoder:
         if (description := describe_figure(value)) is not None:
             return self.encode(description, depth)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            is_of_the_lab = kind.__module__.partition(".")[0] == "starvelab"
+            is_of_the_lab = kind.__module__.partition(".")[0] in plugins.packages()
             names = [each.name for each in dataclasses.fields(value) if each.init or not is_of_the_lab]
             fields = {name: getattr(value, name) for name in names}
             if is_of_the_lab and self.refer is not None:

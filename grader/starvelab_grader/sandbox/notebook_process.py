@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import tee
 from pathlib import Path
 
+from ..plugins import NOTE
 from ..text import storable
 from .channel import Channel, ChannelError, Message
 from .codec import NAME, Decoder, Encoder, Json, SerializationError
 from .shell import Outputs, Shell, time_limit
 
-MISTAKE_EVENT, DESIGN_EVENT = "starvelab.lesson.checks.mistake", "starvelab.lesson.design"
 OWN_FILES = "/starvelab_grader/"  # in the frames of a traceback that belong to the grader
 MAX_TYPE_NAME = 60  # characters
 MAX_TEXT = 4000  # characters of an error, or of one of its frames
@@ -38,16 +38,20 @@ class NotebookProcess:
             self.shell.run_apart = Remote(self, "a text", apart=True)
         self._callbacks: list[Callable[..., object]] = []
         self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
-        self._mistakes: list[str] = []
-        self._design: list[float] = []
+        self._notes: dict[str, list[object]] = {}
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Keep what a check says to whoever listens: the mistakes that it names, and the last design."""
-        if event == MISTAKE_EVENT:
-            self._mistakes.append(str(arguments[0])[:MAX_TEXT])
-        elif event == DESIGN_EVENT:
-            self._design = [float(one) for one in arguments if isinstance(one, int | float)]
+        """Keep what a check notes: a number, numbers, or a text, under a name."""
+        if event == NOTE:
+            name, value = arguments
+            if isinstance(value, list | tuple):
+                value = [float(one) for one in value if isinstance(one, int | float)]
+            elif not isinstance(value, int | float):
+                value = str(value)[:MAX_TEXT]
+            values = self._notes.setdefault(str(name), [])
+            if value not in values:
+                values.append(value)
 
     def serve(self) -> None:
         """Answer until the notebook is over."""
@@ -71,8 +75,7 @@ class NotebookProcess:
 
     def run(self, message: Message) -> Message:
         """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
-        self._mistakes.clear()
-        self._design.clear()
+        self._notes = {}
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
         _insert_frames(outputs, getattr(error, "their_frames", []))
         value: Json = None
@@ -82,8 +85,7 @@ class NotebookProcess:
             "outputs": [_as_json(entry) for entry in outputs.entries],
             "failed": error is not None,
             "value": value,
-            "mistakes": list(dict.fromkeys(self._mistakes)),
-            "design": self._design,
+            "notes": self._notes,
         }
 
     def bind(self, message: Message) -> Message:

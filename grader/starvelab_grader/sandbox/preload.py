@@ -1,6 +1,7 @@
 """Work that nearly every notebook needs, done once before a runner forks.
 
-A runner imports this module only for its effects: the catalogue has been read, and an error has been shown.
+A runner imports this module only for its effects: what packages of the course need has been imported and
+read, and an error has been shown.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 
 from IPython.core.ultratb import VerboseTB
 
-from starvelab import Hardware, Links, Models, Storage
+from ..plugins import functions
 
 
 def _fail() -> None:
@@ -20,8 +21,8 @@ def _fail() -> None:
         VerboseTB().structured_traceback(*sys.exc_info())
 
 
-for part in (Hardware, Links, Models, Storage):
-    dir(part)  # reads its file
+for preload in functions("preload"):
+    preload()
 # If a library has changed, notebooks become slower, and nothing else happens.
 with contextlib.suppress(Exception):
     _fail()

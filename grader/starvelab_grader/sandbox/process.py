@@ -17,10 +17,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
+from dask.system import CPU_COUNT
 
-from starvelab.host import cache_folder, usable_cores
-from starvelab.runtime import GRADING
-
+from .. import plugins
 from . import bubblewrap, cgroup, seccomp
 from .channel import Channel, ChannelError, Message, MessageTooLongError, UnreadableError
 from .clock import SandboxClock, slow_down, threads
@@ -41,10 +40,6 @@ IMPORTS = (
     "ipywidgets",
     "matplotlib.figure",
     "matplotlib.patches",
-    "starvelab.checks",
-    "starvelab.show",
-    "starvelab.simulate",
-    "starvelab.widgets",
     "starvelab_grader.sandbox.preload",
 )
 MAX_MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
@@ -64,7 +59,8 @@ LIMITS = {
     "RLIMIT_CORE": 0,
 }
 ENVIRONMENT = {
-    **GRADING.environment(),
+    "NBGRADER_EXECUTION": "autograde",
+    **plugins.declared("environment"),
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -94,7 +90,7 @@ class Runner:
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
         # In a control group each sandbox has one core.
-        self.clock = SandboxClock(cores=1 if self.group is not None else usable_cores())
+        self.clock = SandboxClock(cores=1 if self.group is not None else CPU_COUNT)
         if trusted:
             self.process = _started([sys.executable, *PYTHON], os.environ | ENVIRONMENT)
         else:
@@ -237,15 +233,15 @@ def _started(
 
 
 def _started_in_sandbox(readable: Sequence[str], group: cgroup.Group | None) -> subprocess.Popen[bytes]:
-    cache = cache_folder()
+    folders = {name: str(find()) for name, find in plugins.declared("folders").items()}
     # In the host's own /tmp another user might have left a configuration of that name.
-    own = {"STARVELAB_CACHE": str(cache), "MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
+    own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
     with seccomp.opened() as filter_from:
         argv = bubblewrap.command(
             PYTHON,
             user=FIRST_USER + next(_users) % 30_000,
-            environment=ENVIRONMENT | own,
-            readable=[*readable, *([str(cache)] if os.path.isdir(cache) else [])],
+            environment=ENVIRONMENT | own | folders,
+            readable=[*readable, *filter(os.path.isdir, folders.values())],
             filter_from=filter_from,
         )
         if group is not None:

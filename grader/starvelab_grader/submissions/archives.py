@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, TypeAlias
 
-from starvelab.prediction_file import FILE_NAME as PREDICTIONS
-
+from ..plugins import student_files
 from ..text import shown
 from . import SubmissionWarning
 
@@ -28,7 +27,6 @@ MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
 MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
 MAX_ARCHIVE_DEPTH = 2
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
-LOCK = f".{PREDICTIONS}.lock"  # which stays beside the notebooks
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 CENTRAL_ENTRY = b"PK\x01\x02"
@@ -93,8 +91,9 @@ class SubmissionReader:
                 return
             for name in [each for each in folders if os.path.islink(os.path.join(place, each))]:
                 self._warn_link(inner / name)
-            # Notebooks and predictions come first: no other file, however large, takes their place.
-            for name in sorted(names, key=lambda name: (not name.endswith((".ipynb", PREDICTIONS)), name)):
+            # Notebooks and what the lab wrote come first: no other file, however large, takes their place.
+            first = (".ipynb", *student_files())
+            for name in sorted(names, key=lambda name: (not name.endswith(first), name)):
                 if not self._is_ignored(name) and self._counted(inner / name):
                     yield from self._file(Path(place) / name, inner / name)
 
@@ -206,7 +205,8 @@ class SubmissionReader:
 
     def _is_ignored(self, name: str) -> bool:
         ignored = name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
-        if ignored and name != LOCK:
+        # The lock of such a file stays beside the notebooks.
+        if ignored and name.removeprefix(".").removesuffix(".lock") not in student_files():
             self.tools[name] = None
         return ignored
 

@@ -7,21 +7,17 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-import starvelab
-
 from ..fingerprints import fingerprint
+from ..plugins import packages
 
 # Why a notebook is graded again, by the kind of what changed. Of several the first is named.
 REASONS = {
     "submission": "the submission has changed",
     "assignment": "the assignment has changed",
-    "starvelab": "starvelab, or a fact in it, has changed",
+    "packages": "the grader, or a package that extends it, has changed",
     "settings": "the settings of the course have changed",
 }
 PACKAGE = Path(__file__).parents[1]
-LAB = Path(starvelab.__file__).parent
-# Pictures and tables: a check computes with none of them.
-ONLY_SHOWN = ("lesson", "show")
 # Grading a submission depends on these and on what they import, but not on what collects, reports or exports.
 GRADING = ("autograde/task.py", "sandbox/runner.py", "sandbox/preload.py")
 
@@ -46,7 +42,7 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
     """
     if not before:
         # A record of a version that did not write down its inputs by notebook.
-        return dict.fromkeys(now, "starvelab")
+        return dict.fromkeys(now, "packages")
     reasons = {}
     for notebook, parts in now.items():
         if notebook not in before:
@@ -57,21 +53,20 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
 
 
 @cache
-def package_fingerprint(package: Path = PACKAGE, lab: Path = LAB) -> str:
-    """The fingerprint of what a grade is computed with: facts, the model, checks, sandbox and scoring.
+def package_fingerprint(package: Path = PACKAGE) -> str:
+    """The fingerprint of what a grade is computed with: sandbox and scoring, and the packages of the course.
 
     The version is not enough: in a checkout that is being worked on, facts change and it does not.
     """
-    files = {f"lab/{path.relative_to(lab).as_posix()}": path for path in _of_lab(lab)}
-    files |= {f"grader/{path.relative_to(package).as_posix()}": path for path in _of_grader(package)}
+    files = {path.relative_to(package).as_posix(): path for path in _of_grader(package)}
+    for name, (folder, only_shown) in packages().items():
+        inner = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+        files |= {
+            f"{name}/{path}": folder / path
+            for path in inner
+            if path.endswith((".py", ".toml", ".txt")) and not path.startswith(tuple(only_shown))
+        }
     return fingerprint({name: path.read_bytes() for name, path in files.items()})
-
-
-def _of_lab(package: Path) -> Iterator[Path]:
-    for path in package.rglob("*"):
-        rooms = path.relative_to(package).parts
-        if path.suffix in (".py", ".toml", ".txt") and rooms[:2] != ONLY_SHOWN:
-            yield path
 
 
 def _of_grader(package: Path) -> Iterator[Path]:

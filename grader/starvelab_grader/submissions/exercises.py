@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import nbformat
 from nbformat import NotebookNode
 
-from starvelab.lesson.exercises import HEADING, POINTS
-
 from .reference import ReferenceCell
 
+HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 # What nbgrader takes out of a cell stands between such lines, which look like headings.
 _REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
 _SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
@@ -42,7 +42,7 @@ def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, s
         # The headings of an answer are no titles.
         if cell.cell_type == "markdown" and not flags.get("solution"):
             headings = HEADING.findall(_REGION.sub("", cell.source))
-            heading = POINTS.sub("", headings[-1]) if headings else heading
+            heading = _POINTS.sub("", headings[-1]) if headings else heading
         if (name := str(flags.get("grade_id"))) in titles:
             titles[name] = heading
     count = Counter(titles.values())

@@ -12,8 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from starvelab.errors import StarvelabError
-
+from ..errors import GraderError
 from ..text import enumerated, shown, storable
 from . import SubmissionWarning
 
@@ -22,7 +21,7 @@ CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
-class UnreadableNotebookError(StarvelabError, ValueError):
+class UnreadableNotebookError(GraderError, ValueError):
     """A submitted file is no notebook that could be graded; the message is for the student."""
 
 

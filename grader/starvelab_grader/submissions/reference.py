@@ -22,7 +22,7 @@ SCHEMA = 3  # the version of nbgrader's metadata
 
 
 def released_source(course: CourseDirectory, assignment: str) -> Path:
-    """Return where `starvelab release` keeps the instructor's notebooks as they were released.
+    """Return where `starvelab-grader release` keeps the instructor's notebooks as they were released.
 
     A class is graded with these, so that work on the next year's assignment does not change this year's
     grades.
@@ -40,8 +40,8 @@ def read_reference(
 ) -> tuple[NotebookNode, ...]:
     """Return the cells that the instructor wrote, or that students were given; none where there are neither.
 
-    First comes what stands in the folder, by default what `starvelab release` keeps. It counts only if it has
-    the locked code cells that the gradebook knows: nbgrader itself may have given out others since.
+    First comes what stands in the folder, by default what `starvelab-grader release` keeps. It counts only if
+    it has the locked code cells that the gradebook knows: nbgrader itself may have given out others since.
     """
     source, released = (
         _cells_of(Path(course.format_path(each, ".", assignment)) / f"{notebook}.ipynb")

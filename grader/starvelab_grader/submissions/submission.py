@@ -11,10 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import parse_utc
 
-from starvelab.prediction_file import FILE_NAME as PREDICTIONS
-from starvelab.prediction_file import parse as parse_predictions
-
 from ..fingerprints import fingerprint
+from ..plugins import student_files
 from ..text import enumerated, printable, shown
 from . import SubmissionWarning
 from .archives import FoundFile, SubmissionReader
@@ -90,11 +88,10 @@ def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[
         names = enumerated(list(reader.tools))
         text = f"Hidden files and folders, and those that tools make, were left out: {names}."
         general.append(SubmissionWarning(text))
-    if PREDICTIONS in submission.files and (
-        problem := parse_predictions(submission.files[PREDICTIONS]).problem
-    ):
-        text = f"Predictions cannot be read, or not all of them: {shown(problem)}"
-        general.append(SubmissionWarning(text, person=True))
+    for name, (_, problem_of) in student_files().items():
+        if name in submission.files and (problem := problem_of(submission.files[name])):
+            text = f"`{name}` cannot be read, or not all of it: {shown(problem)}"
+            general.append(SubmissionWarning(text, person=True))
     if TIMESTAMP in submission.files:
         submission.timestamp, more = _parse_timestamp(submission.files.pop(TIMESTAMP))
         general += more
@@ -157,7 +154,8 @@ def files_by_notebook(
     claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {name: [] for name in asked}
     for file in files:
         lower = file.path.name.lower()
-        is_json = lower.endswith(".json") and "predictions" not in lower
+        is_own = any(PurePosixPath(one).stem in lower for one in student_files())
+        is_json = lower.endswith(".json") and not is_own
         if not (".ipynb" in lower or is_json):
             continue
         stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
@@ -238,7 +236,7 @@ def files_beside(
         beside[name] = first.content
         if others := [other for other in others if other.content != first.content]:
             several.append(_several_files(f"`{shown(name)}`", first, others))
-    warnings = [*_choose_predictions(beside), *several[:MAX_LISTED]]
+    warnings = [*_rename_copies(beside), *several[:MAX_LISTED]]
     if several[MAX_LISTED:]:
         text = f"There are several files in {len(several) - MAX_LISTED} more places."
         warnings.append(SubmissionWarning(text, person=True))
@@ -251,18 +249,22 @@ def files_beside(
     return beside, warnings
 
 
-def _choose_predictions(beside: dict[str, bytes]) -> list[SubmissionWarning]:
-    """Give the likeliest file the name of the predictions, in place, and warn of others."""
-    alike = sorted((name for name in beside if re.search(r"predictions\b.*\.json", name)), key=len)
-    chosen = PREDICTIONS if PREDICTIONS in beside else next(iter(alike), "")
-    others = [name for name in alike if beside[name] != beside[chosen]]
-    if chosen and chosen != PREDICTIONS:
-        beside[PREDICTIONS] = beside.pop(chosen)
-    if not others:
-        return []
-    counts = "counts" if chosen == PREDICTIONS else f"counts as `{PREDICTIONS}`"
-    text = f"`{shown(chosen)}` {counts}, and {enumerated(others)} does not."
-    return [SubmissionWarning(text, person=True)]
+def _rename_copies(beside: dict[str, bytes]) -> list[SubmissionWarning]:
+    """Give the likeliest copy of each file that the lab wrote its name, in place, and warn of others."""
+    warnings = []
+    for right in student_files():
+        stem, dot, ending = right.rpartition(".")
+        pattern = re.compile(rf"{re.escape(stem)}\b.*{re.escape(dot + ending)}")
+        alike = sorted(filter(pattern.search, beside), key=len)
+        chosen = right if right in beside else next(iter(alike), "")
+        others = [name for name in alike if beside[name] != beside[chosen]]
+        if chosen and chosen != right:
+            beside[right] = beside.pop(chosen)
+        if others:
+            counts = "counts" if chosen == right else f"counts as `{right}`"
+            text = f"`{shown(chosen)}` {counts}, and {enumerated(others)} does not."
+            warnings.append(SubmissionWarning(text, person=True))
+    return warnings
 
 
 def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> SubmissionWarning:

@@ -108,7 +108,7 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     essay = marked.find_grade("essay", "one", "lab", "ada")
     assert (essay.manual_score, essay.needs_manual_grade) == (None, False)
     assert [one["manual_score"] for one in replaced.marks] == [5]
-    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
+    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
     merge(
         marked,
@@ -119,7 +119,7 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
 
 
 def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
-    texts = dict.fromkeys(("written", "at", "starvelab", "nbgrader", "mode"), "")
+    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
     for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
         record = GradedSubmission("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)

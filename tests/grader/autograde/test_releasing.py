@@ -182,7 +182,7 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
     directory = course.classroom().course
     assert warnings_since_release(directory, TINY) == [
         "These notebooks of tiny are not what their scripts say: 03_three.ipynb. It is graded as it was "
-        "released. To let the scripts count: make build, and then starvelab release tiny"
+        "released. To let the scripts count: make build, and then starvelab-grader release tiny"
     ]
     (course.folder / "source" / TINY / "03_three.py").write_text("# %% role='none'\n", encoding="utf-8")
     (said,) = warnings_since_release(directory, TINY)
@@ -194,5 +194,5 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
     change(course, "two", "answer = 42", "answer = 43")
     assert warnings_since_release(directory, TINY) == [
         "The notebooks of tiny have changed since it was released, and it is graded as it was. "
-        "To let the change count: starvelab release tiny"
+        "To let the change count: starvelab-grader release tiny"
     ]

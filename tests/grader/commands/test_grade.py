@@ -1,4 +1,4 @@
-"""`starvelab grade` as an instructor uses it."""
+"""`starvelab-grader grade` as an instructor uses it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def graded_course(released_course, tmp_path_factory):
     course = released_course.copy(tmp_path_factory.mktemp("graded"))
     course.hand_in("ada", course.solved())
     course.hand_in("bob", course.solved(double="def double(x):\n    return x ** 2", value="answer = 1"))
-    course.printed = course.run("starvelab", "grade", TINY, "--workers=2")
+    course.printed = course.run("starvelab-grader", "grade", TINY, "--workers=2")
     return course
 
 
@@ -87,7 +87,7 @@ def collect(course: Course, download: Path) -> None:
 def grade_by_workers(
     course: Course, *more: str, fine: bool = True, **env: str
 ) -> subprocess.CompletedProcess:
-    return course.run("starvelab", "grade", TINY, "--workers=1", *more, fine=fine, **env)
+    return course.run("starvelab-grader", "grade", TINY, "--workers=1", *more, fine=fine, **env)
 
 
 # --- the usual way ----------------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ def test_the_record_says_what_was_graded_by_what_when_and_how(graded_course):
     assert sorted(path.name for path in folder.glob("*.json")) == ["ada.json", "bob.json"]
     told = json.loads((folder / "bob.json").read_text())
     assert told["mode"] == "sandboxed"
-    assert (told["starvelab"], told["nbgrader"]) != ("", "")
+    assert (told["grader"], told["nbgrader"]) != ("", "")
     assert told["at"].startswith("20")
     assert told["at"].endswith("Z")
     assert told["grades"]["one"]["double-test"] == [0.0, False]
-    assert told["mistakes"]["one"] == {"double-test": ["That is the square."]}
+    assert told["notes"]["one"] == {"double-test": {"mistake": ["That is the square."]}}
 
 
 def test_graded_notebooks_stand_where_nbgrader_looks_for_them(done):
@@ -248,7 +248,8 @@ def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
     assert room.pending(room.students(), outcome) == ["ada", "bob"]
     assert [one.to_grade for one in room.submissions(["ada"], outcome)] == [{"one", "two"}]
     assert list(grade_command._graded_again(outcome)) == [
-        "Graded again because starvelab, or a fact in it, has changed: 2 notebooks of 1 submission."
+        "Graded again because the grader, or a package that extends it, has changed: "
+        "2 notebooks of 1 submission."
     ]
 
 
@@ -271,7 +272,7 @@ def test_a_record_of_an_earlier_version_is_understood_and_graded_once_more(done)
     room, outcome = done.classroom(), Outcome()
     assert room.pending(["ada", "bob"], outcome) == ["ada"]
     (handed,) = room.submissions(["ada"], outcome)
-    assert outcome.again == {"ada": {"one": "starvelab", "two": "starvelab"}}
+    assert outcome.again == {"ada": {"one": "packages", "two": "packages"}}
     files = dict.fromkeys(("one.ipynb", "two.ipynb"), b"")
     regraded = GradingResult("ada", grades=room.records.load("ada").grades, files=files, mode="sandboxed")
     kept = room.records.save(regraded, handed, room._inputs(handed))
@@ -426,7 +427,8 @@ def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_reme
     with pytest.raises(NotReleasedError) as error:
         Definition.of(CourseDirectory(config=course.config), course.config, "draft")
     assert str(error.value) == (
-        "The gradebook has no assignment 'draft'; it has: tiny. Release it first: starvelab release draft"
+        "The gradebook has no assignment 'draft'; it has: tiny. "
+        "Release it first: starvelab-grader release draft"
     )
 
 
@@ -513,7 +515,7 @@ def test_a_gradebook_that_is_not_there_is_said_without_its_password(course):
 
 def test_no_assignment_at_all_is_answered_with_an_example(course):
     printed = run_here(course, GradeApp(), fine=False)
-    assert "Which assignment? For example: starvelab grade starving-the-gpu" in printed.stderr
+    assert "Which assignment? For example: starvelab-grader grade starving-the-gpu" in printed.stderr
 
 
 def test_an_empty_gradebook_says_that_it_is(tmp_path, course):
@@ -793,7 +795,7 @@ def interrupted(graded_course, tmp_path_factory) -> Interrupted:
     for number in range(6):
         course.hand_in(f"c{number}", course.solved())
     running = subprocess.Popen(
-        course.command("starvelab", "grade", TINY, "--workers=1"),
+        course.command("starvelab-grader", "grade", TINY, "--workers=1"),
         **course.surroundings(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -71,7 +71,7 @@ CASES = [
     (CollectApp, [TINY, "folder"], "In folder there is nothing that belongs to a student"),
     *[(app, [*arguments, f"--{option}.roster={file}"], said)
       for app, arguments, option in (
-          (CollectApp, [TINY, "course/submitted"], "CollectOptions"),
+          (CollectApp, [TINY, "course/submitted"], "CollectApp"),
           (*exports("Canvas"), "Canvas"), (*exports("Moodle"), "Moodle"),
       )
       for file, said in (

@@ -9,9 +9,9 @@ from datetime import datetime
 
 import pytest
 
-from starvelab.errors import InputError
 from starvelab.widgets import pack
 from starvelab_grader.commands.collect import CollectApp
+from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
 from starvelab_grader.lms.collecting import TOO_LARGE, collect_download
 from starvelab_grader.submissions.archives import SubmissionReader

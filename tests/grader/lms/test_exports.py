@@ -9,7 +9,7 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from starvelab.errors import InputError
+from starvelab_grader.errors import InputError
 from starvelab_grader.lms.exports import Canvas, Grades, Moodle
 from starvelab_grader.lms.spreadsheet import Sheet
 from tests.grader.in_process import run_here

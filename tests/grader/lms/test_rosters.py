@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbgrader.api import Gradebook
 
-from starvelab.errors import InputError
+from starvelab_grader.errors import InputError
 from starvelab_grader.lms.rosters import Person, key, named_by_download, read_roster, register
 
 ADA = Person("Ada", "Lovelace")

@@ -20,12 +20,12 @@ from tornado.testing import bind_unused_port
 from traitlets.config import Config
 
 from starvelab import host
-from starvelab.errors import InputError
 from starvelab_grader.batch.merging import merge
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.errors import InputError
 from starvelab_grader.marking.answers import NothingToMarkError
 from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
 from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
@@ -145,7 +145,7 @@ def test_there_must_be_something_to_mark(essays):
     with closing(essays.open()) as book:
         for student in ANSWERS:
             book.remove_student(student)
-    with pytest.raises(NothingToMarkError, match=r"has been graded\. Grade first: starvelab grade lab"):
+    with pytest.raises(NothingToMarkError, match=r"been graded\. Grade first: starvelab-grader grade lab"):
         essays.marking()
 
 
@@ -233,7 +233,7 @@ def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, mar
 
 def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, marking):
     marking.save(marking.essays[0], "bob", version(marking), points="4", comment="Well said.")
-    told = {"starvelab": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
+    told = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
         record = GradedSubmission("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
@@ -301,7 +301,7 @@ def test_nobody_reads_or_marks_without_the_token(essays, marking):
     paths = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
     requests = [*((path, "GET", None) for path in paths), ("api/mark", "PUT", body)]
     found = exchange(marking, *((*one, token) for one in requests for token in ("", "x", "tökén")))
-    told = {"message": "This page needs the address that `starvelab mark` printed last. Open that address."}
+    told = {"message": "This page needs the address that `starvelab-grader mark` printed last. Open that."}
     assert found == [(403, told)] * 15
     assert essays.grade("bob")[1] is None
 
@@ -390,7 +390,7 @@ def test_without_an_assignment_the_command_gives_an_example(tmp_path, monkeypatc
     app.initialize([])
     with pytest.raises(SystemExit, match="1"):
         app.start()
-    told = "Which assignment? For example: starvelab mark starving-the-gpu\n"
+    told = "Which assignment? For example: starvelab-grader mark starving-the-gpu\n"
     assert capsys.readouterr().err.endswith(told)
 
 
@@ -430,7 +430,7 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         "Exercise 1.2: why: 4 still to be marked.\n"
         "Exercise 1.3: a sketch: sketch: 5 still to be marked.\n"
         "Exercise 1.3: a sketch: task: 5 still to be marked.\n"
-        "Marks are in the gradebook. Students read them after: starvelab feedback lab\n"
+        "Marks are in the gradebook. Students read them after: starvelab-grader feedback lab\n"
     )
     with closing(essays.open()) as book:
         for submission in book.assignment_submissions(LAB):

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_notebook
 
-from starvelab_grader.autograde.execution import MODES, RESULT
+from starvelab.lesson import class_sections
+from starvelab_grader.autograde.execution import MODES
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.commands.grade import GradeApp
 from starvelab_grader.lms.collecting import collect_download
 from starvelab_grader.report import class_report, similar
-from starvelab_grader.report.findings import designs
 from starvelab_grader.report.marks import Marks
 from starvelab_grader.report.pages import GradedNotebook, PageJob, make_pages
 from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook
@@ -147,17 +147,6 @@ def test_no_text_becomes_a_formula(text):
         -1.5,
         None,
     )
-
-
-def test_designs_are_read_from_the_graded_notebooks(tmp_path):
-    graded = new_notebook(metadata={RESULT: {"designs": {"my-design-test": [36.0, 0.95]}}})
-    for name, nb in (("one", graded), ("two", new_notebook())):
-        nbformat.write(nb, tmp_path / f"{name}.ipynb")
-    records, record = SimpleNamespace(notebooks=lambda _: tmp_path), SimpleNamespace(student="ada")
-    assert class_report._designs_of(records, record, ["one", "two"]) == [("ada", 36.0, 0.95)]
-    section = class_report._designs(designs([("ada", 36.0, 0.95)]), {"ada": "Ada L"})
-    assert section.rows == [["Ada L", 36.0, 0.95, "yes"]]
-    assert "1 of 1 designs are on the frontier" in section.html()
 
 
 def saved(course: Course, student: str) -> None:
@@ -306,6 +295,8 @@ def class_of_one(released_course, tmp_path_factory):
     course.classroom = lambda: once  # which takes most of a second
     saved(course, "ada")
     with pytest.MonkeyPatch.context() as patch:
-        for chart in ("points_histogram", "difficulty_chart", "calibration_chart"):  # which take a second
-            patch.setattr(class_report, chart, lambda _: None)
+        nothing = SimpleNamespace(_repr_html_=str)
+        for chart in ("points_histogram", "difficulty_chart"):  # which take a second
+            patch.setattr(class_report, chart, lambda _: nothing)
+        patch.setattr(class_sections, "calibration_chart", lambda _: nothing)
         yield course

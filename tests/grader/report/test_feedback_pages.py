@@ -278,7 +278,7 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_command_writes_pages_in_parallel(graded):
-    done = graded.run("starvelab", "feedback", TINY, "--workers=2")
+    done = graded.run("starvelab-grader", "feedback", TINY, "--workers=2")
     assert done.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
     assert "On 3 of all pages something is not marked yet." in done.stdout
     assert "feedback: 100%" in done.stderr

@@ -108,7 +108,7 @@ def test_a_page_that_shows_a_notebook_is_said(given):
 def test_predictions_that_cannot_be_read_are_said(given, content, why):
     handed = given(**{"01_one.ipynb": nb("a"), "predictions.json": content})
     (one,) = told(handed)
-    assert one.startswith(f"Predictions cannot be read, or not all of them: predictions.json {why}")
+    assert one.startswith(f"`predictions.json` cannot be read, or not all of it: predictions.json {why}")
     assert "The next prediction you lock" not in one
     assert handed.warnings["01_one"][0].person
 

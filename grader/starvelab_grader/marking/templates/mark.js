@@ -200,7 +200,7 @@ async function saveNow(only, confirmed) {
   } catch {
     failed = true;
     retry = setTimeout(save, RETRY);
-    say("Not saved: `starvelab mark` does not answer. Start it again and open the address that it prints. " +
+    say("Not saved: `starvelab-grader mark` does not answer. Start it again and open the address that it prints. " +
       "What you typed stays here meanwhile.", "bad");
     return false;
   }
