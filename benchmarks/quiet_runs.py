@@ -27,7 +27,7 @@ from .report import options
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOK = REPOSITORY / "solutions/find-the-bottleneck/01_measure_your_machine.py"
-RECORD = REPOSITORY / "starvelab/lesson/widgets/quiet_runs.toml"
+RECORD = REPOSITORY / "starvelab/lesson/quiet_runs.toml"
 # Of all cores: above this somebody else is at work.
 IDLE_PERCENT = 10
 HEAD = """# What a quiet machine measured in the notebooks, for learners whose own measurement was disturbed.

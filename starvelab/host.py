@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -45,3 +47,17 @@ def cache_folder() -> Path:
 
     chosen = os.environ.get("STARVELAB_CACHE")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("starvelab"))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to, which takes its place when the block ends without an error.
+
+    Whoever reads `path` finds the old version or the new one, and never half of it.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

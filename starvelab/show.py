@@ -1,13 +1,10 @@
 """What a notebook shows: tables in text, figures with their tables, and SVG for explorers."""
 
 from .lesson.show import svg
-from .lesson.show.bars import labeled_bars
 from .lesson.show.curves import over_batch, over_workers
-from .lesson.show.loader_lanes import loader_timeline
-from .lesson.show.overview import whole_pipeline
-from .lesson.show.plots import roofline, stage_bars, timeline
+from .lesson.show.plots import labeled_bars, roofline, stage_bars, whole_pipeline
 from .lesson.show.text import info, say, table
-from .lesson.show.trace_lanes import trace_timeline
+from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
 
 __all__ = [
     "info",

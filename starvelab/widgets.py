@@ -3,16 +3,13 @@
 Where this is imported in a notebook, answers that are open and errors of units are shown in one line.
 """
 
-from .lesson.widgets._explore import explore
-from .lesson.widgets._lock_predictions import lock_predictions
-from .lesson.widgets._pack import pack
-from .lesson.widgets._predict import predict
-from .lesson.widgets._progress import progress
-from .lesson.widgets._report import report
+from .lesson.measurements import save_measurement
+from .lesson.widgets._explore import Drawing, explore
+from .lesson.widgets._predict import lock_predictions, predict
+from .lesson.widgets._progress import progress, scorecard
+from .lesson.widgets._report import pack, report
 from .lesson.widgets._reveal import reveal
-from .lesson.widgets._scorecard import scorecard
 from .lesson.widgets.cells import install
-from .lesson.widgets.drawing import Drawing
 from .lesson.widgets.store import predictions
 
 __all__ = [
@@ -25,6 +22,7 @@ __all__ = [
     "progress",
     "report",
     "reveal",
+    "save_measurement",
     "scorecard",
 ]
 

@@ -17,13 +17,13 @@ import numpy as np  # noqa: F401 (for your answers)
 
 from starvelab import Q_, measure
 from starvelab.checks import Credit, check
-from starvelab.lesson.lab_report import keep_measurement
 from starvelab.measure import InputPipeline, VirtualAccelerator, disturbance, photos
 from starvelab.measure import run, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import save_measurement
 
 # %% [markdown]
 # ## Predict
@@ -174,7 +174,7 @@ def show_model():
     rows = []
     for name, (wanted, seen) in cases.items():
         both = measure.compare(seen, measure.predict(calibration, wanted))
-        keep_measurement(name, seen.throughput, both.forecast.throughput)
+        save_measurement(name, seen.throughput, both.forecast.throughput)
         off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
         rows.append([name, seen.throughput, both.forecast.throughput, *off,
                      disturbance(seen) or "no"])

@@ -15,13 +15,12 @@ from starvelab import Q_
 from starvelab.checks import Credit, check
 from starvelab.jobs import advise, read_trace, watch
 from starvelab.jobs.examples import example_trace, job_script, recorded_job
-from starvelab.lesson.lab_report import keep_measurement
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import (Drawing, explore, predict, progress, report, reveal,
-                               scorecard)
+                               save_measurement, scorecard)
 
 # %% [markdown]
 # ## A script that somebody else wrote
@@ -151,7 +150,7 @@ def show_workers():
         rows.append([count, said and said.throughput, seen.throughput,
                      percent(seen.host_wait), seen.verdict])
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
-    keep_measurement("job.txt with two workers, recorded",
+    save_measurement("job.txt with two workers, recorded",
                      recorded_job(2).finding.throughput, options[2].throughput)
     say(advice.summary)
 
@@ -390,7 +389,7 @@ say(watched.result.summary)
 say(advise(watched.result).summary)
 
 # %% [markdown]
-# Then repair what you found, watch it again, and keep both for your report: `keep_measurement("my job", measured, predicted)` takes
+# Then repair what you found, watch it again, and keep both for your report: `save_measurement("my job", measured, predicted)` takes
 # two throughputs. [The page about your own job](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md) says what the verdicts
 # mean and what doctor cannot know.
 #

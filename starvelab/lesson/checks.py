@@ -17,9 +17,6 @@ import numpy as np
 from ..errors import InputError
 from ..runtime import note
 from ..units import Quantity, format_number, format_quantity, unit_name
-from .credit import Credit as Credit
-from .wrong_answer import NotAnsweredError as NotAnsweredError
-from .wrong_answer import WrongAnswer as WrongAnswer
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
@@ -34,6 +31,17 @@ _PER_IMAGE = (
     "It is for each image. What one image needs has no img in its unit: leave that out. "
     'For a batch, multiply by `Q_(batch_size, "img")`.'
 )
+
+
+class WrongAnswer(AssertionError):  # noqa: N818  # it is the answer that is wrong
+    """An answer that a check does not accept; shown in a notebook as its message alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Not yet: {self}"]
+
+
+class NotAnsweredError(WrongAnswer):
+    """Nothing was answered yet, which is no mistake."""
 
 
 def check(
@@ -72,7 +80,7 @@ def check(
     Right: the utilization.
     >>> check(20 / 55, 20 / 35, what="the utilization", mistakes={"You added stages that overlap.": 20 / 55})
     Traceback (most recent call last):
-    starvelab.lesson.wrong_answer.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
+    starvelab.lesson.checks.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
     """
     if expected is None:
         if answer is None:

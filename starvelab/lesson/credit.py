@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Self
 
 from .. import runtime, tables
-from .wrong_answer import NotAnsweredError
+from .checks import NotAnsweredError
 
 
 class Points(float):

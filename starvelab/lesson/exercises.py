@@ -26,34 +26,19 @@ _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a notebook.
+    """One exercise of a notebook, as the file has it.
 
-    Attributes
-    ----------
-    title : str
-        Its heading, without the points.
-    points : float
-        The most that it can earn.
-    source : str
-        The cell that is graded, as the file has it: the check, or the explanation.
-    is_essay : bool
-        Whether a person reads it.
-    is_written : bool
-        Of an explanation: whether it was written before the notebook was last saved.
-    earned : float or None
-        What the check returned when the notebook was last saved: a number, infinity if it ended well with
-        anything else, and None if it failed, did not run, or needs an answer that was still open.
-    asked_before : tuple of str
-        The keys of the predictions that stand before it in the notebook.
+    What its check `earned` when the notebook was last saved is a number, infinity if it ended well with
+    anything else, and None if it failed, did not run, or needs an answer that was still open.
     """
 
-    title: str
-    points: float
-    source: str
-    is_essay: bool = False
-    is_written: bool = False
+    title: str  # its heading, without the points
+    points: float  # the most that it can earn
+    source: str  # of the cell that is graded: the check, or the explanation
+    is_essay: bool = False  # a person reads it
+    is_written: bool = False  # an explanation that is no longer open
     earned: float | None = None
-    asked_before: tuple[str, ...] = ()
+    asked_before: tuple[str, ...] = ()  # the keys of the predictions that stand before it
 
     @property
     def name(self) -> str:
@@ -62,17 +47,11 @@ class Exercise:
 
     @property
     def only_names_mistakes(self) -> bool:
-        """Whether its visible check does not know the right answer, so that a hidden one decides it."""
+        """True if its visible check does not know the right answer, so that a hidden one decides it."""
         return _HINT.search(self.source) is not None and _CHECK.search(self.source) is None
 
     def is_done(self, earned: float | None) -> bool:
-        """Whether nothing is left to do that the learner could see.
-
-        Parameters
-        ----------
-        earned : float or None
-            What its check returned: infinity if it ended well without a number, None if it did not.
-        """
+        """True if nothing is left to do that the learner could see, where the check `earned` so much."""
         if self.is_essay:
             return self.is_written
         if self.only_names_mistakes:
@@ -120,15 +99,7 @@ def read_questions(*paths: Path) -> dict[str, dict[str, Any]]:
 
 
 def find_notebook(folder: Path, ran: Collection[str]) -> Path | None:
-    """The notebook of a folder that has most of the cells that were run, and of copies the newest.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the kernel runs.
-    ran : collection of str
-        The sources of the cells that it ran.
-    """
+    """The notebook of a folder that has most of the cells that ran (their sources); of copies the newest."""
     shared = {
         path: len({_source(cell) for cell in _cells(path)} & set(ran)) for path in folder.glob("*.ipynb")
     }

@@ -28,15 +28,9 @@ MAX_QUESTION_LENGTH = 400
 MIN_PREDICTIONS = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcomes:
-    """Predictions beside the truth.
-
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        Every prediction, in the order it was locked.
-    """
+    """Predictions beside the truth, in the order in which they were locked."""
 
     predictions: tuple[Prediction, ...]
 
@@ -53,20 +47,20 @@ class Outcomes:
     @property
     def mean_confidence(self) -> float | None:
         """Mean confidence of the revealed predictions that have one, 0 to 1; None without any."""
-        return _mean(confidence for confidence, _ in self._rated)
+        return _mean(confidence for confidence, _ in self.rated)
 
     @property
     def hit_rate(self) -> float | None:
         """Share of the same predictions that came true; None without any."""
-        return _mean(float(hit) for _, hit in self._rated)
+        return _mean(float(hit) for _, hit in self.rated)
 
     @property
     def brier(self) -> float | None:
         """Brier score: mean of (confidence - outcome)^2, with outcome 1 for a hit and 0 for a miss."""
-        return _mean((confidence - hit) ** 2 for confidence, hit in self._rated)
+        return _mean((confidence - hit) ** 2 for confidence, hit in self.rated)
 
     @property
-    def _rated(self) -> list[tuple[float, bool]]:
+    def rated(self) -> list[tuple[float, bool]]:
         """Confidence and hit of each revealed prediction that has a confidence."""
         return [(one.confidence, bool(one.hit)) for one in self.revealed if one.confidence is not None]
 
@@ -86,7 +80,7 @@ class Outcomes:
         confidence, hit_rate, brier = self.mean_confidence, self.hit_rate, self.brier
         if confidence is not None and hit_rate is not None and brier is not None:
             sentences += [self._calibration(confidence, hit_rate), _brier_in_words(brier)]
-        unrated = len(self.revealed) - len(self._rated)
+        unrated = len(self.revealed) - len(self.rated)
         if unrated:
             sentences.append(
                 f"{count_of(unrated, 'prediction')} without a statement of how sure you were: the slider was "
@@ -95,9 +89,9 @@ class Outcomes:
         return sentences
 
     def _calibration(self, confidence: float, hit_rate: float) -> str:
-        where = "You were" if len(self._rated) == len(self.revealed) else "Where you said how sure, you were"
+        where = "You were" if len(self.rated) == len(self.revealed) else "Where you said how sure, you were"
         compared = f"{where} {percent(confidence)} sure on average and right {percent(hit_rate)} of the time"
-        if len(self._rated) < MIN_PREDICTIONS:
+        if len(self.rated) < MIN_PREDICTIONS:
             return f"{compared}. Whether the two match can be said from {MIN_PREDICTIONS} predictions on."
         if abs(confidence - hit_rate) <= CALIBRATED_WITHIN + 1e-9:
             return f"{compared}: well matched."
@@ -108,9 +102,9 @@ class Outcomes:
     def _by_chance(self, above: bool) -> float:
         """How often so many hits, or a more extreme number, come to whoever is right as often as they say."""
         of_hits = np.ones(1)
-        for confidence, _ in self._rated:
+        for confidence, _ in self.rated:
             of_hits = np.convolve(of_hits, [1 - confidence, confidence])
-        hits = sum(hit for _, hit in self._rated)
+        hits = sum(hit for _, hit in self.rated)
         return float(of_hits[hits:].sum() if above else of_hits[: hits + 1].sum())
 
     def rows(self) -> list[list[str]]:

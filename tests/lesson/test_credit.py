@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import runtime
-from starvelab.lesson.checks import Credit, NotAnsweredError, WrongAnswer, check
+from starvelab.checks import Credit, NotAnsweredError, WrongAnswer, check
 
 
 def fail():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from ...model.resources import ACCELERATOR, CPU, LABELS
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number
-from .axes import as_number, as_percent, ascending, bare
-from .canvas import Axes, new_figure
-from .feasibility import caveat, with_feasible
-from .figure import StaticFigure, render_figure
-from .style import COLORS, DASHES, GRAY, SERIES, Options
+from .figure import StaticFigure, as_number, as_percent, ascending, bare, new_figure, render_figure
+from .style import COLORS, DASHES, GRAY, SERIES, Options, caveat, with_feasible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MAX_TICKS = 12  # batch sizes that fit below an axis
 _CANNOT_RUN: Options = {"facecolor": "none", "edgecolor": GRAY, "hatch": "////", "alpha": 0.5, "linewidth": 0}
@@ -40,12 +41,8 @@ def over_batch(
     batches : sequence of int, optional
         Powers of two from 1 to 1024 unless given.
     ranges : bool, optional
-        Whether a band shows what the sources of the values allow; where the assumptions have ranges, unless
-        given.
-
-    Raises
-    ------
-    InputError
+        True for a band that shows what the sources of the values allow; where the assumptions have ranges,
+        unless given.
     """
     found = crossover(pipeline)
     ticks = ascending([2**i for i in range(11)] if batches is None else batches, "over_batch", "batch sizes")
@@ -84,7 +81,9 @@ def over_batch(
         for i, b in enumerate(ticks)
     ]
     if banded:
-        headers, rows = [*headers, "utilization from", "to"], _with_range(rows, at)
+        ends = zip(*at.utilization_range, strict=True)
+        headers += ["utilization from", "to"]
+        rows = [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
     headers, rows = with_feasible(headers, rows, at.feasible)
     first, last = (percent(at.utilization[i]) for i in (0, -1))
     busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
@@ -113,10 +112,6 @@ def over_workers(
     workers : sequence of int
     ranges : bool, optional
         As for `over_batch`.
-
-    Raises
-    ------
-    InputError
     """
     if not 1 <= len(pipelines) <= len(SERIES):
         raise InputError(
@@ -139,7 +134,7 @@ def over_workers(
         if _band(axes, dense, step, color, ranges):
             banded = True
             columns |= dict(zip((f"{label} from", f"{label} to"), at.utilization_range, strict=True))
-        sentences += [_said_of_workers(_capital(name), step, dense)]
+        sentences += [_wall_in_words(name, step, dense)]
         if not can_run:
             sentences += [caveat("with hollow marks", step.infeasible_reason)]
         if (wall := _wall(step)) is not None:
@@ -179,18 +174,17 @@ def _band(axes: Axes, at: np.ndarray, step: Step, color: str, ranges: bool | Non
     return True
 
 
-def _with_range(rows: Sequence[Sequence[object]], at: Step) -> list[list[object]]:
-    ends = zip(*at.utilization_range, strict=True)
-    return [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
-
-
-def _said_of_workers(name: str, step: Step, dense: np.ndarray) -> str:
+def _wall_in_words(name: str, step: Step, dense: np.ndarray) -> str:
     """From how many workers on something else sets the limit."""
+    name = name[:1].upper() + name[1:]
     wall = _wall(step)
     if wall is None:
         return f"{name}: the CPU binds up to {dense[-1]} workers."
-    limit, share = LABELS[_slowest_other(step, wall)], percent(step.utilization[wall])
-    return f"{name}: from {dense[wall]} workers on, {limit} sets the limit: {share} busy."
+    others = {other: times[wall] for other, times in _others(step).items()}
+    # As in the pipeline, the accelerator binds in a tie.
+    slowest = max(others, key=lambda other: (others[other], other == ACCELERATOR.name))
+    share = percent(step.utilization[wall])
+    return f"{name}: from {dense[wall]} workers on, {LABELS[slowest]} sets the limit: {share} busy."
 
 
 def _others(step: Step) -> dict[str, np.ndarray]:
@@ -201,13 +195,3 @@ def _wall(step: Step) -> int | None:
     """The first position from which the CPU is no slower than something else; None if there is none."""
     keeps_up = ~exceeds(step.resource_times[CPU.name].m_as("ms"), reduce(np.maximum, _others(step).values()))
     return int(np.argmax(keeps_up)) if keeps_up.any() else None
-
-
-def _slowest_other(step: Step, position: int) -> str:
-    others = {name: times[position] for name, times in _others(step).items()}
-    # As in the pipeline, the accelerator binds in a tie.
-    return max(others, key=lambda name: (others[name], name == ACCELERATOR.name))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

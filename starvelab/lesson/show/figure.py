@@ -1,19 +1,28 @@
 """A figure as a notebook shows it: an image with alt text, a caption, and the same data as a table.
 
-JupyterLab drops the alt text of images it draws itself, so a figure goes out as HTML.
+JupyterLab drops the alt text of images it draws itself, so a figure goes out as HTML. Caption and table are
+computed beside the drawing, so both remain where a browser or a small installation lacks matplotlib.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING, Any, cast
 
 from ... import runtime
+from ...errors import InputError
 from ...tables import paragraph, to_html, to_text
-from .canvas import Blank, Figure
+from ...units import format_number
+from .style import Options
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 # On the page; matplotlib's 10 points are then as large as the text around them.
 _PIXELS_PER_INCH = 90
@@ -21,21 +30,55 @@ _IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
 NO_IMAGE = "The picture needs matplotlib, which is not installed here. Its values stand in the table."
 
 
+class Blank:
+    """Takes the place of a figure and all that belongs to it: whatever is drawn on it leaves no trace."""
+
+    def __getattr__(self, name: str) -> Blank:
+        if name.startswith("__"):  # Python looks for these, and there are none
+            raise AttributeError(name)
+        return Blank()
+
+    def __call__(self, *_: object, **__: object) -> Blank:
+        """What a drawing function gives back."""
+        return self
+
+    def __getitem__(self, _: object) -> Blank:
+        return self
+
+    def __iter__(self) -> Iterator[Blank]:
+        return iter(())
+
+    def subplots(self, rows: int, columns: int, **_: object) -> tuple[Blank, ...]:
+        """As many parts of the figure as are wanted."""
+        return (Blank(),) * (rows * columns)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches. Where matplotlib is installed, this is what loads it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return cast("Figure", Blank())
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+# Any: options of matplotlib's patches, each of a type of its own.
+def patch(kind: str, *place: Any, **options: Any) -> Patch:
+    """One of matplotlib's patches, such as "Patch" for a legend; a blank where matplotlib is missing."""
+    try:
+        from matplotlib import patches
+    except ImportError:
+        return cast("Patch", Blank())
+    made: Patch = getattr(patches, kind)(*place, **options)
+    return made
+
+
 @dataclass(frozen=True)
 class StaticFigure:
-    """A drawn figure.
+    """A drawn figure with its alt text, its caption, and the drawn data.
 
-    Attributes
-    ----------
-    png : bytes or None
-        Empty where nobody looks: while grading. None where matplotlib is missing.
-    alt : str
-        What a person who cannot see it needs to know.
-    caption : str
-    headers, rows
-        The drawn data.
-    width : int
-        Width on the page in CSS pixels; the image has twice as many.
+    The `png` is empty where nobody looks, while grading, and None where matplotlib is missing. It is twice
+    as wide as the figure on the page: `width` is in CSS pixels.
     """
 
     png: bytes | None
@@ -49,20 +92,15 @@ class StaticFigure:
         return f"{self.caption}\n{to_text(self.headers, self.rows)}"
 
     def _repr_html_(self) -> str:
+        caption, table = f"<figcaption>{escape(self.caption)}</figcaption>", to_html(self.headers, self.rows)
         if self.png is None:
-            table = to_html(self.headers, self.rows)
-            return (
-                f'<figure style="margin:0.5em 0"><figcaption>{escape(self.caption)}</figcaption>'
-                f"{paragraph(NO_IMAGE)}{table}</figure>"
-            )
+            return f'<figure style="margin:0.5em 0">{caption}{paragraph(NO_IMAGE)}{table}</figure>'
         data = base64.b64encode(self.png).decode()
         source = f' src="data:image/png;base64,{data}"' if data else ""
         return (
             '<figure style="margin:0.5em 0">'
             f'<img alt="{escape(self.alt, quote=True)}" width="{self.width}" style="{_IMAGE}"{source}>'
-            f"<figcaption>{escape(self.caption)}</figcaption>"
-            "<details><summary>The same as a table</summary>"
-            f"{to_html(self.headers, self.rows)}</details></figure>"
+            f"{caption}<details><summary>The same as a table</summary>{table}</details></figure>"
         )
 
 
@@ -72,10 +110,46 @@ def render_figure(
     """Render a matplotlib figure. Its ground is white, so that it reads the same in a dark theme."""
     if isinstance(figure, Blank):
         return StaticFigure(None, alt, caption, headers, rows, 0)
-    width = round(_PIXELS_PER_INCH * figure.get_figwidth())
-    # Drawing takes a sixth of the time of grading, and a feedback page shows the text instead.
-    if runtime.current().is_grading:
-        return StaticFigure(b"", alt, caption, headers, rows, width)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=2 * _PIXELS_PER_INCH, facecolor="white")
+    # Drawing takes a sixth of the time of grading, and a feedback page shows the text instead.
+    if not runtime.current().is_grading:
+        figure.savefig(buffer, format="png", dpi=2 * _PIXELS_PER_INCH, facecolor="white")
+    width = round(_PIXELS_PER_INCH * figure.get_figwidth())
     return StaticFigure(buffer.getvalue(), alt, caption, headers, rows, width)
+
+
+# --- axes -------------------------------------------------------------------------------------------------
+
+
+def as_number(value: float, _: object) -> str:
+    """A value beside an axis."""
+    return format_number(value)
+
+
+def as_percent(share: float, _: object) -> str:
+    """A share beside an axis."""
+    return f"{100 * share:.0f} %"
+
+
+def ascending(given: Sequence[int], caller: str, what: str) -> list[int]:
+    """The values of an axis in rising order, each once."""
+    values = sorted(set(given))
+    if len(values) < 2:
+        raise InputError(
+            f"{caller} needs two or more {what}, got {list(given)}. Pass for example [8, 16, 32]."
+        )
+    return values
+
+
+def bare(axes: Axes) -> None:
+    """Leave out the lines above and to the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend(figure: Figure, entries: Mapping[str, Options]) -> None:
+    """Say below a figure what each kind of bar means: by its label, how the bar is drawn."""
+    handles = [patch("Patch", **options, label=label) for label, options in entries.items()]
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=len(entries), frameon=False, fontsize=9,
+        handlelength=1.6, columnspacing=1.4,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Static figures of a solved step, in matplotlib: where its time goes, when, and below which roof.
+"""Static figures in matplotlib: where a step's time goes, and below which roof, bars with notes, and boxes.
 
 Each function draws what the model found, and returns a `StaticFigure` with the same data as a table.
 """
@@ -9,20 +9,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...model.analysis import schedule
+from ...errors import InputError
 from ...model.analysis._schedule import one_step
 from ...model.assumptions import Assumptions
 from ...model.catalogue import Entry
-from ...model.resources import ACCELERATOR, DISPLAY_ORDER, capitalized
+from ...model.resources import CPU, RESOURCES, STORAGE, capitalized
 from ...model.stages import SingleNodeModel
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .axes import as_number, ascending, bare
-from .canvas import new_figure
-from .feasibility import caveat, ground, with_feasible
-from .figure import StaticFigure, render_figure
-from .style import COLORS, GRAY, HATCHES, INK, SERIES, Options
+from .figure import StaticFigure, as_number, ascending, bare, new_figure, patch, render_figure
+from .style import COLORS, GRAY, HATCHES, SERIES, Options, caveat, ground, with_feasible
+
+# By the name of the resource: what it does for a training step, and what it passes on.
+WORK = {
+    "storage": ("reads the files", "stored samples"),
+    "CPU": ("its workers decode, crop,\nflip, and make a batch", "a batch"),
+    "link": ("copies the batch", "a copied batch"),
+    "accelerator": ("trains on the batch", ""),
+}
+_WIDE, _HIGH, _APART = 2.3, 1.1, 3.5  # of a box, and from one box to the next
 
 
 def stage_bars(step: Step) -> StaticFigure:
@@ -32,10 +38,6 @@ def stage_bars(step: Step) -> StaticFigure:
     ----------
     step : Step
         At one point.
-
-    Raises
-    ------
-    InputError
     """
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
@@ -62,10 +64,9 @@ def stage_bars(step: Step) -> StaticFigure:
         if overlap
         else "Nothing overlaps, so the times add up to a step of"
     )
-    busy = f"the accelerator is busy {percent(step.utilization)} of it."
+    busy = f"{format_quantity(step.step_time)}; the accelerator is busy {percent(step.utilization)} of it."
     hollow = caveat("hollow", step.infeasible_reason)
-    length_said = f"{sets} {format_quantity(step.step_time)}; {busy}"
-    message = " ".join(filter(None, (length_said, step.spoken_busy, hollow)))
+    message = " ".join(filter(None, (f"{sets} {busy}", step.spoken_busy, hollow)))
     each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
         figure,
@@ -74,63 +75,6 @@ def stage_bars(step: Step) -> StaticFigure:
         headers=headers,
         rows=rows,
     )
-
-
-def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
-    """The first batches in time, one lane for each resource; where the accelerator waits is hatched.
-
-    Parameters
-    ----------
-    step : Step
-        At one point.
-    batches : int
-
-    Raises
-    ------
-    InputError
-    """
-    one_step(step, "timeline")
-    jobs = schedule(step, batches=batches)
-    lanes = [name for name in DISPLAY_ORDER if name in step.resource_times]
-    end = max(job.end for job in jobs)
-    figure = new_figure(7.5, 1.0 + 0.6 * len(lanes))
-    axes = figure.add_subplot()
-    done = 0.0
-    for job in jobs:
-        y, name = lanes.index(job.resource), job.resource
-        bar = ground(COLORS[name], step.feasible)
-        axes.barh(y, job.end - job.start, left=job.start, height=0.66, linewidth=1.5, **bar)
-        if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
-            middle, ink = (job.start + job.end) / 2, INK[name] if step.feasible else "black"
-            axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=ink)
-        if name == ACCELERATOR.name:
-            gap: Options = {
-                "color": "none",
-                "edgecolor": GRAY,
-                "hatch": "////",
-                "height": 0.66,
-                "linewidth": 0,
-            }
-            axes.barh(y, job.start - done, left=done, **gap)
-            done = job.end
-    axes.set_yticks(range(len(lanes)), lanes)
-    axes.invert_yaxis()
-    axes.set_xlim(0, end)
-    axes.set_xlabel("time since the start (ms); hatched: the accelerator waits")
-    bare(axes)
-    headers = ["batch", "resource", "start (ms)", "end (ms)"]
-    rows = [[job.batch + 1, job.resource, job.start, job.end] for job in jobs]
-    length = format_quantity(step.step_time)
-    message = (
-        f"waits {percent(step.stall)} of each step of {length}"
-        if step.utilization < 1
-        else f"never waits: a step takes {length}"
-    )
-    hollow = caveat("hollow", step.infeasible_reason)
-    caption = f"The first {batches} batches. In the long run the accelerator {message}. {hollow}".strip()
-    headers, rows = with_feasible(headers, rows, step.feasible)
-    alt = f"Timeline with a lane for each of {', '.join(lanes)}. {caption}"
-    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
 
 def roofline(
@@ -149,10 +93,6 @@ def roofline(
     batches : sequence of int
     assumptions : Assumptions
     precision : str
-
-    Raises
-    ------
-    InputError, MissingValueError
     """
     batches = ascending(batches, "roofline", "batch sizes")
     found = SingleNodeModel(assumptions).solve(
@@ -162,8 +102,7 @@ def roofline(
     assert found.peak is not None
     assert found.work is not None
     assert found.memory_time is not None
-    peak = found.peak.m_as("TFLOP/s")
-    bandwidth = hardware.memory_bandwidth.m_as("TB/s")
+    peak, bandwidth = found.peak.m_as("TFLOP/s"), hardware.memory_bandwidth.m_as("TB/s")
     flop = found.work.m_as("TFLOP") * np.asarray(batches)
     traffic = found.memory_time.m_as("s") * bandwidth  # TB
     intensity, reached = flop / traffic, flop / found.latency.m_as("s")
@@ -175,8 +114,7 @@ def roofline(
     axes.axhline(peak * assumptions.efficiency, color=GRAY, linestyle=":", label=f"{share} of the peak")
     color, _, marker = SERIES[1]
     fits = np.broadcast_to(found.feasible, len(batches))
-    for some, style in ((fits, "full"), (~fits, "none")):
-        label = f"{model.name}, whole step" if style == "full" else "not feasible"
+    for some, style, label in ((fits, "full", f"{model.name}, whole step"), (~fits, "none", "not feasible")):
         if some.any():
             axes.plot(intensity[some], reached[some], marker, color=color, fillstyle=style, label=label)
     beside: Options = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
@@ -188,17 +126,95 @@ def roofline(
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(as_number)
     bare(axes)
-    headers = ["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"]
-    rows = [
-        [b, float(i), float(r), percent(r / peak), found.latency[k]]
-        for k, (b, i, r) in enumerate(zip(batches, intensity, reached, strict=True))
-    ]
+    headers, rows = with_feasible(
+        ["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"],
+        (
+            [b, float(i), float(r), percent(r / peak), found.latency[k]]
+            for k, (b, i, r) in enumerate(zip(batches, intensity, reached, strict=True))
+        ),
+        fits,
+    )
     first, last = (percent(reached[i] / peak) for i in (0, -1))
     caption = (
         f"Roofline of the {hardware.name} in {precision}. A step reaches {first} of the peak at batch "
         f"{batches[0]} and {last} at {batches[-1]}: the distance to the roof is overhead and efficiency. "
         f"{caveat('hollow', found.infeasible_reason)}"
     ).strip()
-    headers, rows = with_feasible(headers, rows, fits)
     alt = f"Chart on logarithmic axes. {caption}"
     return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
+
+
+def labeled_bars(
+    labels: Sequence[str], values: Sequence[float], notes: Sequence[str], *, axis: str, caption: str
+) -> StaticFigure:
+    """Horizontal bars, each with its note; bars below zero are hatched.
+
+    Parameters
+    ----------
+    labels, notes : sequence of str
+        What each bar stands for, and what is written beside it.
+    values : sequence of float
+        How long each bar is, in the unit that `axis` names.
+    axis : str
+        What the bars count, with its unit.
+    caption : str
+        One or more sentences that say what there is to see.
+
+    Raises
+    ------
+    InputError
+        If the three sequences are not of one length, or empty.
+    """
+    if not len(labels) == len(values) == len(notes) > 0:
+        raise InputError(
+            "Each bar has a label, a value and a note, "
+            f"got {len(labels)}, {len(values)} and {len(notes)} of them. Pass as many of each."
+        )
+    figure = new_figure(9, 0.8 + 0.4 * len(labels))
+    axes = figure.add_subplot()
+    for y, (value, note) in enumerate(zip(values, notes, strict=True)):
+        resource, hatch = (CPU, None) if value >= 0 else (STORAGE, "//")
+        axes.barh(y, value, color=resource.color, hatch=hatch, edgecolor="white")
+        axes.annotate(note, (max(value, 0), y), xytext=(6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(range(len(labels)), list(labels))
+    # A third of the longest bar leaves room for the notes.
+    axes.set(xlabel=axis, xlim=(1.1 * min(*values, 0), 1.35 * max(*values, 0) or 1))
+    axes.invert_yaxis()
+    bare(axes)
+    each = "; ".join(f"{label} {note}" for label, note in zip(labels, notes, strict=True))
+    return render_figure(
+        figure,
+        alt=f"Bar chart of {axis}: {each}. {caption}",
+        caption=caption,
+        headers=["", axis, "note"],
+        rows=list(zip(labels, values, notes, strict=True)),
+    )
+
+
+def whole_pipeline() -> StaticFigure:
+    """The four resources in the order in which a batch meets them, and what each does with it."""
+    figure = new_figure(9.6, 1.7)
+    axes = figure.add_subplot()
+    for place, (name, (work, passed)) in enumerate(WORK.items()):
+        left, resource = _APART * place, RESOURCES[name]
+        box = ((left, 0), _WIDE, _HIGH)
+        axes.add_patch(patch("FancyBboxPatch", *box, boxstyle="round,pad=0.05", color=resource.color))
+        text: Options = {"ha": "center", "va": "center", "color": resource.ink, "fontsize": 9}
+        axes.text(left + _WIDE / 2, 0.82, name, fontweight="bold", **text)
+        axes.text(left + _WIDE / 2, 0.36, work, **text)
+        if passed:
+            ends = (left + _APART - 0.1, _HIGH / 2), (left + _WIDE + 0.1, _HIGH / 2)
+            axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "linewidth": 1.5})
+            axes.text(left + (_WIDE + _APART) / 2, -0.12, passed, ha="center", va="top", fontsize=8)
+    axes.set(xlim=(-0.1, 3 * _APART + _WIDE + 0.1), ylim=(-0.45, _HIGH + 0.1))
+    axes.axis("off")
+    rows = [(name, work.replace("\n", " "), passed) for name, (work, passed) in WORK.items()]
+    each = ", ".join(f"{name} ({work})" for name, work, _ in rows)
+    caption = "The whole pipeline. While the accelerator trains on a batch, the others work on the next."
+    return render_figure(
+        figure,
+        alt=f"Four boxes with arrows from each to the next: {each}. {caption}",
+        caption=caption,
+        headers=["resource", "what it does", "what it passes on"],
+        rows=rows,
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import ipywidgets
@@ -14,12 +15,60 @@ from ...errors import InputError, StarvelabError
 from ...model.pipeline import Pipeline
 from . import words
 from .controls import NO_START, Description, Value, make_control
-from .drawing import Drawing
 from .keyboard import Box, spoken
 from .store import PredictionStore
 
 # Takes the values of the controls by name. Any: whatever `Drawing.of` reads may come back.
 Draw: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What an explorer shows for one setting of its controls: one figure with its words.
+
+    Parameters
+    ----------
+    svg : str
+        The figure, an ``<svg>`` element with role="img" and a title.
+    sentence : str
+        What is to be seen, in plain text.
+    headers : sequence of str, optional
+        Head of the table of values.
+    rows : sequence of sequences, optional
+        The values; quantities and numbers are shown to four digits.
+    """
+
+    svg: str
+    sentence: str = ""
+    headers: Sequence[str] | None = None
+    rows: Sequence[Sequence[object]] | None = None
+
+    @classmethod
+    def of(cls, drawn: object) -> Drawing:
+        """Read what a drawing function returned: a `Drawing`, anything with its fields, or an SVG string."""
+        if isinstance(drawn, str):
+            drawn = cls(drawn)
+        svg = getattr(drawn, "svg", None)
+        if not isinstance(svg, str) or "<svg" not in svg:
+            raise InputError(
+                f"An explorer's function must return a Drawing or an SVG string, got {drawn!r:.80}. "
+                "Return Drawing(svg, sentence)."
+            )
+        drawing = cls(
+            svg, getattr(drawn, "sentence", ""), getattr(drawn, "headers", None), getattr(drawn, "rows", None)
+        )
+        if (drawing.headers is None) != (drawing.rows is None):
+            raise InputError("A Drawing has both headers and rows or neither. Pass the one that is missing.")
+        return drawing
+
+    def table(self) -> str:
+        """The values as HTML, folded away until the reader opens them; empty without values."""
+        if self.headers is None or self.rows is None:
+            return ""
+        return (
+            '<details><summary style="cursor: pointer">The values as a table</summary>'
+            f"{words.table(self.headers, self.rows)}</details>"
+        )
 
 
 def explore(
@@ -38,7 +87,7 @@ def explore(
     after : str, optional
         Key of a prediction; the explorer opens when that is locked.
     advice : bool
-        Whether the sentence beneath a pipeline says what to do about what binds; it may answer a later
+        True for a sentence beneath a pipeline that says what to do about what binds; it may answer a later
         question.
     **controls
         One for each argument. ``(low, high)`` or ``(low, high, step)`` of numbers or quantities makes a
@@ -86,7 +135,7 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     # Loaded on first use: most explorers draw with a function of their own.
     from ...model.analysis import explain
     from ..show import svg
-    from ..show.feasibility import with_feasible
+    from ..show.style import with_feasible
 
     def draw(**values: Value) -> Drawing:
         changed = pipeline.replace(**values)
@@ -100,14 +149,10 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
 
 
 class Explorer(Box):
-    """The widget of an explorer.
+    """The widget of an explorer: its `controls` by the name of their argument, and texts.
 
-    Attributes
-    ----------
-    controls : dict of str to widget
-        The controls by the name of the argument they stand for.
-    figure, sentence, table, message : HTML
-        The SVG, what is to be seen, its values, and errors or prints of the drawing function.
+    These are the `figure`, a `sentence` with what is to be seen, a `table` of its values, and a `message`
+    with errors or prints of the drawing function.
     """
 
     def __init__(
@@ -129,7 +174,7 @@ class Explorer(Box):
             [*self.controls.values(), self.message, self.figure, self.sentence, self.table],
         )
         for widget in self.controls.values():
-            widget.observe(self._moved, names="value")
+            widget.observe(lambda _change: self._redraw(), names="value")
         self._open_after(after)
 
     def html(self) -> str:
@@ -152,9 +197,6 @@ class Explorer(Box):
     def _open(self) -> None:
         for widget in self.controls.values():
             widget.disabled = False
-        self._redraw()
-
-    def _moved(self, _change: object) -> None:
         self._redraw()
 
     def _redraw(self) -> None:

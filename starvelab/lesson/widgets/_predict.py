@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import ipywidgets
 
@@ -11,12 +11,11 @@ from ... import runtime
 from ...errors import InputError
 from ...prediction_file import FILE_NAME, Prediction
 from ...units import Quantity, unit_name
+from ..outcomes import count_of, one_line, percent, title, value
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
-from .known import known_questions, no_such_question
-from .memory import KERNEL, Memory
-from .question import Answer, Question, Range, check_key, near
-from .store import PredictionStore, now
+from .question import Answer, Question, Range, check_key, known_questions, near, no_such_question
+from .store import KERNEL, Memory, PredictionStore, StoreResult, now
 
 _WIDE = {"description_width": "initial"}
 # Where the slider starts. A slider that nobody moved says nothing about how sure somebody is.
@@ -56,7 +55,7 @@ def predict(
         The least and the most that the number can be, None where there is no end; 0 and 100 for a unit of
         "%", and 0 and no end for all others unless given. Nothing else can be locked.
     whole : bool
-        Whether only a whole number can be locked.
+        True if only a whole number can be locked.
     unchanged : float, optional
         Where the number says what a change brings, the value that says "nothing": 1 for "how many times as
         fast". A hit is then near in what is gained or lost.
@@ -83,7 +82,7 @@ def predict(
     asked = _known(key, store) if answer is not None and known else None
     if asked is None:
         if unit is None and choices is None:
-            unit = unit_of(answer)
+            unit = _unit_of(answer)
         asked = Question.ask(
             key,
             text=question,
@@ -95,30 +94,83 @@ def predict(
         )
     if question:
         memory.questions[key] = question
+    confidence = asked.check_confidence(confidence)
     if answer is None:
         memory.asked[key] = asked
-    checked = asked.check_confidence(confidence)
-    if answer is None:
-        return PredictionBox(asked, store, confidence=checked)
-    print(_lock_in_words(store, _prediction(asked, asked.check_answer(answer), checked)))
+        return PredictionBox(asked, store, confidence=confidence)
+    result, mine = _lock(store, asked, answer, confidence)
+    print(_lock_in_words(store, result, mine))
     store.wake(key)
     return None
 
 
-def lock_answer(store: PredictionStore, question: Question, answer: Answer) -> tuple[Prediction, bool]:
-    """Lock an answer given in code: the prediction that is locked now, and whether this call locked it.
+def lock_predictions(
+    answers: Mapping[str, Answer],
+    notebooks: Mapping[str, str],
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    memory: Memory = KERNEL,
+) -> float:
+    """Lock each answer alone, and say which were locked, which were refused and why, and what is missing.
 
-    Raises
-    ------
-    InputError
-        If it is no answer to the question.
+    Parameters
+    ----------
+    answers : mapping of str to answer
+        Predictions by their keys, as `predict` takes them.
+    notebooks : mapping of str to str
+        Every key that counts, and in which notebook it is asked.
+    folder : path, optional
+        Where the notebooks and ``predictions.json`` stand; the folder the notebook runs in unless given.
+    memory : Memory
+        What this kernel keeps beside the file.
+
+    Returns
+    -------
+    float
+        Share of `notebooks` that is locked now, here or in a box before, 0 to 1.
     """
-    result = store.lock(_prediction(question, question.check_answer(answer), None))
-    store.wake(question.key)
-    return result.prediction, result.is_new
+    store = PredictionStore(folder, memory)
+    known = known_questions(store.folder, memory.asked)
+
+    def name(key: str) -> str:
+        """A key, which whoever writes code needs, and the question that it stands for."""
+        text = known[key].text if key in known else None
+        return f'{key!r} ("{title(text)}")' if text else repr(key)
+
+    refused, new = [], 0
+    if not isinstance(answers, Mapping):
+        refused.append(f"Answers are given by their keys, got {answers!r:.80}. Return a dict.")
+        answers = {}
+    for key, answer in answers.items():
+        if key not in notebooks:
+            refused.append(no_such_question(key, notebooks))
+            continue
+        try:
+            question = known.get(key) or Question.ask(key, unit=_unit_of(answer))
+            result, mine = _lock(store, question, answer, None)
+            store.wake(key)
+        except InputError as error:
+            refused.append(f"{name(key)}: {error}")
+            continue
+        new += result.is_new
+        locked = result.prediction
+        if not result.is_new and locked.answer != mine.answer:
+            refused.append(
+                f"{name(key)}: It was locked before, as {value(locked.answer, locked.unit)}. That stays."
+            )
+    if answers or refused:
+        print(f"{count_of(new, 'prediction')} locked here, {len(refused)} refused.")
+    for reason in refused:
+        print(f"- {reason}")
+    locked_now = store.read().predictions
+    missing = [key for key in notebooks if key not in locked_now]
+    print(f"{len(notebooks) - len(missing)} of {count_of(len(notebooks), 'prediction')} are locked.")
+    for key in missing:
+        print(f"- Missing in notebook {notebooks[key]}: {name(key)}")
+    return 1 - len(missing) / len(notebooks)
 
 
-def unit_of(answer: Answer) -> str | None:
+def _unit_of(answer: Answer) -> str | None:
     """The unit that an answer brings to a question that nobody knows."""
     return (unit_name(answer.units) or None) if isinstance(answer, Quantity) else None
 
@@ -126,9 +178,10 @@ def unit_of(answer: Answer) -> str | None:
 def _known(key: str, store: PredictionStore) -> Question | None:
     """The question that a key stands for; None where no question of this folder is known."""
     check_key(key)
-    if key in store.memory.asked:
-        return store.memory.asked[key]
-    known = known_questions(store.folder, store.memory)
+    asked = store.memory.asked
+    if key in asked:
+        return asked[key]
+    known = known_questions(store.folder, asked)
     # A notebook may be graded without those that ask.
     if known and key not in known and not runtime.current().is_grading:
         own = "To predict something of your own, pass its question=."
@@ -136,24 +189,29 @@ def _known(key: str, store: PredictionStore) -> Question | None:
     return known.get(key)
 
 
-def _prediction(question: Question, answer: str | float, confidence: float | None) -> Prediction:
-    return Prediction(
+def _lock(
+    store: PredictionStore, question: Question, answer: Answer, confidence: float | None
+) -> tuple[StoreResult, Prediction]:
+    """Lock an answer: what is locked now, and the prediction that was to be."""
+    answer = question.check_answer(answer)
+    is_text = isinstance(answer, str)
+    mine = Prediction(
         key=question.key,
         answer=answer,
-        unit=None if isinstance(answer, str) else question.unit,
-        unchanged=None if isinstance(answer, str) else question.unchanged,
+        unit=None if is_text else question.unit,
+        unchanged=None if is_text else question.unchanged,
         confidence=confidence,
         choices=question.choices,
         question=question.text,
         locked_at=now(),
     )
+    return store.lock(mine), mine
 
 
-def _lock_in_words(store: PredictionStore, mine: Prediction) -> str:
-    """Lock a prediction, and say what is locked now, and where."""
-    result = store.lock(mine)
+def _lock_in_words(store: PredictionStore, result: StoreResult, mine: Prediction) -> str:
+    """What is locked now, and where."""
     locked = result.prediction
-    answer = ", ".join(filter(None, [words.value(locked.answer, locked.unit), words.confidence(locked)]))
+    answer = ", ".join(filter(None, [value(locked.answer, locked.unit), words.confidence(locked)]))
     if result.is_new:
         where = os.path.relpath(store.path) if result.problem is None else "memory"
         message = f"Locked {mine.key!r} in {where}: {answer}."
@@ -165,22 +223,14 @@ def _lock_in_words(store: PredictionStore, mine: Prediction) -> str:
 
 
 def _only_once(mine: Prediction) -> str:
-    return f"A prediction is locked once; {words.value(mine.answer, mine.unit)} does not replace it."
+    return f"A prediction is locked once; {value(mine.answer, mine.unit)} does not replace it."
 
 
 class PredictionBox(Box):
-    """The widget of one prediction: the question, an answer, how sure, and a button that locks.
+    """The widget of one prediction.
 
-    Attributes
-    ----------
-    answer : RadioButtons or Text
-        The choices, or the field for a number.
-    confidence : SelectionSlider
-        How sure, from guessing to certain; `NOT_STATED` until it is moved.
-    button : Button
-        Locks.
-    message : HTML
-        What was locked, or what is missing.
+    It has the `answer` (choices, or a field for a number), a slider of `confidence` (`NOT_STATED` until it is
+    moved), a `button` that locks, and a `message`: what was locked, or what is missing.
     """
 
     def __init__(
@@ -188,20 +238,26 @@ class PredictionBox(Box):
     ) -> None:
         self._question = question
         self._store = store
-        title = question.text or question.key
-        self.answer = _choice_field(question.choices) if question.choices else _number_field()
+        text = question.text or question.key
+        if question.choices:
+            self.answer = ipywidgets.RadioButtons(
+                options=list(question.choices), value=None, layout={"width": "max-content"}
+            )
+        else:
+            self.answer = ipywidgets.Text(
+                placeholder="a number", description="My answer", style=_WIDE, layout={"width": "16em"},
+                continuous_update=False,
+            )  # fmt: skip
         self.confidence = _confidence_slider(question, confidence)
         self.button = ipywidgets.Button(description="Lock my prediction", layout={"width": "max-content"})
-        self.button.on_click(self._clicked)
+        self.button.on_click(lambda _button: self.after_changes(lambda: self.show_errors(self._lock)))
         self.message = spoken()
-        answer_row = [self.answer]
-        if question.unit:
-            answer_row.append(ipywidgets.Label(question.unit))
+        unit = [ipywidgets.Label(question.unit)] if question.unit else []
         super().__init__(
-            words.one_line(title),
+            one_line(text),
             [
-                ipywidgets.HTML(words.paragraphs(title)),
-                ipywidgets.HBox(answer_row),
+                ipywidgets.HTML(words.paragraphs(text)),
+                ipywidgets.HBox([self.answer, *unit]),
                 self.confidence,
                 self.button,
                 self.message,
@@ -229,26 +285,17 @@ class PredictionBox(Box):
 
     @property
     def locked(self) -> bool:
-        """Whether the prediction can no longer be changed."""
+        """True if the prediction can no longer be changed."""
         return bool(self.button.disabled)
 
-    def _clicked(self, _button: ipywidgets.Button) -> None:
-        self.after_changes(self._try_to_lock)
-
-    def _try_to_lock(self) -> None:
-        # Nothing raised in a callback reaches the page: every error has to be shown in the widget.
-        try:
-            self._lock()
-        except InputError as error:
-            self.message.value = words.notice(error, "Please note")
-        except Exception as error:
-            self.message.value = words.notice(f"{type(error).__name__}: {error}", "Problem")
-
     def _lock(self) -> None:
-        stated = self.confidence.value
+        answer, stated = self.answer.value, self.confidence.value
+        if self._question.choices is None:
+            answer = self._question.read_number(answer)
+        elif answer is None:
+            raise InputError("Choose one of the answers first, then lock.")
         confidence = None if stated == NOT_STATED else stated
-        mine = _prediction(self._question, self._read_answer(), confidence)
-        result = self._store.lock(mine)
+        result, mine = _lock(self._store, self._question, answer, confidence)
         self._show_locked(result.prediction)
         if not result.is_new and result.prediction.answer != mine.answer:
             message = f"It was locked before, in another cell or window. {_only_once(mine)}"
@@ -257,25 +304,17 @@ class PredictionBox(Box):
             self.message.value += words.notice(result.problem, "Please note")
         self._store.wake(mine.key)
 
-    def _read_answer(self) -> str | float:
-        if self._question.choices is None:
-            return self._question.read_number(self.answer.value)
-        if self.answer.value is None:
-            raise InputError("Choose one of the answers first, then lock.")
-        return self._question.check_answer(self.answer.value)
-
     def _show_locked(self, locked: Prediction) -> None:
         if self._question.choices is None:
-            self.answer.value = words.value(locked.answer, None)
+            self.answer.value = value(locked.answer, None)
             self.answer.description = "My answer"
         elif locked.answer in self._question.choices:
             self.answer.value = locked.answer
         if locked.confidence is None:
             self.confidence.layout.display = "none"
         else:
-            self.confidence.value = min(
-                self.confidence.options, key=lambda option: abs(option[1] - locked.confidence)
-            )[1]
+            stated = (option for _, option in self.confidence.options)
+            self.confidence.value = min(stated, key=lambda option: abs(option - locked.confidence))
         for control in (self.answer, self.confidence, self.button):
             control.disabled = True
         self.button.description = "Locked"
@@ -284,26 +323,12 @@ class PredictionBox(Box):
         )
 
 
-def _choice_field(choices: Sequence[str]) -> ipywidgets.RadioButtons:
-    return ipywidgets.RadioButtons(options=list(choices), value=None, layout={"width": "max-content"})
-
-
-def _number_field() -> ipywidgets.Text:
-    return ipywidgets.Text(
-        placeholder="a number",
-        description="My answer",
-        style=_WIDE,
-        layout={"width": "16em"},
-        continuous_update=False,
-    )
-
-
 def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
     low = question.lowest_confidence
     steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
     about = "How sure are you?" if question.choices else f"How sure are you to be {near(question.unchanged)}?"
     slider = ipywidgets.SelectionSlider(
-        options=[("not said yet", NOT_STATED), *((words.percent(step), step) for step in steps)],
+        options=[("not said yet", NOT_STATED), *((percent(step), step) for step in steps)],
         value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),
         description=about,
         style=_WIDE,

@@ -1,19 +1,21 @@
-"""How far a learner is in the notebook that runs: by title, from the checks that they can see."""
+"""How far a learner is in the notebook that runs, and the score card: what was predicted, and what came true.
+
+A prediction counts for having been made. Being wrong costs nothing.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ... import runtime, tables
-from ...tables import to_text
 from ..exercises import Exercise, read_exercises, read_questions
-from ..outcomes import count_of
+from ..outcomes import HEADERS, Outcomes, count_of, title
 from . import words
 from .cells import LOG, CellLog
-from .memory import KERNEL, Memory
-from .store import PredictionStore
+from .question import known_questions
+from .store import KERNEL, Memory, PredictionStore
 
 NO_NOTEBOOK = (
     "Progress is read from the notebook's file, and no notebook in this folder has the cells that were run. "
@@ -22,33 +24,23 @@ NO_NOTEBOOK = (
 GRADED = "Progress is for whoever works on the notebook. It is being graded."
 
 
-@dataclass(frozen=True)
-class Progress:
+@dataclass(frozen=True, repr=False)
+class Progress(words.Sentences):
     """The exercises and predictions of one notebook; shows itself as a table, and as text outside of one.
 
-    Attributes
-    ----------
-    exercises : tuple of Exercise
-        In the order of the notebook.
-    points : tuple of float
-        What the visible check of each found in its last run.
-    done : frozenset of str
-        The exercises, by their sources, in which nothing is left to do that the learner could see.
-    wrong : frozenset of str
-        The checks, by their sources, that found nothing right in their last run.
-    locked, open : dict of str to str
-        The questions of the notebook, by their keys: with a locked prediction, and without.
-    problem : str
-        Why there is nothing to show; empty if there is something.
+    Exercises that are `done` (nothing is left to do that the learner could see) or `wrong` (the check found
+    nothing right in its last run) are named by their sources, and questions by their keys.
     """
 
     exercises: tuple[Exercise, ...] = ()
-    points: tuple[float, ...] = ()
+    points: tuple[float, ...] = ()  # what the visible check of each found in its last run
     done: frozenset[str] = frozenset()
     wrong: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
+    problem: str = ""  # why there is nothing to show
+
+    HEADERS = ("exercise", "points so far", "how it stands")
 
     def rows(self) -> list[list[str]]:
         """The table's rows: the exercise, its points so far, and how it stands."""
@@ -77,9 +69,10 @@ class Progress:
         """What stands beneath the table; the last sentence says how to go on."""
         if self.problem:
             return [self.problem]
-        pairs = list(zip(self.exercises, self.points, strict=True))
-        checked = [(one, got) for one, got in pairs if not one.is_essay]
-        essays = [one for one, _ in pairs if one.is_essay]
+        checked = [
+            (one, got) for one, got in zip(self.exercises, self.points, strict=True) if not one.is_essay
+        ]
+        essays = [one for one in self.exercises if one.is_essay]
         done = sum(one.source in self.done for one, _ in checked)
         earned, visible = sum(got for _, got in checked), sum(one.visible_points for one, _ in checked)
         hidden = sum(one.points for one, _ in checked) - visible
@@ -100,30 +93,24 @@ class Progress:
             still = f" Still open: {' '.join(self.open.values())}" if self.open else ""
             asked = len(self.locked) + len(self.open)
             found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
+        return [*found, self._next()]
+
+    def _next(self) -> str:
+        """How to go on."""
         left = [one for one in self.exercises if one.source not in self.done]
-        begin = "Go on with" if len(left) < len(pairs) or self.locked else "Begin with"
+        begin = "Go on with" if len(left) < len(self.exercises) or self.locked else "Begin with"
         asked_before = [self.open[key] for key in left[0].asked_before if key in self.open] if left else []
         if asked_before:
-            found.append(f'{begin} the prediction that asks: "{asked_before[0]}"')
-        elif left:
-            found.append(f"{begin} {left[0].name}")
-        elif self.open:
-            found.append("Every exercise is done. Go on with what is open: lock it in its box above.")
-        else:
-            found.append("Nothing is left to do in this notebook.")
-        return found
+            return f'{begin} the prediction that asks: "{asked_before[0]}"'
+        if left:
+            return f"{begin} {left[0].name}"
+        if self.open:
+            return "Every exercise is done. Go on with what is open: lock it in its box above."
+        return "Nothing is left to do in this notebook."
 
     def _repr_html_(self) -> str:
-        body = words.left_aligned(words.table(_HEADERS, self.rows())) if self.exercises else ""
-        *before, last = (words.escape(sentence) for sentence in self.sentences())
-        return body + "".join(f"<p>{sentence}</p>" for sentence in before) + f"<p><strong>{last}</strong></p>"
-
-    def __repr__(self) -> str:
-        table = [to_text(_HEADERS, self.rows()), ""] if self.exercises else []
-        return "\n".join([*table, *self.sentences()])
-
-
-_HEADERS = ["exercise", "points so far", "how it stands"]
+        before, _, last = super()._repr_html_().rpartition("<p>")
+        return f"{before}<p><strong>{last.removesuffix('</p>')}</strong></p>"
 
 
 def progress(
@@ -153,7 +140,7 @@ def progress(
         return Progress(problem=NO_NOTEBOOK)
     locked = PredictionStore(folder, memory).read().predictions
     texts = {key: asked["question"] for key, asked in read_questions(path).items()} | memory.questions
-    asked = {key: words.title(text) for key, text in texts.items()}
+    asked = {key: title(text) for key, text in texts.items()}
     return Progress(
         exercises,
         tuple(log.points(one) for one in exercises),
@@ -162,3 +149,44 @@ def progress(
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},
     )
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreCard(Outcomes, words.Sentences):
+    """Predictions beside the truth, and in words what could not be read; shows itself as a table."""
+
+    problem: str | None = None
+
+    HEADERS = HEADERS
+
+    def sentences(self) -> list[str]:
+        """What the card says beneath its table."""
+        return [*super().sentences(), *filter(None, [self.problem])]
+
+
+def scorecard(folder: str | os.PathLike[str] | None = None, *, memory: Memory = KERNEL) -> ScoreCard:
+    """The score card of one folder.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where ``predictions.json`` stands; the folder the notebook runs in unless given.
+    memory : Memory
+        What this kernel keeps beside the file.
+
+    Returns
+    -------
+    ScoreCard
+        Shows itself when it ends a cell.
+    """
+    store = PredictionStore(folder, memory)
+    contents = store.read()
+    predictions = sorted(contents.predictions.values(), key=lambda one: one.locked_at)
+    if any(one.question is None for one in predictions):
+        # Nobody sees keys: who locked it in code, before a notebook was there, is shown what it asks.
+        known = known_questions(store.folder, memory.asked)
+        texts = {key: question.text for key, question in known.items()}
+        predictions = [
+            one if one.question else replace(one, question=texts.get(one.key)) for one in predictions
+        ]
+    return ScoreCard(tuple(predictions), contents.problem)

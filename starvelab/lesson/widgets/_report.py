@@ -1,38 +1,43 @@
-"""The lab report of whoever works on the notebooks of a folder, written beside them."""
+"""The lab report of whoever works on the notebooks of a folder, and their submission in one file."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import quote
 
 from ... import runtime
 from ...errors import InputError
-from ..exercises import Exercise, read_exercises, title_in
-from ..lab_report.contents import Entry, LabReport
-from ..lab_report.measurements import read_measurements
-from ..lab_report.page import read_notes, render
+from ...host import whole_file
+from ..exercises import read_exercises, title_in
+from ..lab_report import Entry, LabReport, read_notes, render
+from ..measurements import read_measurements
+from ..outcomes import one_line
 from . import words
-from ._scorecard import scorecard
+from ._progress import scorecard
 from .cells import LOG, CellLog
 
 REPORT = "report.html"
-GRADED = "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
+UNWRITTEN = (
+    "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
+)
+UNPACKED = "A submission is packed by whoever works on the notebooks. This one is being graded."
+SAVED = "A notebook is packed as it was last saved. If it has changed since then, save it and pack again."
 
 
-@dataclass(frozen=True)
-class WrittenReport:
-    """A report that was written; says where it is, and which misses nobody has explained yet.
+# --- the report -------------------------------------------------------------------------------------------
 
-    Attributes
-    ----------
-    contents : LabReport or None
-        What it says; None while grading.
-    path : Path
-        Its file.
+
+@dataclass(frozen=True, repr=False)
+class WrittenReport(words.Sentences):
+    """A report that was written, with what it says (None while grading), and its file.
+
+    It says where that is, and which misses nobody has explained yet.
     """
 
     contents: LabReport | None
@@ -41,19 +46,18 @@ class WrittenReport:
     def sentences(self) -> list[str]:
         """What is said of it."""
         if self.contents is None:
-            return [GRADED]
+            return [UNWRITTEN]
         said = [
             f"The report is written: {self.path.name}. To print it, click it with the right button in the "
             "list of files, and choose Open in New Browser Tab."
         ]
-        misses = self.contents.misses
+        misses, learned = self.contents.misses, self.contents.learned
         if misses:
-            said += ["Your misses, in the order in which you locked them:"]
-            said += [
-                f"{n}. {self.contents.sentence_of(miss)} {self._explained(miss.key)}"
-                for n, miss in enumerate(misses, start=1)
-            ]
-        learned = self.contents.learned
+            said.append("Your misses, in the order in which you locked them:")
+        for n, miss in enumerate(misses, start=1):
+            lesson = learned.get(miss.key)
+            explained = f'You learned: "{lesson}"' if lesson else "Not explained yet."
+            said.append(f"{n}. {self.contents.sentence_of(miss)} {explained}")
         left = [number for number, miss in enumerate(misses, start=1) if miss.key not in learned]
         if left:
             box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
@@ -62,16 +66,6 @@ class WrittenReport:
                 f'report(learned={{{left[0]}: "I had forgotten that ..."}}).'
             )
         return said
-
-    def _explained(self, key: str) -> str:
-        text = "" if self.contents is None else self.contents.learned.get(key, "")
-        return f'You learned: "{text}"' if text else "Not explained yet."
-
-    def _repr_html_(self) -> str:
-        return "".join(f"<p>{words.escape(sentence)}</p>" for sentence in self.sentences())
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences())
 
 
 def report(
@@ -111,21 +105,25 @@ def report(
     if runtime.current().is_grading:
         return WrittenReport(None, path)
     contents = _with_lessons(_contents(where, log, name), learned or {})
-    path.write_text(render(contents), encoding="utf-8")
+    _write(contents, where)
     return WrittenReport(contents, path)
 
 
-def lessons(folder: Path) -> Mapping[str, str]:
+def saved_lessons(folder: Path) -> Mapping[str, str]:
     """What the report of a folder says of misses, by key; nothing where there is no report."""
     return read_notes(folder / REPORT).learned
 
 
-def keep_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
+def save_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
     """Write the report of a folder anew, with what its owner learned from one miss; no text removes it."""
     contents = _contents(folder, log)
     learned = {other: said for other, said in contents.learned.items() if other != key}
-    contents = replace(contents, learned=learned | ({key: text} if text else {}))
-    (folder / REPORT).write_text(render(contents), encoding="utf-8")
+    _write(replace(contents, learned=learned | ({key: text} if text else {})), folder)
+
+
+def _write(contents: LabReport, folder: Path) -> None:
+    with whole_file(folder / REPORT) as part:
+        part.write_text(render(contents), encoding="utf-8")
 
 
 def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
@@ -153,7 +151,7 @@ def _with_lessons(contents: LabReport, learned: Mapping[int, str]) -> LabReport:
             )
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"What you learned is a text, got {text!r:.80} for miss {number}. Write one.")
-        found[misses[number - 1].key] = words.one_line(text)
+        found[misses[number - 1].key] = one_line(text)
     return replace(contents, learned=found)
 
 
@@ -161,10 +159,72 @@ def _entries(folder: Path, log: CellLog) -> Iterator[Entry]:
     """The exercises of the notebooks of a folder."""
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
-            earned = _earned(one, log)
+            earned = log.earned.get(one.source, one.earned)
             points = None if one.is_essay else min(earned or 0.0, one.visible_points)
             yield Entry(title_in(path), one.title, points, one.points, one.is_done(earned))
 
 
-def _earned(exercise: Exercise, log: CellLog) -> float | None:
-    return log.earned.get(exercise.source, exercise.earned)
+# --- the submission ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class PackedSubmission(words.Sentences):
+    """A submission in one .zip file, and what is in it (nothing while grading); shows a link to it."""
+
+    path: Path
+    files: tuple[str, ...]
+
+    def sentences(self) -> list[str]:
+        """What is said of it."""
+        if not self.files:
+            return [UNPACKED]
+        return [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]
+
+    def _repr_html_(self) -> str:
+        if not self.files:
+            return words.paragraphs(UNPACKED)
+        name = words.escape(self.path.name)
+        return (
+            f'<p><a href="{quote(self.path.name)}" download="{name}">Download {name}</a> (or in the list of '
+            f"files: right-click it, then Download), and submit it.</p><p>It holds "
+            f"{words.escape(', '.join(self.files))}. {SAVED}</p>"
+        )
+
+
+def pack(folder: str | os.PathLike[str] | None = None) -> PackedSubmission:
+    """Pack the notebooks of a folder, the predictions and all other files beside them into one .zip file.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where they stand; the folder that the notebook runs in unless given.
+
+    Returns
+    -------
+    PackedSubmission
+        Shows itself when it ends a cell.
+
+    Raises
+    ------
+    InputError
+        If there is no notebook in the folder.
+    """
+    where = (Path.cwd() if folder is None else Path(folder)).resolve()
+    target = where / f"{where.name}.zip"
+    if runtime.current().is_grading:
+        return PackedSubmission(target, ())
+    files = sorted(path for path in where.iterdir() if _belongs(path))
+    if not any(path.suffix == ".ipynb" for path in files):
+        raise InputError(
+            f"A submission holds at least one notebook, and {where} has none. "
+            "Pass the folder of an assignment."
+        )
+    with whole_file(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            archive.write(path, path.name)
+    return PackedSubmission(target, tuple(path.name for path in files))
+
+
+def _belongs(path: Path) -> bool:
+    """True if a file is the learner's: no hidden one, none that is only half written, and no earlier .zip."""
+    return path.is_file() and not path.name.startswith(".") and path.suffix not in (".zip", ".part", ".lock")

@@ -1,10 +1,14 @@
-"""Showing the truth beside a prediction, once it is locked."""
+"""Showing the truth beside a locked prediction, and what follows a miss or a disturbed measurement."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import tomllib
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 from types import FrameType
 
 import ipywidgets
@@ -13,13 +17,15 @@ from IPython.display import display
 from ... import runtime
 from ...errors import InputError
 from ...prediction_file import Prediction
+from ...units import Q_
+from ..lab_report import MAX_LESSON
+from ..outcomes import number, one_line
 from . import words
-from .judging import comparable, is_hit, result_in_words
-from .memory import KERNEL, Memory
-from .misses import MissBox
-from .question import WITHIN, Answer, check_key
-from .quiet_runs import QuietRunOffer, recorded_run
-from .store import PredictionStore
+from ._report import save_lesson, saved_lessons
+from .cells import LOG, CellLog
+from .keyboard import Box, spoken
+from .question import WITHIN, Answer, check_key, comparable, is_hit
+from .store import KERNEL, Memory, PredictionStore
 
 LOCK_FIRST = "Lock your prediction above first. Then this cell shows the answer by itself."
 RUN_AGAIN = "Lock your prediction above first, then run this cell again."
@@ -27,6 +33,8 @@ NOT_COUNTED = (
     "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
     "machine, run the measuring cell again, and then this one."
 )
+# Written by `python -m benchmarks.quiet_runs`.
+QUIET_RUNS = Path(__file__).parents[1] / "quiet_runs.toml"
 
 
 def reveal(
@@ -79,18 +87,19 @@ def reveal(
         if truth is not None and disturbed and not prediction.revealed and not runtime.current().is_grading:
             _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
             if (quiet := recorded_run(key)) is not None:
-                display(QuietRunOffer(prediction, quiet, store, within))  # type: ignore[no-untyped-call]
+                _display(QuietRunOffer(prediction, quiet, store, within))
         elif truth is not None:
             # What was disturbed is no news to whoever knows the answer of a quiet run.
             _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
         if measured is not None:
             _show_measured(measured, prediction, store, within)
         if truth is not None:
-            _ask_about_miss(store.read().predictions[key], store)
-        if then is not None:
-            returned = then()
-            if returned is not None:
-                display(returned)  # type: ignore[no-untyped-call]
+            revealed = store.read().predictions[key]
+            current = runtime.current()
+            if revealed.revealed and not revealed.hit and current.has_widgets and not current.is_grading:
+                _display(MissBox(key, store.folder))
+        if then is not None and (returned := then()) is not None:
+            _display(returned)
 
     contents = store.read()
     if key in contents.predictions:
@@ -120,7 +129,7 @@ def _hold_back(
             show()
 
     # The formats of the text are for whoever reads the saved notebook without widgets.
-    display(output._repr_mimebundle_() | notice, raw=True)  # type: ignore[no-untyped-call]
+    _display(output._repr_mimebundle_() | notice, raw=True)
     store.when_locked(key, wake, place)
 
 
@@ -139,10 +148,10 @@ def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, w
         return
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
-        _show(*result_in_words(prediction, now=prediction.truth, within=within))
+        _show(*words.result(prediction, now=prediction.truth, within=within))
         return
     result = store.reveal(prediction.key, truth=value, hit=is_hit(prediction, value, within))
-    _show(*result_in_words(result.prediction, now=value, within=within))
+    _show(*words.result(result.prediction, now=value, within=within))
     if result.problem is not None:
         _show(result.problem, "Please note")
 
@@ -159,17 +168,102 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
     if not runtime.current().is_grading:
         store.credit(prediction.key, measured=value)
     _show(
-        f"{words.prediction(prediction)} {words.number(value, prediction.unit)} were measured: your number "
+        f"{words.prediction(prediction)} {number(value, prediction.unit)} were measured: your number "
         "is closer to that than the model's. The score card counts it as a hit.",
         "Credit",
     )
 
 
-def _ask_about_miss(prediction: Prediction, store: PredictionStore) -> None:
-    current = runtime.current()
-    if prediction.revealed and not prediction.hit and current.has_widgets and not current.is_grading:
-        display(MissBox(prediction.key, store.folder))  # type: ignore[no-untyped-call]
-
-
 def _show(text: str, word: str) -> None:
-    display(words.formats(text, word), raw=True)  # type: ignore[no-untyped-call]
+    _display(words.formats(text, word), raw=True)
+
+
+def _display(shown: object, *, raw: bool = False) -> None:
+    display(shown, raw=raw)  # type: ignore[no-untyped-call]
+
+
+# --- a quiet run in place of a disturbed one --------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuietRun:
+    """One recorded measurement that nothing disturbed, in a unit that is empty for a plain number."""
+
+    value: float
+    unit: str
+    machine: str
+    date: date
+
+    @property
+    def truth(self) -> Answer:
+        """The value with its unit."""
+        return Q_(self.value, self.unit) if self.unit else self.value
+
+
+def recorded_run(key: str, record: Path | None = None) -> QuietRun | None:
+    """The quiet run that was recorded for a prediction, or None."""
+    found = tomllib.loads((record or QUIET_RUNS).read_text(encoding="utf-8")).get(key)
+    return None if found is None else QuietRun(**found)
+
+
+class QuietRunOffer(Box):
+    """A `button` that makes a recorded quiet run the answer to a prediction, and what came of it."""
+
+    def __init__(
+        self, prediction: Prediction, quiet: QuietRun, store: PredictionStore, within: float = WITHIN
+    ) -> None:
+        self._prediction, self._quiet, self._store, self._within = prediction, quiet, store, within
+        self.button = ipywidgets.Button(
+            description="Use a recorded quiet run instead", layout={"width": "max-content"}
+        )
+        self.button.on_click(lambda _button: self.show_errors(self._choose))
+        self.message = spoken()
+        super().__init__("A recorded quiet run", [self.button, self.message])
+
+    def _choose(self) -> None:
+        truth = comparable(self._quiet.truth, self._prediction)
+        hit = is_hit(self._prediction, truth, self._within)
+        result = self._store.reveal(self._prediction.key, truth=truth, hit=hit)
+        text, word = words.result(result.prediction, now=truth, within=self._within)
+        origin = f"Measured on a quiet machine ({self._quiet.machine}) on {self._quiet.date:%Y-%m-%d}."
+        problem = f" {result.problem}" if result.problem else ""
+        self.message.value = words.notice(f"{text} {origin}{problem}", word)
+        self.button.disabled = True
+
+
+# --- what a miss taught -----------------------------------------------------------------------------------
+
+
+class MissBox(Box):
+    """A field for the `text` of what a miss taught, saved in the lab report when the learner leaves it."""
+
+    def __init__(self, key: str, folder: Path, log: CellLog = LOG) -> None:
+        self._key, self._folder, self._log = key, folder, log
+        question = "What did this teach you?"
+        self.text = ipywidgets.Textarea(
+            value=saved_lessons(folder).get(key, ""),
+            description=question,
+            placeholder="One or two sentences, for your lab report",
+            continuous_update=False,
+            rows=2,
+            style={"description_width": "initial"},
+            layout={"width": "46em", "max_width": "100%"},
+        )
+        self.message = spoken()
+        self.text.observe(lambda _change: self.show_errors(self._save), names="value")
+        super().__init__(question, [self.text, self.message])
+
+    def _save(self) -> None:
+        text = one_line(self.text.value)
+        try:
+            save_lesson(self._key, text, self._folder, self._log)
+        except OSError as error:
+            problem = (
+                "A sentence is kept in report.html, and that could not be written "
+                f"({error.strerror or error}). Make the folder writable, then change the sentence once more."
+            )
+            self.message.value = words.notice(problem, "Problem")
+            return
+        kept = "It is" if len(text) <= MAX_LESSON else f"The first {MAX_LESSON} characters are"
+        kept += " kept for your lab report."
+        self.message.value = words.notice(kept if text else "Nothing is kept of this miss.")

@@ -40,18 +40,12 @@ _HOW = "Replace the two lines in the cell of your answer, run that cell, and the
 
 @dataclass
 class CellLog:
-    """The cells that one kernel ran.
+    """The cells that one kernel ran, by their sources."""
 
-    Attributes
-    ----------
-    earned : dict of str to float or None
-        For the source of each cell: what its last run returned if that is a number, infinity if it ended well
-        with anything else, and None if it failed or needs an answer that is still open.
-    failed : set of str
-        The sources of the cells whose last run ended in an error that is no open answer.
-    """
-
+    # What the last run returned if that is a number, infinity if it ended well with anything else, and None
+    # if it failed or needs an answer that is still open.
     earned: dict[str, float | None] = field(default_factory=dict)
+    # Those whose last run ended in an error that is no open answer.
     failed: set[str] = field(default_factory=set)
 
     def notebook(self, folder: str | os.PathLike[str] | None = None) -> Path | None:
@@ -64,7 +58,7 @@ class CellLog:
         return () if path is None else read_exercises(path)
 
     def is_wrong(self, exercise: Exercise) -> bool:
-        """Whether its check ran, and found nothing right."""
+        """True if its check ran, and found nothing right."""
         return exercise.source in self.failed or self.earned.get(exercise.source) == 0
 
     def points(self, exercise: Exercise) -> float:
@@ -135,14 +129,7 @@ LOG = CellLog()
 
 
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
-    """Let IPython tell `log` of each cell, where a learner works in a notebook.
-
-    Parameters
-    ----------
-    log : CellLog
-    shell : InteractiveShell, optional
-        The one that runs the cells; the one of this process unless given.
-    """
+    """Let IPython tell `log` of each cell, where a learner works in a notebook."""
     shell = shell or get_ipython()
     current = runtime.current()
     if shell is None or current.is_grading or current.is_validating:
@@ -155,7 +142,7 @@ def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
 
 
 def _is_open(error: BaseException | None) -> bool:
-    """Whether an error only says that a learner has not answered yet."""
+    """True if an error only says that a learner has not answered yet."""
     if isinstance(error, NotImplementedError):
         return str(error) == NOT_ANSWERED
     return isinstance(error, NotAnsweredError)

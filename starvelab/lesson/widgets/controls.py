@@ -42,22 +42,10 @@ class Control:
 
 
 def make_control(name: str, described: Description, start: Value = NO_START) -> Control:
-    """Make the control that `described` asks for.
+    """Make the control of an argument, which starts at a value that it can show.
 
-    Parameters
-    ----------
-    name : str
-        The argument it stands for; underscores are shown as spaces.
-    described : tuple, list, dict or bool
-        ``(low, high)`` or ``(low, high, step)`` of numbers or quantities, the values of a list,
-        a dict of labels to values, or True or False for a tick box.
-    start : optional
-        The value it begins with, if that is one it can show.
-
-    Raises
-    ------
-    InputError
-        If no control fits the description.
+    It is described by ``(low, high)`` or ``(low, high, step)`` of numbers or quantities, by the values of a
+    list, by a dict of labels to values, or by True or False for a tick box.
     """
     label = name.replace("_", " ")
     if isinstance(described, bool):

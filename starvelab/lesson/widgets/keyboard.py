@@ -14,6 +14,8 @@ import ipywidgets
 import traitlets
 
 from ... import runtime
+from ...errors import InputError
+from . import words
 
 BOX_CLASS = "starvelab-box"
 SPOKEN_CLASS = "starvelab-spoken"
@@ -31,14 +33,9 @@ class _Keyboard(anywidget.AnyWidget):
 
 
 class Box(ipywidgets.VBox):
-    """A column of widgets that is one named group.
+    """A column of widgets that is one group, with the name by which a screen reader calls it.
 
-    Parameters
-    ----------
-    name : str
-        What a screen reader calls the group.
-    children : sequence of widgets
-        What stands in it.
+    Its `message`, where it is among the children, says what came of a click, or why nothing did.
     """
 
     def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: object) -> None:
@@ -63,6 +60,15 @@ class Box(ipywidgets.VBox):
             self._keyboard.send({})
         else:
             act()
+
+    def show_errors(self, act: Callable[[], None]) -> None:
+        """Call `act`, and show in the message what it raises: out of a callback nothing reaches the page."""
+        try:
+            act()
+        except InputError as error:
+            self.message.value = words.notice(error, "Please note")
+        except Exception as error:
+            self.message.value = words.notice(f"{type(error).__name__}: {error}", "Problem")
 
     # Any: the page's message says nothing more than that it came.
     def _page_answered(self, *_message: Any) -> None:

@@ -1,15 +1,18 @@
-"""A question that asks for a prediction: what may be answered, and how sure one may be of it."""
+"""A question that asks for a prediction: what may be answered, how sure one may be, and what is a hit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...errors import InputError
+from ...prediction_file import Prediction
 from ...units import Quantity, convert
+from ..exercises import read_questions
 from ..outcomes import value
 
 # Any: what a learner answered, or a notebook passed. It is checked here.
@@ -21,6 +24,8 @@ WITHIN = 0.25
 NEAR = "within a quarter of the answer"
 # Of a factor only what it gains says anything: 1 is within a quarter of 1.16, and no gain at all.
 NEAR_CHANGE = "within a quarter of the gain or loss"
+# So near to "nothing" a change is no change: measurements differ by as much. A share, or 5 percentage points.
+NO_CHANGE = 0.05
 
 # The least and the most that a number can be; None where there is no end.
 Range: TypeAlias = tuple[float | None, float | None]
@@ -31,33 +36,15 @@ NOT_NEGATIVE: Range = (0, None)
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question, with its choices, or with its unit and what a number can be.
+    """One question, with its choices, or with its unit and what a number can be."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in the notebook and in ``predictions.json``.
-    text : str or None
-        What is asked.
-    choices : tuple of str or None
-        What may be chosen; None for a number or a free answer in code.
-    unit : str or None
-        Unit of a number, such as "img/s", "%" or "ms".
-    between : pair of float or None
-        The least and the most that a number can be, in `unit`; None where there is no end.
-    whole : bool
-        Whether it counts something, as workers are counted.
-    unchanged : float or None
-        Of a number that says what a change brings, the value that says "nothing", in `unit`.
-    """
-
-    key: str
+    key: str  # in the notebook and in predictions.json
     text: str | None = None
     choices: tuple[str, ...] | None = None
     unit: str | None = None
-    between: Range = NOT_NEGATIVE
-    whole: bool = False
-    unchanged: float | None = None
+    between: Range = NOT_NEGATIVE  # in `unit`
+    whole: bool = False  # it counts something, as workers are counted
+    unchanged: float | None = None  # of what a change brings, the value that says "nothing", in `unit`
 
     @classmethod
     def ask(
@@ -71,13 +58,7 @@ class Question:
         whole: bool = False,
         unchanged: float | None = None,
     ) -> Question:
-        """Make a question.
-
-        Raises
-        ------
-        InputError
-            If the key, the choices, the unit or the range make no sense.
-        """
+        """Make a question. Raise InputError if the key, the choices, the unit or the range make no sense."""
         check_key(key)
         if choices is None:
             if between is None:
@@ -106,13 +87,7 @@ class Question:
         return 1 / len(self.choices) if self.choices else 0.0
 
     def check_answer(self, answer: Answer) -> str | float:
-        """Return `answer` as it is stored: the choice as its author spelt it, or a number in the unit.
-
-        Raises
-        ------
-        InputError
-            If it is no choice, no finite number, or a quantity of another dimension.
-        """
+        """Return `answer` as it is stored: the choice as its author spelt it, or a number in the unit."""
         if self.choices is not None:
             return self._check_choice(answer)
         if isinstance(answer, Quantity):
@@ -177,7 +152,7 @@ class Question:
 
     def _check_choice(self, answer: Answer) -> str:
         for choice in self.choices or ():
-            if _normalized(choice) == _normalized(answer):
+            if _same_choice(choice, answer):
                 return choice
         raise InputError(
             f"The prediction must be one of {', '.join(self.choices or ())}, got {answer!r:.80}. "
@@ -187,7 +162,7 @@ class Question:
     def _check_number(self, answer: Answer) -> float:
         if isinstance(answer, str):
             return self.read_number(answer)
-        if isinstance(answer, bool) or not isinstance(answer, Real) or not math.isfinite(answer):
+        if not _is_finite(answer):
             beside = f" in {self.unit}" if self.unit else ""
             raise InputError(f"The prediction must be a number{beside}, got {answer!r:.80}. Write a number.")
         return self._check_range(float(answer))
@@ -245,10 +220,70 @@ def in_unit(value: Quantity, unit: str | None, what: str) -> float:
     return float(convert(value, unit, what).magnitude)
 
 
-def same_choice(one: Answer, other: Answer) -> bool:
-    """Whether two answers name the same thing, whatever their case and spaces."""
+def _same_choice(one: Answer, other: Answer) -> bool:
+    """True if two answers name the same thing, whatever their case and spaces."""
     return _normalized(one) == _normalized(other)
 
 
 def _normalized(text: Answer) -> str:
     return " ".join(str(text).split()).casefold()
+
+
+def _is_finite(number: Answer) -> bool:
+    return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
+
+
+# --- which questions there are ----------------------------------------------------------------------------
+
+
+def known_questions(folder: Path, asked: Mapping[str, Question]) -> dict[str, Question]:
+    """Every question that can be answered in code: those of the notebooks of a folder, and those `asked`.
+
+    Whoever works without widgets may not have run the notebooks in this kernel.
+    """
+    found = {}
+    for key, given in read_questions(*sorted(folder.glob("*.ipynb"))).items():
+        try:
+            found[key] = Question.ask(key, text=given.pop("question"), **given)
+        except InputError:  # somebody changed the cell
+            continue
+    return found | dict(asked)
+
+
+def no_such_question(key: object, keys: Collection[str]) -> str:
+    """What is said of a key under which nothing is asked."""
+    return f"No question has the key {key!r:.80}. The keys are {', '.join(map(repr, keys))}. Correct the key."
+
+
+# --- a prediction beside its truth ------------------------------------------------------------------------
+
+
+def comparable(truth: Answer, prediction: Prediction) -> str | float:
+    """The truth as it is stored: a text, or a number in the unit of the prediction."""
+    what = f"The truth of {prediction.key!r}"
+    # Locked in code without its question, a prediction knows neither unit nor choices. If it turns out to be
+    # of another kind than the truth, that is a miss and not a fault of the notebook.
+    free = prediction.unit is None and prediction.choices is None
+    if isinstance(truth, Quantity):
+        truth = truth.magnitude if free else in_unit(truth, prediction.unit, what)
+    if isinstance(truth, str):
+        if free or any(_same_choice(truth, one) for one in prediction.choices or ()):
+            return truth
+    elif prediction.choices is None and _is_finite(truth):
+        return float(truth)
+    expected = f"one of {', '.join(prediction.choices)}" if prediction.choices else "a finite number"
+    raise InputError(f"{what} must be {expected}, got {truth!r}. Correct the call of reveal.")
+
+
+def is_hit(prediction: Prediction, truth: str | float, within: float = WITHIN) -> bool:
+    """True if a prediction came true: the same choice, or a number within a share of the truth.
+
+    Of what a change brings it is a share of the gain or loss, which is not told from nothing below 5 %.
+    """
+    if isinstance(prediction.answer, str) or isinstance(truth, str):
+        return _same_choice(prediction.answer, truth)
+    tolerance = within * abs(truth)
+    if prediction.unchanged is not None:
+        least = NO_CHANGE * (100 if prediction.unit == "%" else 1)
+        tolerance = max(within * abs(truth - prediction.unchanged), least)
+    return abs(prediction.answer - truth) <= tolerance * (1 + 1e-12)

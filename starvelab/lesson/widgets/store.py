@@ -9,21 +9,44 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...host import has_processes
+from ...host import has_processes, whole_file
 from ...prediction_file import FILE_NAME, Contents, Prediction, read_file
-from .memory import KERNEL, Memory
+from ..outcomes import title
+from .question import Question
 
 LOCK_TIMEOUT = 8.0  # seconds; the file is locked for milliseconds
 
 
+@dataclass
+class Memory:
+    """What one kernel knows of predictions until it stops, and what is not in their file."""
+
+    # By key: the text of each question that was asked, to say which is open, and what may be answered.
+    questions: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, Question] = field(default_factory=dict)
+    # By file: predictions that could not be written (read-only folder, full disk). They count, too.
+    unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
+    # By file and key: what to call when that prediction is locked, each in its place.
+    waiting: dict[tuple[Path, str], dict[Hashable, Callable[[], None]]] = field(default_factory=dict)
+
+    def which(self, key: str) -> str:
+        """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""
+        text = title(self.questions.get(key, ""))
+        return f'It is the one that asks: "{text}"' if text else ""
+
+
+# Of the notebook that runs in this process. Functions that a notebook calls take another one as `memory`.
+KERNEL = Memory()
+
+
 @dataclass(frozen=True)
 class StoreResult:
-    """The prediction that now counts, whether this call stored it, and what went wrong with the file."""
+    """The prediction that now counts, whether this call changed it, and what went wrong with the file."""
 
     prediction: Prediction
     is_new: bool
@@ -36,12 +59,12 @@ def now() -> str:
 
 
 class PredictionStore:
-    """The predictions of one folder.
+    """The predictions of one folder, that in which the notebook runs unless given.
 
     Parameters
     ----------
     folder : path or None
-        Where ``predictions.json`` stands; None for the folder the notebook runs in.
+        Where ``predictions.json`` stands.
     memory : Memory
         What this kernel keeps beside the file.
     """
@@ -65,48 +88,30 @@ class PredictionStore:
 
     def lock(self, prediction: Prediction) -> StoreResult:
         """Store a prediction, unless its key is locked already: then the first one stays."""
-
-        def add(predictions: dict[str, Prediction]) -> Prediction:
-            return predictions.setdefault(prediction.key, prediction)
-
-        stored, problem = self._update(add)
-        return StoreResult(stored, stored is prediction, problem)
+        return self._update(lambda predictions: predictions.setdefault(prediction.key, prediction))
 
     def reveal(self, key: str, *, truth: str | float, hit: bool) -> StoreResult:
         """Write truth and hit beside the prediction `key`, once: the first reveal stays.
 
-        Raises
-        ------
-        KeyError
-            If nothing is locked under `key`.
+        A KeyError says that nothing is locked under this key.
         """
         timestamp = now()
-        changed: list[Prediction] = []
 
         def add(predictions: dict[str, Prediction]) -> Prediction:
             if not predictions[key].revealed:
                 predictions[key] = replace(predictions[key], truth=truth, hit=hit, revealed_at=timestamp)
-                changed.append(predictions[key])
             return predictions[key]
 
-        stored, problem = self._update(add)
-        return StoreResult(stored, bool(changed), problem)
+        return self._update(add)
 
     def credit(self, key: str, *, measured: float) -> StoreResult:
-        """Count the prediction `key` as a hit, since it met what was `measured`.
-
-        Raises
-        ------
-        KeyError
-            If nothing is locked under `key`.
-        """
+        """Count the prediction `key` as a hit, since it met what was `measured`."""
 
         def add(predictions: dict[str, Prediction]) -> Prediction:
             predictions[key] = replace(predictions[key], measured=measured, hit=True)
             return predictions[key]
 
-        stored, problem = self._update(add)
-        return StoreResult(stored, False, problem)
+        return self._update(add)
 
     def when_locked(self, key: str, callback: Callable[[], None], place: Hashable = None) -> None:
         """Call `callback` once, when this kernel has locked a prediction under `key`.
@@ -124,49 +129,44 @@ class PredictionStore:
         for callback in self.memory.waiting.pop((self.path, key), {}).values():
             callback()
 
-    def _update(self, change: Callable[[dict[str, Prediction]], Prediction]) -> tuple[Prediction, str | None]:
+    def _update(self, change: Callable[[dict[str, Prediction]], Prediction]) -> StoreResult:
         """Apply `change` to the newest predictions on disk; keep it in memory if it cannot be written."""
         try:
             return self._update_file(change)
         except OSError as error:
-            stored = change(self.read().predictions)
+            predictions = self.read().predictions
+            before = dict(predictions)
+            stored = change(predictions)
             self.memory.unsaved.setdefault(self.path, {})[stored.key] = stored
-            reason = error.strerror or str(error)
-            return stored, (
-                f"A prediction is kept in {self.path}, and that could not be written ({reason}). "
+            problem = (
+                f"A prediction is kept in {self.path}, and that could not be written "
+                f"({error.strerror or error}). "
                 "It counts until the kernel stops. Make the folder writable, then run this cell again."
             )
+            return StoreResult(stored, before != predictions, problem)
 
-    def _update_file(
-        self, change: Callable[[dict[str, Prediction]], Prediction]
-    ) -> tuple[Prediction, str | None]:
-        # The new version is written beside the old one and renamed onto it: a reader sees one of them, whole.
-        new = self.path.with_name(FILE_NAME + ".part")
+    def _update_file(self, change: Callable[[dict[str, Prediction]], Prediction]) -> StoreResult:
         with self._exclusive_lock():
-            contents = read_file(self.folder)
-            after = self.memory.unsaved.get(self.path, {}) | contents.predictions
+            contents, problem = read_file(self.folder), None
+            before = self.memory.unsaved.get(self.path, {}) | contents.predictions
+            after = dict(before)
             stored = change(after)
             if after == contents.predictions and contents.problem is None:
-                return stored, None
-            try:
-                with new.open("w", encoding="utf-8") as file:
+                return StoreResult(stored, False)
+            with whole_file(self.path) as part:
+                with part.open("w", encoding="utf-8") as file:
                     data = {key: prediction.to_json() for key, prediction in after.items()}
                     json.dump(data, file, indent=2, ensure_ascii=False)
                     file.write("\n")
                     file.flush()
                     os.fsync(file.fileno())
-                problem = None
                 if contents.problem is not None:
                     aside = self._set_aside().name
                     problem = f"{contents.problem} It was moved to {aside}; nothing in it was changed."
-                os.replace(new, self.path)
-            except BaseException:
-                new.unlink(missing_ok=True)
-                raise
         # Another thread may have left a prediction there in the meantime.
         for key in after:
             self.memory.unsaved.get(self.path, {}).pop(key, None)
-        return stored, problem
+        return StoreResult(stored, after != before, problem)
 
     @contextmanager
     def _exclusive_lock(self) -> Iterator[None]:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ... import tables
 from ...prediction_file import Prediction
-from ..outcomes import grouped as grouped
-from ..outcomes import number as number
-from ..outcomes import one_line as one_line
-from ..outcomes import percent as percent
-from ..outcomes import quoted as quoted
-from ..outcomes import title as title
-from ..outcomes import truth as truth
-from ..outcomes import value as value
-from .question import near
+from ..outcomes import grouped, number, percent, quoted, truth, value
+from .question import WITHIN, is_hit, near
 
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {color}; border-radius: 3px; "
@@ -35,6 +29,10 @@ _NOTICES = {
     "Credit": "#009E73",
     "Miss": "#CC79A7",
 }
+NEVER_SHOWN = "Its answer was not shown before this was submitted."
+
+
+# --- HTML -------------------------------------------------------------------------------------------------
 
 
 def escape(text: object) -> str:
@@ -71,13 +69,37 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
-def left_aligned(table: str) -> str:
-    """A table of texts: JupyterLab sets cells to the right, which is for numbers."""
-    return re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', table)
+class Sentences:
+    """A result that shows itself, in a notebook and as text: a table, if it has rows, and sentences."""
+
+    HEADERS: Sequence[str] = ()
+
+    def rows(self) -> list[list[str]]:
+        """The table's rows; none without a table."""
+        return []
+
+    def sentences(self) -> list[str]:
+        """What stands beneath the table."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        shown = table(self.HEADERS, rows) if rows else ""
+        # JupyterLab sets cells to the right, which is for numbers; these are texts.
+        shown = re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', shown)
+        return shown + "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        shown = [tables.to_text(self.HEADERS, rows), ""] if rows else []
+        return "\n".join([*shown, *self.sentences()])
+
+
+# --- predictions ------------------------------------------------------------------------------------------
 
 
 def confidence(locked: Prediction) -> str:
-    """How sure a learner was: ``70 % sure``, or nothing if nobody asked."""
+    """How sure a learner was: ``70 % sure``, or nothing if they did not say."""
     if locked.confidence is None:
         return ""
     about = "" if isinstance(locked.answer, str) else f" to be {near(locked.unchanged)}"
@@ -97,3 +119,42 @@ def prediction(locked: Prediction) -> str:
     """A locked prediction as one sentence of plain text."""
     parts = [f"You predicted {quoted(value(locked.answer, locked.unit), locked.answer)}", confidence(locked)]
     return ", ".join(filter(None, parts)) + "."
+
+
+def result(locked: Prediction, *, now: str | float | None, within: float = WITHIN) -> tuple[str, str]:
+    """What is said of a prediction whose truth was revealed, and the word in front of it.
+
+    The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`.
+    """
+    if locked.truth is None:
+        return f"{prediction(locked)} {NEVER_SHOWN}", "Please note"
+    lines = [f"The answer is {quoted(truth(locked), locked.truth)}.", prediction(locked)]
+    # With a credit for what was measured it counts as a hit, and still misses what the model says.
+    hit = locked.hit if locked.measured is None else is_hit(locked, locked.truth, within)
+    if not (hit or isinstance(locked.answer, str) or isinstance(locked.truth, str)):
+        lines.append(_distance(locked.answer, locked.truth, locked.unit, locked.unchanged))
+    if now != locked.truth:
+        lines.append(
+            f"The cell now gives {truth(replace(locked, truth=now))}; "
+            "the score card keeps the answer that was shown first."
+        )
+    return " ".join(filter(None, lines)), "Hit" if hit else "Miss"
+
+
+def _distance(answer: float, truth: float, unit: str | None, unchanged: float | None) -> str:
+    """How far off a number was: the difference when it was near, a factor when it was not."""
+    if unchanged is not None:
+        of_truth, yours = (number(one - unchanged, unit) for one in (truth, answer))
+        return f"What counts is the gain or loss: {of_truth} in the answer, {yours} in your number."
+    if not truth:
+        return ""
+    # Two digits that count, without an exponent where people write none: 540 and not 5.4e+02.
+    ratio = answer / truth
+    if ratio >= 2:
+        return f"Your number is {grouped(ratio, 2)} times the answer."
+    if 0 < ratio <= 0.5:
+        return f"The answer is {grouped(1 / ratio, 2)} times your number."
+    side = "above" if answer > truth else "below"
+    if unit == "%":
+        return f"Your number is {grouped(abs(answer - truth), 2)} percentage points {side} the answer."
+    return f"Your number is {percent(abs(ratio - 1))} {side} the answer."

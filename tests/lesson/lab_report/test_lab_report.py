@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from bs4 import BeautifulSoup
 
-from starvelab.lesson.lab_report import Entry, LabReport, Notes, keep_measurement, read_notes, render
-from starvelab.lesson.lab_report.contents import MAX_LESSON
-from starvelab.lesson.lab_report.measurements import OwnMeasurement, read_measurements
+from starvelab.lesson.lab_report import MAX_LESSON, Entry, LabReport, Notes, read_notes, render
+from starvelab.lesson.measurements import OwnMeasurement, read_measurements
 from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, use
 from starvelab.units import Q_
+from starvelab.widgets import save_measurement
 
 
 def prediction(key, answer, truth, *, hit, sure=None, **more):
@@ -126,7 +126,7 @@ def test_notes_that_cannot_be_read_are_none(tmp_path, notes):
 
 def test_the_newest_measurement_of_a_name_counts_and_a_broken_file_is_none(tmp_path):
     for rate in (100, 200):
-        keep_measurement("a", Q_(rate, "img/s"), Q_("210 img/s"), folder=tmp_path)
+        save_measurement("a", Q_(rate, "img/s"), Q_("210 img/s"), folder=tmp_path)
     (kept,) = read_measurements(tmp_path)
     assert (kept.measured, kept.model, kept.unit) == (200.0, 210.0, "img/s")
     assert kept.error == pytest.approx(0.05)
@@ -137,5 +137,5 @@ def test_the_newest_measurement_of_a_name_counts_and_a_broken_file_is_none(tmp_p
 
 def test_nothing_is_kept_while_grading(tmp_path):
     with use(GRADING):
-        keep_measurement("a", Q_("1 img/s"), Q_("1 img/s"), folder=tmp_path)
+        save_measurement("a", Q_("1 img/s"), Q_("1 img/s"), folder=tmp_path)
     assert list(tmp_path.iterdir()) == []

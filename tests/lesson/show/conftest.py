@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from types import ModuleType
 
 import pytest
 from matplotlib.figure import Figure
 
 from starvelab import runtime
+from starvelab.lesson.show import curves, plots, timelines
+from starvelab.lesson.show.figure import render_figure
 
 
 @pytest.fixture
@@ -24,18 +25,14 @@ def _nothing_is_painted_unasked(request: pytest.FixtureRequest) -> Iterator[None
 
 
 @pytest.fixture
-def drawn_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], list[Figure]]:
-    """Keeps the matplotlib figures behind the pictures that a module draws."""
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The matplotlib figures behind the pictures that a test draws."""
+    figures = []
 
-    def keep_those_of(module: ModuleType) -> list[Figure]:
-        figures = []
-        rendered = module.render_figure
+    def keep(figure, **words):
+        figures.append(figure)
+        return render_figure(figure, **words)
 
-        def keep(figure, **words):
-            figures.append(figure)
-            return rendered(figure, **words)
-
+    for module in (curves, plots, timelines):
         monkeypatch.setattr(module, "render_figure", keep)
-        return figures
-
-    return keep_those_of
+    return figures

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage, crossover
-from starvelab.lesson.show import curves, style
+from starvelab.lesson.show import style
 from starvelab.show import over_batch, over_workers
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
 AT_512 = PIPE.replace(batch_size=512)
-
-
-@pytest.fixture
-def drawn(drawn_by) -> list[Figure]:
-    """The matplotlib figures behind the pictures."""
-    return drawn_by(curves)
 
 
 # --- over the batch size ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
-from starvelab.lesson.show import curves, plots, svg
+from starvelab.lesson.show import svg
 from starvelab.lesson.show.style import COLORS
 from starvelab.show import over_batch, over_workers, roofline, stage_bars, timeline
 from starvelab.widgets import explore
@@ -25,8 +25,7 @@ def bars(figure):
 
 
 @pytest.mark.parametrize("draw", [stage_bars, timeline])
-def test_the_bars_of_a_step_that_does_not_fit_are_hollow(draw, drawn_by):
-    drawn = drawn_by(plots)
+def test_the_bars_of_a_step_that_does_not_fit_are_hollow(draw, drawn):
     picture, fitting = draw(TOO_LARGE.solve()), draw(FITS.solve())
     hollow, filled = (
         [bar for bar in bars(figure) if bar.get_edgecolor()[3] and bar.get_linewidth()] for figure in drawn
@@ -41,8 +40,7 @@ def test_the_bars_of_a_step_that_does_not_fit_are_hollow(draw, drawn_by):
     assert "feasible" not in (*fitting.headers, *fitting.caption.split())
 
 
-def test_batch_sizes_that_do_not_fit_are_hatched(drawn_by):
-    drawn = drawn_by(curves)
+def test_batch_sizes_that_do_not_fit_are_hatched(drawn):
     picture = over_batch(FITS, batches=[512, 1024, 2048])
     first = 1 + int(re.search(r"at most (\d+)", TOO_LARGE.solve().infeasible_reason)[1])
     for axes in drawn[0].axes:
@@ -58,8 +56,7 @@ def test_batch_sizes_that_do_not_fit_are_hatched(drawn_by):
     assert not [patch for axes in drawn[1].axes for patch in axes.patches]
 
 
-def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn_by):
-    drawn = drawn_by(curves)
+def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn):
     picture = over_workers({"small": FITS, "large": TOO_LARGE}, workers=[8, 16])
     small, large = [line for line in drawn[0].axes[0].lines if len(line.get_xdata()) > 1]
     assert (small.get_marker(), large.get_fillstyle()) == ("None", "none")
@@ -72,8 +69,7 @@ def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn_by):
         assert f"Large: the CPU binds up to 16 workers. What is drawn with hollow marks {WHY}" in text
 
 
-def test_the_points_of_a_roofline_that_do_not_fit_are_hollow(drawn_by):
-    drawn = drawn_by(plots)
+def test_the_points_of_a_roofline_that_do_not_fit_are_hollow(drawn):
     training = TUTORIAL.replace(phase="training")
     picture = roofline(
         model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[8, 2048], assumptions=training

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from starvelab import Q_
-from starvelab.lesson.show.canvas import Blank
-from starvelab.lesson.show.figure import NO_IMAGE, StaticFigure, render_figure
+from starvelab.lesson.show.figure import NO_IMAGE, Blank, StaticFigure, render_figure
 
 pytestmark = pytest.mark.usefixtures("painted")
 AWKWARD = 'Time < 5 ms & "busy"'
@@ -92,7 +91,7 @@ def test_a_picture_keeps_its_data(drawn):
 
 
 def test_without_matplotlib_the_caption_and_the_open_table_are_shown():
-    blank = Blank(figsize=(4, 2))
+    blank = Blank()
     left, right = blank.subplots(1, 2, sharex=True)
     left.spines[["top", "right"]].set_visible(False)
     right.plot([1, 2], [3, 4])

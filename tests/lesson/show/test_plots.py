@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from starvelab import (
     TUTORIAL,
@@ -21,7 +19,16 @@ from starvelab import (
     show,
 )
 from starvelab.lesson.show import curves, plots
-from starvelab.show import over_batch, over_workers, roofline, stage_bars, timeline
+from starvelab.model.resources import DISPLAY_ORDER
+from starvelab.show import (
+    labeled_bars,
+    over_batch,
+    over_workers,
+    roofline,
+    stage_bars,
+    timeline,
+    whole_pipeline,
+)
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -32,20 +39,19 @@ def roof(batches=(1, 256), hardware=Hardware.Cloud.A100):
     return roofline(model=Models.ResNet50, hardware=hardware, batches=batches, assumptions=TUTORIAL)
 
 
+def bars_with_notes(values=(2.0, -1.0), labels=("fast", "slow"), notes=("+2 %", "-1 %")):
+    return labeled_bars(labels, values, notes, axis="error (%)", caption="One error on each side of zero.")
+
+
 # One call of each figure, for what holds of all of them.
 FIGURES = {
     "stage_bars": lambda: stage_bars(FULL.solve()),
-    "timeline": lambda: timeline(FULL.solve()),
     "over_batch": lambda: over_batch(FULL),
     "over_workers": lambda: over_workers({"alone": FULL}, workers=[8, 64]),
     "roofline": roof,
+    "labeled_bars": bars_with_notes,
+    "whole_pipeline": whole_pipeline,
 }
-
-
-@pytest.fixture
-def drawn(drawn_by) -> list[Figure]:
-    """The matplotlib figures behind the pictures."""
-    return drawn_by(plots)
 
 
 def test_each_figure_of_plots_and_curves_is_among_those_tested_here():
@@ -61,13 +67,11 @@ def test_each_figure_of_plots_and_curves_is_among_those_tested_here():
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES)
-def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn, drawn_by):
-    of_curves = drawn_by(curves)
+def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn):
     picture = draw()
-    drawn += of_curves
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.alt.split()) > 10
-    assert len(picture.caption.split()) > 10
+    assert len(picture.caption.split()) > 5
     assert len(picture.rows) >= 2
     assert {len(row) for row in picture.rows} == {len(picture.headers)}
     for text in (picture.caption, picture.alt):
@@ -76,7 +80,7 @@ def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, 
     for axes in drawn[0].axes:
         lines = [line for line in axes.lines if len(line.get_xdata()) > 2]  # the rest are marks
         assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(lines)
-        assert axes.get_xlabel()
+        assert axes.get_xlabel() or not axes.axison
         marks = [text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()]
         assert "100.0" not in marks
         assert not any("e" in mark for mark in marks if mark[:1].isdigit())
@@ -135,48 +139,6 @@ def test_the_table_of_the_stage_bars_is_the_steps_own():
     assert [row[2] for row in picture.rows] == ["71.4 %", "0.0 %", "92.5 %", "81.7 %"]
 
 
-# --- timeline --------------------------------------------------------------------------------------
-
-
-def test_the_timeline_says_for_how_long_the_accelerator_waits():
-    picture = timeline(PIPE.solve(batch_size=256, workers=8), batches=4)
-    assert picture.caption == (
-        "The first 4 batches. In the long run the accelerator waits 81.7 % of each step of 64 ms."
-    )
-    assert picture.alt == f"Timeline with a lane for each of CPU, accelerator. {picture.caption}"
-
-
-def test_the_timeline_says_that_the_accelerator_never_waits():
-    caption = timeline(PIPE.solve(batch_size=8)).caption
-    assert caption == (
-        "The first 5 batches. In the long run the accelerator never waits: a step takes 5.225 ms."
-    )
-
-
-def test_the_table_of_the_timeline_counts_batches_from_one():
-    rows = timeline(PIPE.solve(batch_size=256, workers=8), batches=2).rows
-    assert [[n, resource, round(start, 2), round(end, 2)] for n, resource, start, end in rows] == [
-        [1, "CPU", 0, 64],
-        [1, "accelerator", 64, 75.74],
-        [2, "CPU", 64, 128],
-        [2, "accelerator", 128, 139.74],
-    ]
-
-
-def test_waiting_is_hatched_and_working_is_not(drawn):
-    timeline(PIPE.solve(batch_size=256, workers=8), batches=3)
-    bars = [bar for container in drawn[0].axes[0].containers for bar in container]
-    waiting = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars if bar.get_hatch()]
-    assert np.allclose(waiting, [(0, 64), (75.743205, 128), (139.743205, 192)])
-    assert len([bar for bar in bars if not bar.get_hatch()]) == 6
-
-
-def test_a_bar_too_narrow_for_its_number_has_none(drawn):
-    timeline(PIPE.solve(link=Hardware.Cloud.A100, transfer_size="150528 B"), batches=5)
-    numbers = [text.get_text() for text in drawn[0].axes[0].texts]
-    assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
-
-
 # --- the roofline ----------------------------------------------------------------------------------
 
 
@@ -204,6 +166,56 @@ def test_a_roof_needs_a_memory_bandwidth():
         roof(hardware=without)
 
 
+# --- bars with notes ------------------------------------------------------------------------------
+
+
+def test_the_words_of_bars_hold_their_data():
+    picture = bars_with_notes()
+    assert picture.alt == "Bar chart of error (%): fast +2 %; slow -1 %. One error on each side of zero."
+    assert picture.caption == "One error on each side of zero."
+    assert picture.headers == ["", "error (%)", "note"]
+    assert picture.rows == [("fast", 2.0, "+2 %"), ("slow", -1.0, "-1 %")]
+
+
+def test_bars_are_as_long_as_the_values_in_their_order_and_hatched_below_zero(drawn):
+    bars_with_notes()
+    (axes,) = drawn[0].axes
+    widths = [bar.get_width() for group in axes.containers for bar in group]
+    hatches = [bar.get_hatch() for group in axes.containers for bar in group]
+    assert (widths, hatches) == ([2.0, -1.0], [None, "//"])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["fast", "slow"]
+    assert axes.yaxis_inverted()
+    assert axes.get_xlabel() == "error (%)"
+
+
+@pytest.mark.parametrize("values", [(-2.0, -1.0), (0.0, 0.0)], ids=["all below zero", "all zero"])
+def test_bars_without_a_positive_one_still_have_an_axis(drawn, values):
+    bars_with_notes(values)
+    low, high = drawn[0].axes[0].get_xlim()
+    assert low <= min(values)
+    assert high > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counts"),
+    [({"values": (1.0,)}, "2, 1 and 2"), ({"values": (), "labels": (), "notes": ()}, "0, 0 and 0")],
+    ids=["a value is missing", "nothing at all"],
+)
+def test_each_bar_needs_its_label_its_value_and_its_note(arguments, counts):
+    message = f"Each bar has a label, a value and a note, got {counts} of them. Pass as many of each."
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        bars_with_notes(**arguments)
+
+
+# --- the whole pipeline ----------------------------------------------------------------------------
+
+
+def test_the_whole_pipeline_shows_every_resource_in_its_order_and_says_what_each_does():
+    figure = whole_pipeline()
+    assert [row[0] for row in figure.rows] == [name for name in DISPLAY_ORDER if name != "decoder"]
+    assert all(work.replace("\n", " ") in figure.alt for work, _ in plots.WORK.values())
+
+
 # --- what is refused -------------------------------------------------------------------------------
 
 
@@ -222,10 +234,6 @@ def test_what_draws_a_step_refuses_anything_else(draw):
     assert refused(lambda: draw(PIPE.solve(workers=[1, 2]))) == (
         f"{name} looks at one point, got several values of workers. Pass one value of each."
     )
-
-
-def test_a_timeline_needs_a_batch():
-    assert "batches must be finite and positive, got 0" in refused(lambda: timeline(PIPE.solve(), batches=0))
 
 
 def test_the_axis_of_a_roofline_has_two_values_or_more():

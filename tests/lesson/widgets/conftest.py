@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from starvelab.lesson.widgets import _reveal
-from starvelab.lesson.widgets.memory import KERNEL
+from starvelab.lesson.widgets.store import KERNEL
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ def test_a_value_that_does_not_change_draws_nothing():
     explorer = explore(lambda x: drawn.append(x) or svg(), x=(1, 9))
     explorer.controls["x"].value = 5
     explorer.controls["x"].value = 5
-    explorer._moved(None)
+    explorer._redraw()
     assert drawn == [1, 5]
 
 

@@ -48,5 +48,6 @@ def test_the_public_names_are_these_and_no_more():
         "progress",
         "report",
         "reveal",
+        "save_measurement",
         "scorecard",
     ]

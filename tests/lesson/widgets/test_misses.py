@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.lesson.lab_report.contents import MAX_LESSON
-from starvelab.lesson.widgets import _reveal, misses
+from starvelab.lesson.lab_report import MAX_LESSON
+from starvelab.lesson.widgets import _reveal
+from starvelab.lesson.widgets._reveal import MissBox
 from starvelab.lesson.widgets.cells import CellLog
-from starvelab.lesson.widgets.misses import MissBox
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, report, reveal
 
@@ -76,7 +76,7 @@ def test_what_goes_wrong_is_shown_in_the_box(box, monkeypatch, error, said):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(misses, "keep_lesson", fail)
+    monkeypatch.setattr(_reveal, "save_lesson", fail)
     box.text.value = "It overlaps."
     assert "Problem." in box.message.value
     assert said in box.message.value

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from starvelab import InputError
-from starvelab.lesson.widgets._pack import GRADED, SAVED
+from starvelab.lesson.widgets._report import SAVED, UNPACKED
 from starvelab.runtime import GRADING, use
 from starvelab.widgets import pack
 
@@ -35,5 +35,5 @@ def test_nothing_is_packed_while_grading(folder):
     with use(GRADING):
         packed = pack()
     assert not packed.path.exists()
-    assert repr(packed) == GRADED
-    assert GRADED in packed._repr_html_()
+    assert repr(packed) == UNPACKED
+    assert UNPACKED in packed._repr_html_()

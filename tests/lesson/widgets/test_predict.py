@@ -8,8 +8,7 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets.memory import KERNEL, Memory
-from starvelab.lesson.widgets.store import PredictionStore
+from starvelab.lesson.widgets.store import KERNEL, Memory, PredictionStore
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import predict, predictions
 

@@ -8,7 +8,7 @@ import pytest
 
 from starvelab import Q_
 from starvelab.lesson.widgets import _reveal
-from starvelab.lesson.widgets.quiet_runs import QuietRun, QuietRunOffer, recorded_run
+from starvelab.lesson.widgets._reveal import QuietRun, QuietRunOffer, recorded_run
 from starvelab.lesson.widgets.store import PredictionStore
 from starvelab.widgets import predict, predictions, reveal
 from tests.assignments import NOTEBOOKS, given
@@ -46,7 +46,7 @@ def test_an_answer_that_was_revealed_meanwhile_stays():
 def test_a_problem_is_shown_in_the_widget():
     box = offer(150, QuietRun(value=1.0, unit="GB", machine="m", date=QUIET.date))
     box.button.click()
-    assert "Problem" in box.message.value
+    assert "must be convertible to %, got 1 GB" in box.message.value
     assert not box.button.disabled
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import _reveal
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, RUN_AGAIN
-from starvelab.lesson.widgets.judging import is_hit
-from starvelab.lesson.widgets.memory import Memory
+from starvelab.lesson.widgets.question import is_hit
+from starvelab.lesson.widgets.store import Memory
 from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, predictions, reveal, scorecard

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.lesson.widgets._scorecard import ScoreCard
+from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.prediction_file import Prediction
 from starvelab.widgets import predict, reveal, scorecard
 

@@ -1,4 +1,4 @@
-"""Own measurements beside what the model says of them, kept in a file beside the notebook for the report."""
+"""Own measurements beside what the model says of them, saved beside the notebook for the lab report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 
-from ... import runtime
-from ...units import Quantity, unit_name
+from .. import runtime
+from ..host import whole_file
+from ..units import Quantity, unit_name
 
 FILE_NAME = "measurements.json"
 MAX_MEASUREMENTS = 40
@@ -17,16 +18,7 @@ MAX_MEASUREMENTS = 40
 
 @dataclass(frozen=True)
 class OwnMeasurement:
-    """One measurement.
-
-    Attributes
-    ----------
-    what : str
-        The pipeline, in words.
-    measured, model : float
-        In `unit`.
-    unit : str
-    """
+    """What was measured of a pipeline, named in words, and what the model says of it, both in `unit`."""
 
     what: str
     measured: float
@@ -46,10 +38,10 @@ class OwnMeasurement:
         return self.model / self.measured - 1 if self.measured else 0.0
 
 
-def keep_measurement(
+def save_measurement(
     what: str, measured: Quantity, model: Quantity, *, folder: str | os.PathLike[str] | None = None
 ) -> None:
-    """Keep what was measured for the report; the newest of each name counts. Nothing is kept while grading.
+    """Save what was measured for the lab report; the newest of each name counts. Grading saves nothing.
 
     Parameters
     ----------
@@ -64,12 +56,11 @@ def keep_measurement(
         return
     path = Path.cwd() if folder is None else Path(folder)
     unit = unit_name(measured.units)
-    kept = {one.what: one for one in read_measurements(path)}
-    kept[what] = OwnMeasurement(what, float(measured.magnitude), float(model.m_as(measured.units)), unit)
-    text = json.dumps([asdict(one) for one in kept.values()], indent=2, ensure_ascii=False)
-    scratch = path / f".{FILE_NAME}.{os.getpid()}"
-    scratch.write_text(f"{text}\n", encoding="utf-8")
-    os.replace(scratch, path / FILE_NAME)
+    saved = {one.what: one for one in read_measurements(path)}
+    saved[what] = OwnMeasurement(what, float(measured.magnitude), float(model.m_as(measured.units)), unit)
+    text = json.dumps([asdict(one) for one in saved.values()], indent=2, ensure_ascii=False)
+    with whole_file(path / FILE_NAME) as part:
+        part.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_measurements(folder: Path) -> tuple[OwnMeasurement, ...]:

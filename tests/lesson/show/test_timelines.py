@@ -1,4 +1,4 @@
-"""The loader's timeline: what it draws is in the trace, and what it says is what it draws."""
+"""Timelines: what is drawn is in the step, the run or the trace, and what is said is what is drawn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from starvelab import Q_, InputError
-from starvelab.lesson.show import loader_lanes
-from starvelab.show import loader_timeline
+from starvelab import Q_, Hardware, InputError, Models, Pipeline
+from starvelab.jobs import read_trace, watch
+from starvelab.lesson.show import timelines
+from starvelab.show import loader_timeline, timeline, trace_timeline
 from starvelab.simulate import Loader, Trace, simulate
+from tests.jobs.traces.builder import Training, train
 
+PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
 # Batch 0 takes 400 ms, and three others are ready long before it.
 HELD = simulate(SLOW, prepare_times=Q_([400] + [10] * 29, "ms"))
@@ -28,10 +32,7 @@ RUNS = {
 }
 
 
-@pytest.fixture
-def drawn(drawn_by) -> list[Figure]:
-    """The matplotlib figures behind the pictures."""
-    return drawn_by(loader_lanes)
+# --- of a loader ------------------------------------------------------------------------------------
 
 
 def names(axes):
@@ -40,7 +41,7 @@ def names(axes):
 
 def bars(axes, color):
     """Start and end of each bar of a color."""
-    wanted = loader_lanes.COLORS[color].lower()
+    wanted = timelines.COLORS[color].lower()
     return [
         (bar.get_x(), bar.get_x() + bar.get_width())
         for bar in axes.patches
@@ -67,8 +68,9 @@ def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_t
     assert title == f"The accelerator waits {100 * waits / end:.1f} % of the time"
 
 
-def test_it_is_a_picture(painted):
-    assert loader_timeline(RUNS["shared storage"]).png.startswith(b"\x89PNG")
+def test_each_kind_is_a_picture(painted, tmp_path):
+    for picture in (loader_timeline(HELD), timeline(PIPE.solve()), trace_timeline(starved(tmp_path))):
+        assert picture.png.startswith(b"\x89PNG")
 
 
 def test_there_is_a_lane_for_each_worker_and_one_for_the_accelerator(drawn):
@@ -160,7 +162,7 @@ def test_an_accelerator_that_never_waits_is_said_to_be_busy(drawn):
 
 def test_every_area_is_told_apart_without_color():
     # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
-    hatches = [loader_lanes._READY.get("hatch"), loader_lanes._HELD["hatch"], loader_lanes.WAITS["hatch"]]
+    hatches = [timelines.READY.get("hatch"), timelines.HELD["hatch"], timelines.WAITS["hatch"]]
     assert len(set(hatches)) == 3
 
 
@@ -216,3 +218,142 @@ def test_without_a_shared_storage_no_reads_are_drawn(drawn):
     picture = loader_timeline(simulate(SLOW))
     assert bars(drawn[0].axes[0], "storage") == []
     assert "read (ms)" not in picture.headers
+
+
+# --- of a step --------------------------------------------------------------------------------------
+
+
+def test_the_timeline_says_for_how_long_the_accelerator_waits():
+    picture = timeline(PIPE.solve(batch_size=256, workers=8), batches=4)
+    assert picture.caption == (
+        "The first 4 batches. In the long run the accelerator waits 81.7 % of each step of 64 ms."
+    )
+    assert picture.alt == f"Timeline with a lane for each of CPU, accelerator. {picture.caption}"
+
+
+def test_the_timeline_says_that_the_accelerator_never_waits():
+    caption = timeline(PIPE.solve(batch_size=8)).caption
+    assert caption == (
+        "The first 5 batches. In the long run the accelerator never waits: a step takes 5.225 ms."
+    )
+
+
+def test_the_table_of_the_timeline_counts_batches_from_one():
+    rows = timeline(PIPE.solve(batch_size=256, workers=8), batches=2).rows
+    assert [[n, resource, round(start, 2), round(end, 2)] for n, resource, start, end in rows] == [
+        [1, "CPU", 0, 64],
+        [1, "accelerator", 64, 75.74],
+        [2, "CPU", 64, 128],
+        [2, "accelerator", 128, 139.74],
+    ]
+
+
+def test_waiting_is_hatched_and_working_is_not(drawn):
+    timeline(PIPE.solve(batch_size=256, workers=8), batches=3)
+    bars = [bar for container in drawn[0].axes[0].containers for bar in container]
+    waiting = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars if bar.get_hatch()]
+    assert np.allclose(waiting, [(0, 64), (75.743205, 128), (139.743205, 192)])
+    assert len([bar for bar in bars if not bar.get_hatch()]) == 6
+
+
+def test_a_bar_too_narrow_for_its_number_has_none(drawn):
+    timeline(PIPE.solve(link=Hardware.Cloud.A100, transfer_size="150528 B"), batches=5)
+    numbers = [text.get_text() for text in drawn[0].axes[0].texts]
+    assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
+
+
+def test_a_timeline_needs_a_batch():
+    with pytest.raises(InputError, match="batches must be finite and positive, got 0"):
+        timeline(PIPE.solve(), batches=0)
+
+
+# --- of a trace -------------------------------------------------------------------------------------
+
+
+def starved(tmp_path, batches=12, **changes):
+    """Waits of 40 ms, a copy of 10 ms and kernels of 50 ms."""
+    times = {"wait": 40, "step": 50, "copy": "Pageable", "copying": 10} | changes
+    return read_trace(train(Training(), batches, **times).write(tmp_path / "trace.json"))
+
+
+def lanes_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_yticklabels()]
+
+
+def lengths(figure: Figure, color: str, lane: int) -> list[float]:
+    """How long the bars of a color in a lane are [ms]."""
+    found = []
+    for bars in figure.axes[0].collections:
+        for path in bars.get_paths():
+            box = path.get_extents()
+            if to_hex(bars.get_facecolor()[0]) == color.lower() and round(box.y0 + box.height / 2) == lane:
+                found.append(box.width)
+    return found
+
+
+def test_it_says_where_the_time_of_the_loop_and_of_the_gpu_went(tmp_path):
+    picture = trace_timeline(starved(tmp_path), batches=8)
+    assert picture.caption == (
+        "From a trace, 8 batches. The training loop waits 40.0 % of the time for data. The GPU computes "
+        "50.0 % of the time, only copies 10.0 %, is idle in the waits 40.0 %, and idle otherwise 0.0 %."
+    )
+    assert picture.alt == (
+        "Timeline with a lane for each of training loop, GPU. "
+        + picture.caption.removeprefix("From a trace, 8 batches. ")
+    )
+
+
+def test_its_table_has_a_row_for_each_step_and_a_unit_in_each_header(tmp_path):
+    picture = trace_timeline(starved(tmp_path), batches=3)
+    assert [row[0] for row in picture.rows] == [1, 2, 3]
+    assert picture.rows[1][1:] == ["100.0", "40.0", "200.0", "50.0", "10.0", "40.0", "0.0"]
+    assert len(picture.headers) == len(picture.rows[0])
+    assert all("(ms)" in header for header in picture.headers[1:])
+
+
+def test_waits_kernels_and_copies_are_drawn_as_long_as_they_took(tmp_path, drawn):
+    trace_timeline(starved(tmp_path), batches=4)
+    (figure,) = drawn
+    assert lanes_of(figure) == ["training loop", "GPU"]
+    assert lengths(figure, timelines.WAITS["facecolor"], 0) == pytest.approx([40] * 4, abs=0.1)
+    # Kernels are drawn on top of all that the GPU does.
+    assert sum(lengths(figure, timelines.LINK.color, 1)) == pytest.approx(4 * 60, abs=1)
+    assert sum(lengths(figure, timelines.ACCELERATOR.color, 1)) == pytest.approx(4 * 50, abs=1)
+    hatches = {bars.get_hatch() for bars in figure.axes[0].collections}
+    assert len(hatches) == 4, "waits, copies, other idle times and the rest differ without color"
+
+
+def test_idle_for_another_reason_is_told_apart_from_a_wait(tmp_path):
+    finding = starved(tmp_path, wait=0.5, step=72, copy="", kernels=56, gap=1.775, sync=False)
+    picture = trace_timeline(finding)
+    assert "is idle in the waits 0.0 %, and idle otherwise 28.4 %" in picture.caption
+
+
+def test_a_trace_without_a_gpu_has_one_lane(tmp_path, drawn):
+    training = Training()
+    for number in range(6):
+        start = training.now
+        training.wait(30)
+        training.compute(70)
+        training.mark(5 + number, start)
+    picture = trace_timeline(read_trace(training.write(tmp_path / "trace.json")))
+    assert lanes_of(drawn[0]) == ["training loop"]
+    assert picture.caption.endswith("waits 30.0 % of the time for data. The trace holds no GPU.")
+    assert picture.headers == ["step", "from (ms)", "loop waits (ms)", "to (ms)"]
+
+
+def test_the_first_hundred_steps_of_a_long_trace_are_kept(tmp_path):
+    finding = starved(tmp_path, batches=130)
+    assert len(finding.steps) == 100
+    assert len(trace_timeline(finding, batches=200).rows) == 100
+
+
+def test_the_rank_that_waits_most_is_drawn(tmp_path):
+    for rank, wait in enumerate((1, 60)):
+        train(Training(rank=rank), 8, wait=wait, step=60).write(tmp_path / f"{rank}.json")
+    assert "waits 50.0 % of the time" in trace_timeline(read_trace(tmp_path)).caption
+
+
+def test_a_job_that_was_watched_has_no_steps_to_draw():
+    with pytest.raises(InputError, match="draws the steps of a trace, and this JobFinding holds none"):
+        trace_timeline(watch([], batch_size=1, workers=1, progress=False).result)

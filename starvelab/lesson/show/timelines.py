@@ -1,0 +1,402 @@
+"""Timelines, in matplotlib: a solved step's first batches, a loader's run, and a profiler's trace.
+
+A lane for each worker or resource, a bar for each batch, and hatched where the accelerator or the loop waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ...errors import InputError
+from ...model.analysis import schedule
+from ...model.analysis._schedule import one_step
+from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LINK, STORAGE
+from ...model.step import Step
+from ...simulate import Simulation, Trace
+from ...simulate.trace import counted
+from ...tables import percent
+from ...units import Q_, format_quantity, positive_int
+from .figure import StaticFigure, bare, legend, new_figure, render_figure
+from .style import COLORS, GRAY, INK, Options, caveat, ground, with_feasible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HEIGHT = 0.72  # of a bar in its lane
+_NARROW = 0.021  # of the width: a shorter bar has no room for its number
+_GAP = 1e-6  # ms: less is rounding
+# Sky blue is what the workers' blue has made; gray outlines it, as it is too light on its own.
+READY: Options = {"facecolor": "#56B4E9", "linewidth": 0.0}
+WAITS: Options = {"facecolor": "#ececec", "edgecolor": GRAY, "hatch": "////", "linewidth": 0.0}
+# A worker whose turn at the storage has not come.
+_QUEUED: Options = {"facecolor": "none", "edgecolor": STORAGE.color, "hatch": "....", "linewidth": 0.0}
+HELD: Options = {"facecolor": "#e3f1fb", "edgecolor": CPU.color, "hatch": "xx", "linewidth": 0.0}
+_LOOP: Options = {"facecolor": CPU.color, "edgecolor": "white", "linewidth": 1.2}
+_COMPUTES: Options = {"facecolor": ACCELERATOR.color, "linewidth": 0.0}
+_COPIES: Options = {"facecolor": LINK.color, "edgecolor": "white", "hatch": LINK.hatch, "linewidth": 0.0}
+_IDLE: Options = {"facecolor": "white", "edgecolor": GRAY, "hatch": "....", "linewidth": 0.0}
+
+
+# --- of a solved step -------------------------------------------------------------------------------------
+
+
+def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
+    """The first batches in time, one lane for each resource; where the accelerator waits is hatched.
+
+    Parameters
+    ----------
+    step : Step
+        At one point.
+    batches : int
+    """
+    one_step(step, "timeline")
+    jobs = schedule(step, batches=batches)
+    lanes = [name for name in DISPLAY_ORDER if name in step.resource_times]
+    end = max(job.end for job in jobs)
+    figure = new_figure(7.5, 1.0 + 0.6 * len(lanes))
+    axes = figure.add_subplot()
+    done = 0.0
+    for job in jobs:
+        y, name = lanes.index(job.resource), job.resource
+        bar = ground(COLORS[name], step.feasible)
+        axes.barh(y, job.end - job.start, left=job.start, height=0.66, linewidth=1.5, **bar)
+        if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
+            middle, ink = (job.start + job.end) / 2, INK[name] if step.feasible else "black"
+            axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=ink)
+        if name == ACCELERATOR.name:
+            gap: Options = {"color": "none", "edgecolor": GRAY, "hatch": "////", "linewidth": 0}
+            axes.barh(y, job.start - done, left=done, height=0.66, **gap)
+            done = job.end
+    axes.set_yticks(range(len(lanes)), lanes)
+    axes.invert_yaxis()
+    axes.set_xlim(0, end)
+    axes.set_xlabel("time since the start (ms); hatched: the accelerator waits")
+    bare(axes)
+    length = format_quantity(step.step_time)
+    message = (
+        f"waits {percent(step.stall)} of each step of {length}"
+        if step.utilization < 1
+        else f"never waits: a step takes {length}"
+    )
+    hollow = caveat("hollow", step.infeasible_reason)
+    caption = f"The first {batches} batches. In the long run the accelerator {message}. {hollow}".strip()
+    alt = f"Timeline with a lane for each of {', '.join(lanes)}. {caption}"
+    headers, rows = with_feasible(
+        ["batch", "resource", "start (ms)", "end (ms)"],
+        ([job.batch + 1, job.resource, job.start, job.end] for job in jobs),
+        step.feasible,
+    )
+    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
+
+
+# --- of a loader ------------------------------------------------------------------------------------------
+
+
+def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigure:
+    """Worker lanes with numbered batches, the queue's depth, and the accelerator with its waits hatched.
+
+    Parameters
+    ----------
+    run : Trace or Simulation
+        Of a simulation its first replica, without the warm-up.
+    batches : int
+        How many to draw, from the start of the run; `Trace.after` leaves out the first ones.
+    """
+    run = _trace(run)
+    trace = run.first(positive_int(batches, "batches"))
+    end = float(trace.step_end[-1])
+    # Workers are already at later batches by then, which are seen as far as the figure goes.
+    seen = run.first(int(np.flatnonzero(run.prepare_start < end)[-1]) + 1)
+    inline = bool((trace.worker < 0).all())
+    copies = bool((trace.copied - trace.copy_start > _GAP).any())
+    lanes = [_worker_name(worker) for worker in np.unique(seen.worker)]
+    below = ["copy", ACCELERATOR.name] if copies else [ACCELERATOR.name]
+    heights = [0.36 * len(lanes), *([] if inline else [0.85]), 0.36 * len(below)]
+    figure = new_figure(9.6, 1.75 + sum(heights))
+    parts = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    _draw_workers(parts[0], seen, lanes, end)
+    held = 0 if inline else _draw_queue(parts[1], seen, end)
+    waits = _draw_accelerator(parts[-1], trace, below, end)
+    title = f"The accelerator waits {percent(trace.stall)} of the time"
+    figure.suptitle(title, fontsize=12, fontweight="bold")
+    reads = trace.read_start is not None
+    entries: list[tuple[str, Options, bool]] = [
+        ("waiting for the storage", _QUEUED, reads),
+        ("reading a batch", {"color": STORAGE.color}, reads),
+        ("preparing a batch", {"color": CPU.color}, True),
+        ("ready for the loop", READY, not inline),
+        ("ready, held back by an earlier batch", HELD, held > 0),
+        ("copying", {"color": LINK.color}, copies),
+        ("computing", {"color": ACCELERATOR.color}, True),
+        ("waiting", WAITS, True),
+    ]
+    legend(figure, {label: options for label, options, is_drawn in entries if is_drawn})
+    for axes in parts:
+        bare(axes)
+        axes.tick_params(axis="x", labelbottom=axes is parts[-1])
+    parts[-1].set_xlim(0, end)
+    # A stretch from the middle begins with batches that were begun before it.
+    start = "the start" if seen.prepare_start.min() >= 0 else "the start of this stretch"
+    parts[-1].set_xlabel(f"time since {start} (ms), {trace.source}")
+    queue = "" if inline else ", and between them the number of batches in the queue"
+    summary = _loader_summary(trace, waits, held)
+    return render_figure(
+        figure,
+        alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{queue}. {summary}",
+        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {summary}",
+        headers=[
+            *("batch", "prepared by", "from (ms)"),
+            *(["read (ms)"] if reads else []),
+            *("to (ms)", "received (ms)", "step (ms)", "waited (ms)"),
+        ],
+        rows=_loader_rows(trace, waits),
+    )
+
+
+def _trace(run: Trace | Simulation) -> Trace:
+    if isinstance(run, Simulation):
+        trace = run.trace()
+        return trace.after(run.warm_up) if run.warm_up else trace
+    if not isinstance(run, Trace):
+        raise InputError(
+            f"loader_timeline draws a trace or a simulation, got {type(run).__name__}. "
+            "Pass simulate(loader), or the trace of a record."
+        )
+    return run
+
+
+def _worker_name(worker: int) -> str:
+    return "training loop" if worker < 0 else f"worker {worker + 1}"
+
+
+def _number(axes: Axes, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
+    """Write its number into a bar that has room for it."""
+    if end - start > _NARROW * width:
+        ink: Options = {"ha": "center", "va": "center", "color": INK[resource], "fontsize": 9}
+        axes.text((start + end) / 2, y, str(number), **ink)
+
+
+def _bar(axes: Axes, y: float, start: float, end: float, resource: str, batch: int, width: float) -> None:
+    bar: Options = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
+    axes.barh(y, end - start, left=start, **bar)
+    _number(axes, y, max(start, 0.0), min(end, width), resource, batch + 1, width)
+
+
+def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> None:
+    for i, batch in enumerate(trace.batch):
+        y, start = lanes.index(_worker_name(trace.worker[i])), trace.prepare_start[i]
+        if trace.read_start is not None and trace.read_done is not None:
+            axes.barh(y, trace.read_start[i] - start, left=start, height=_HEIGHT, **_QUEUED)
+            start = trace.read_done[i]
+            _bar(axes, y, trace.read_start[i], start, STORAGE.name, batch, end)
+        _bar(axes, y, start, trace.prepared[i], CPU.name, batch, end)
+    _name_lanes(axes, lanes)
+
+
+def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
+    """Finished batches as a step area: those next in turn, on top those that a missing one holds back.
+
+    Returns the most that were held back at once.
+    """
+    both = [trace.queue_depth(in_turn=in_turn) for in_turn in (False, True)]
+    times = np.unique(np.concatenate(([0.0, end], *(changes for changes, _ in both))))
+    times = times[(times >= 0) & (times <= end)]
+    # The value of each step function from each time on; 0 before its first change.
+    total, in_turn = (
+        np.concatenate(([0], depths))[np.searchsorted(changes, times, side="right")]
+        for changes, depths in both
+    )
+    axes.fill_between(times, in_turn, step="post", **READY)
+    if (total > in_turn).any():
+        axes.fill_between(times, in_turn, total, step="post", **HELD)
+    axes.plot(times, total, drawstyle="steps-post", color=GRAY, linewidth=1.2)
+    axes.set_ylim(0, max(2, total.max() + 0.5))
+    axes.locator_params(axis="y", nbins=3, integer=True, steps=None)
+    axes.set_ylabel("batches\nin queue", rotation=0, ha="right", va="center")
+    return int((total - in_turn).max())
+
+
+def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) -> np.ndarray:
+    """The accelerator's steps and its waits; returns how long it waited for each batch [ms]."""
+    y = lanes.index(ACCELERATOR.name)
+    free = np.concatenate(([0.0], trace.step_end[:-1]))
+    waits: np.ndarray = np.maximum(trace.step_start - free, 0.0)
+    for i, batch in enumerate(trace.batch):
+        if trace.copied[i] - trace.copy_start[i] > _GAP:
+            _bar(axes, lanes.index("copy"), trace.copy_start[i], trace.copied[i], LINK.name, batch, end)
+        _bar(axes, y, trace.step_start[i], trace.step_end[i], ACCELERATOR.name, batch, end)
+        if waits[i] > _GAP:
+            axes.barh(y, waits[i], left=free[i], height=_HEIGHT, **WAITS)
+    _name_lanes(axes, lanes)
+    return waits
+
+
+def _name_lanes(axes: Axes, names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def _loader_summary(trace: Trace, waits: np.ndarray, held: int) -> str:
+    share = (
+        f"The accelerator is busy {percent(trace.utilization)} and waits {percent(trace.stall)} of the time"
+    )
+    count = int((waits > _GAP).sum())
+    if not count:
+        return f"{share}."
+    longest = int(np.argmax(waits))
+    summary = (
+        f"{share}, {'once' if count == 1 else f'{count} times'}; longest for batch "
+        f"{trace.batch[longest] + 1}: {format_quantity(Q_(float(waits[longest]), 'ms'), 3)}."
+    )
+    if not held:
+        return summary
+    were = "batch was" if held == 1 else "batches were"
+    return f"{summary} Up to {held} finished {were} held back by an earlier one."
+
+
+def _loader_rows(trace: Trace, waits: np.ndarray) -> list[list[object]]:
+    def to(start: Sequence[float] | np.ndarray, end: Sequence[float] | np.ndarray, i: int) -> str:
+        return f"{start[i]:.1f} to {end[i]:.1f}"
+
+    reads = () if trace.read_start is None or trace.read_done is None else (trace.read_start, trace.read_done)
+    return [
+        [
+            int(trace.batch[i]) + 1,
+            _worker_name(trace.worker[i]),
+            f"{trace.prepare_start[i]:.1f}",
+            *([to(*reads, i)] if reads else []),
+            f"{trace.prepared[i]:.1f}",
+            f"{trace.received[i]:.1f}",
+            to(trace.step_start, trace.step_end, i),
+            f"{waits[i]:.1f}",
+        ]
+        for i in range(len(trace))
+    ]
+
+
+# --- of a profiler's trace --------------------------------------------------------------------------------
+
+
+class _Steps(Protocol):
+    """The steps of a trace, as `read_trace` finds them: times in milliseconds, one for each step."""
+
+    def __len__(self) -> int: ...
+    def first(self, steps: int) -> _Steps: ...
+    @property
+    def asked(self) -> np.ndarray: ...  # when the loop wanted each batch
+    @property
+    def received(self) -> np.ndarray: ...
+    @property
+    def end(self) -> np.ndarray: ...
+    @property
+    def busy(self) -> np.ndarray | None: ...  # starts and ends of what the GPU did; None without a GPU
+    @property
+    def computing(self) -> np.ndarray | None: ...  # starts and ends of its kernels
+    @property
+    def waited(self) -> np.ndarray: ...
+    @property
+    def computed(self) -> np.ndarray: ...
+    @property
+    def copied(self) -> np.ndarray: ...  # copied only
+    @property
+    def idle_in_wait(self) -> np.ndarray: ...
+    @property
+    def idle_otherwise(self) -> np.ndarray: ...
+
+
+class _Finding(Protocol):
+    """What `read_trace` returns. A job that was watched and not traced has no steps."""
+
+    @property
+    def steps(self) -> _Steps | None: ...
+
+
+def trace_timeline(finding: _Finding, *, batches: int = 10) -> StaticFigure:
+    """Lanes for the training loop and the GPU: steps, waits for data, copies, and when the GPU is idle.
+
+    Parameters
+    ----------
+    finding : JobFinding
+        From `starvelab.jobs.read_trace`. Of several ranks it is drawn for that which waits most.
+    batches : int
+        How many to draw, from the first that counts.
+    """
+    found = getattr(finding, "steps", None)
+    if found is None:
+        raise InputError(
+            f"trace_timeline draws the steps of a trace, and this {type(finding).__name__} holds none. Pass "
+            "what read_trace returns of a trace with two steps or more."
+        )
+    steps: _Steps = found.first(positive_int(batches, "batches"))
+    has_gpu = steps.busy is not None
+    lanes = ["training loop", "GPU"] if has_gpu else ["training loop"]
+    figure = new_figure(9.6, 1.3 + 0.5 * len(lanes))
+    axes = figure.add_subplot()
+    _draw_loop(axes, steps)
+    _draw_gpu(axes, steps)
+    _name_lanes(axes, lanes)
+    axes.set_xlim(0, float(steps.end[-1]))
+    axes.set_xlabel("time since the first of these steps (ms), from a trace")
+    bare(axes)
+    entries = {"the loop works on a step": _LOOP}
+    if has_gpu:
+        entries |= {"computing": _COMPUTES, "only copying": _COPIES}
+        entries |= {"waiting for data, and idle meanwhile": WAITS, "idle for another reason": _IDLE}
+    else:
+        entries |= {"waiting for data": WAITS}
+    legend(figure, entries)
+    columns = {"from (ms)": steps.asked, "loop waits (ms)": steps.waited, "to (ms)": steps.end}
+    if has_gpu:
+        columns |= {"GPU computes (ms)": steps.computed, "only copies (ms)": steps.copied}
+        columns |= {"idle in the wait (ms)": steps.idle_in_wait, "idle otherwise (ms)": steps.idle_otherwise}
+    summary = _trace_summary(steps)
+    return render_figure(
+        figure,
+        alt=f"Timeline with a lane for each of {', '.join(lanes)}. {summary}",
+        caption=f"From a trace, {counted(len(steps))}. {summary}",
+        headers=["step", *columns],
+        rows=[[i + 1, *(f"{times[i]:.1f}" for times in columns.values())] for i in range(len(steps))],
+    )
+
+
+def _bars(axes: Axes, lane: int, starts: Iterable[float], lengths: Iterable[float], style: Options) -> None:
+    """Bars of one style, drawn as one shape: a trace may have thousands of kernels."""
+    axes.broken_barh(list(zip(starts, lengths, strict=True)), (lane - _HEIGHT / 2, _HEIGHT), **style)
+
+
+def _draw_loop(axes: Axes, steps: _Steps) -> None:
+    _bars(axes, 0, steps.asked, steps.waited, WAITS)
+    _bars(axes, 0, steps.received, steps.end - steps.received, _LOOP)
+    for number, (start, end) in enumerate(zip(steps.received, steps.end, strict=True), start=1):
+        _number(axes, 0, start, end, CPU.name, number, float(steps.end[-1]))
+
+
+def _draw_gpu(axes: Axes, steps: _Steps) -> None:
+    if steps.busy is None or steps.computing is None:
+        return
+    # The ground of the lane is what shows where nothing runs: idle, in a wait or not.
+    _bars(axes, 1, steps.asked, steps.waited, WAITS)
+    _bars(axes, 1, steps.received, steps.end - steps.received, _IDLE)
+    # White below, so that no hatch of the ground shines through that of a copy.
+    for spans, style in ((steps.busy, _COPIES), (steps.computing, _COMPUTES)):
+        drawn = spans[spans[:, 0] < steps.end[-1]]
+        _bars(axes, 1, drawn[:, 0], drawn[:, 1] - drawn[:, 0], style)
+
+
+def _trace_summary(steps: _Steps) -> str:
+    whole = float(np.sum(steps.end - steps.asked))
+    waited, *gpu = (
+        percent(float(np.sum(times)) / whole)
+        for times in (steps.waited, steps.computed, steps.copied, steps.idle_in_wait, steps.idle_otherwise)
+    )
+    loop = f"The training loop waits {waited} of the time for data"
+    if steps.busy is None:
+        return f"{loop}. The trace holds no GPU."
+    return (
+        f"{loop}. The GPU computes {gpu[0]} of the time, only copies {gpu[1]}, "
+        f"is idle in the waits {gpu[2]}, and idle otherwise {gpu[3]}."
+    )
