@@ -63,21 +63,7 @@ _listings: dict[tuple[str, int], frozenset[str]] = {}
 
 @dataclass
 class Snapshot:
-    """What there is at a moment.
-
-    Attributes
-    ----------
-    variables : dict of str to str
-    threads : set of Thread
-    processes : set of int
-        Identifiers of child processes, not of what these started.
-    folder : str
-        The current one.
-    umask : int
-        Which permissions new files do not get.
-    files : dict of str to frozenset of str
-        The names in each watched folder.
-    """
+    """What there is at a moment: of processes the identifiers of children, of files the names by folder."""
 
     variables: dict[str, str] = field(default_factory=dict)
     threads: set[threading.Thread] = field(default_factory=set)

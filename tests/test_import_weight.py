@@ -4,71 +4,51 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
 from tests.assignments import notebooks_of
 
-HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate")
+HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL")
+ROOMS = ("show", "checks", "jobs", "simulate", "widgets")
+LAYERS = {f"starvelab.{name}" for name in ROOMS}
+PIPELINE = "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.HDD)"
+LOADER = "Loader(step_time='20 ms', prepare_time='50 ms', in_order=False)"
+FIGURES = "from starvelab.show import svg, stage_bars, table, whole_pipeline"
 
 
-def loaded_by(code):
-    """The heavy packages in memory after a fresh interpreter has run `code`."""
-    report = f"{code}\nimport sys; print(*(name for name in {HEAVY!r} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def test_importing_the_lab_loads_nothing_heavy():
-    assert loaded_by("import starvelab") == set()
-
-
-def test_solving_a_pipeline_loads_nothing_heavy():
-    solve = "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.HDD).solve()"
-    assert loaded_by(f"from starvelab import *; {solve}._repr_html_()") == set()
-
-
-def test_simulating_a_loader_loads_nothing_heavy():
-    code = (
-        "from starvelab.simulate import *; "
-        "simulate(Loader(step_time='20 ms', prepare_time='50 ms', in_order=False))._repr_html_()"
-    )
-    assert loaded_by(code) == set()
-
-
-def test_figures_load_matplotlib_when_one_is_drawn():
-    code = "from starvelab.show import svg, stage_bars, table, whole_pipeline"
-    assert loaded_by(code) == set()
-    assert loaded_by(f"{code}; whole_pipeline()") == {"matplotlib"}
-
-
-def test_counting_cores_loads_no_images():
-    code = "from starvelab.host import usable_cores; usable_cores(); import sys; print('PIL' in sys.modules)"
+def loaded_by(*lines: str) -> list[set[str]]:
+    """What of it is in memory after each of these lines of a fresh interpreter, and was not before it."""
+    report = f"print('loaded', *({{*{HEAVY!r}, *{LAYERS!r}}} & sys.modules.keys()))"
+    code = "\n".join(["import sys", *(f"{line}\n{report}" for line in lines)])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    words = (line.split() for line in done.stdout.splitlines() if line.startswith("loaded"))
+    found = [{"loaded"}, *map(set, words)]
+    return [now - before for before, now in pairwise(found)]
 
 
-@pytest.mark.parametrize(
-    ("code", "package"),
-    [
-        ("import matplotlib", "matplotlib"),
-        ("import ipywidgets", "ipywidgets"),
-        ("import starvelab; starvelab.widgets", "ipywidgets"),
-        ("import starvelab; starvelab.show.table(['a'], [[1]])", "tabulate"),
-    ],
-)
-def test_a_heavy_package_would_be_noticed(code, package):
-    # What the code itself prints is no package's name, so it does no harm to the report.
-    assert package in loaded_by(code)
+def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_they_are_asked_for():
+    assert loaded_by(
+        "import starvelab; from starvelab import *",
+        f"{PIPELINE}.solve()._repr_html_()",
+        "from starvelab.host import usable_cores; usable_cores()",
+        "from starvelab.simulate import *",
+        f"simulate({LOADER})._repr_html_()",
+        f"starvelab.jobs; {FIGURES}",
+    ) == [set(), set(), set(), {"starvelab.simulate"}, set(), {"starvelab.jobs", "starvelab.show"}]
 
 
-@pytest.mark.parametrize("name", ["show", "checks", "jobs", "simulate", "widgets"])
-def test_the_upper_layers_load_when_they_are_first_asked_for(name):
-    code = (
-        f"import sys, starvelab; before = 'starvelab.{name}' in sys.modules; starvelab.{name}; print(before)"
+def test_a_heavy_package_is_noticed_where_it_is_needed():
+    drawn, tabled, with_widgets, checked = loaded_by(
+        f"{FIGURES}; whole_pipeline()",
+        "import starvelab; starvelab.show.table(['a'], [[1]])",
+        "starvelab.widgets",
+        "starvelab.checks",
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert drawn & set(HEAVY) == {"matplotlib", "PIL"}
+    assert (tabled, checked - LAYERS) == ({"tabulate"}, set())
+    assert {"ipywidgets", "starvelab.widgets"} <= with_widgets
 
 
 # What a browser's Python lacks: processes, threads, and packages that are not there. Pint asks for dask.
@@ -128,21 +108,10 @@ print(show.timeline(step)._repr_html_()[:62])
     assert run_in_a_browser(code, tmp_path) == begins[:62]
 
 
-def test_the_upper_layers_complete_with_tab_before_they_are_loaded():
+def test_the_names_of_the_lab_exist_and_complete_with_tab_and_no_others():
     import starvelab
 
-    assert {"show", "checks", "jobs", "simulate", "widgets", "Pipeline", "Q_"} <= set(dir(starvelab))
-
-
-def test_a_name_that_the_lab_does_not_have_is_an_ordinary_attribute_error():
-    import starvelab
-
+    assert {*ROOMS, "Pipeline", "Q_"} <= set(dir(starvelab))
+    assert None not in [getattr(starvelab, name) for name in (*starvelab.__all__, *ROOMS)]
     with pytest.raises(AttributeError, match="module 'starvelab' has no attribute 'pipelines'"):
         _ = starvelab.pipelines
-
-
-def test_every_public_name_exists():
-    import starvelab
-
-    for name in starvelab.__all__:
-        assert getattr(starvelab, name) is not None

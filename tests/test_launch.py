@@ -98,16 +98,12 @@ def project(repository: Path) -> dict:
 # --- make lab ----------------------------------------------------------------------------------------
 
 
-def test_make_lab_opens_the_notebooks_of_the_checkout(make, repository):
-    said = make("--dry-run", "lab").stdout
-    assert f'-m starvelab lab --folder "{repository}/labs"' in said
-
-
-def test_make_lab_installs_nothing_when_it_is_run_again(make):
-    assert "binder/install.sh" not in make("--dry-run", "lab").stdout
-
-
-def test_make_lab_installs_what_it_needs_when_it_is_not_there(make, environment):
+def test_make_lab_opens_the_notebooks_of_the_checkout_and_installs_only_what_is_not_there(
+    make, environment, repository
+):
+    said = make("--dry-run", "lab", "LAB_ARGS=--port 9000").stdout
+    assert f'-m starvelab lab --folder "{repository}/labs" --port 9000' in said
+    assert "binder/install.sh" not in said
     (environment / "lab.installed").unlink()
     assert f'binder/install.sh {environment} "lab"' in make("--dry-run", "lab").stdout
 
@@ -142,14 +138,12 @@ esac
     return run
 
 
-def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install):
+def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install, monkeypatch, capsys):
     asked = install(uv="exit 0")
     assert asked[2:4] == [UV, "file:///a file:///b /c,/d unsafe-best-match"]
     assert "-m compileall" in asked[6]
-
-
-def test_a_mac_that_has_no_pytorch_says_so_after_the_install(install, monkeypatch, capsys):
-    program = "\n".join(install(uv="exit 0")[4:6]).removeprefix("-c ")
+    # A Mac that has no PyTorch says so after the install.
+    program = "\n".join(asked[4:6]).removeprefix("-c ")
     exec(program, {})
     assert capsys.readouterr().out == ""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -175,61 +169,47 @@ def test_make_lab_makes_its_environment_anew_in_a_checkout_that_has_moved(make, 
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
-def test_make_formgrader_asks_for_no_browser_where_there_is_no_display(make):
-    assert "--no-browser" in make("--dry-run", "formgrader").stdout
+def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allows_root_to_root_only(make):
+    said = make("--dry-run", "formgrader").stdout
+    assert "--no-browser" in said
+    assert ("--allow-root" in said) == (os.getuid() == 0)
     if sys.platform.startswith("linux"):
-        assert "--no-browser" not in make("--dry-run", "formgrader", DISPLAY=":0").stdout
-        assert "--no-browser" not in make("--dry-run", "formgrader", WAYLAND_DISPLAY="wayland-0").stdout
-
-
-def test_make_formgrader_allows_root_to_root_only(make):
-    assert ("--allow-root" in make("--dry-run", "formgrader").stdout) == (os.getuid() == 0)
+        for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
+            assert "--no-browser" not in make("--dry-run", "formgrader", **display).stdout
 
 
 def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make):
     assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
 
 
-def test_make_lab_hands_its_arguments_on(make):
-    assert "--port 9000" in make("--dry-run", "lab", "LAB_ARGS=--port 9000").stdout
-
-
-def test_a_python_that_is_missing_is_named_with_the_remedy(make, environment, tmp_path):
-    done = make("lab", "PYTHON=no-such-python", f"VENV={tmp_path / 'none'}")
-    assert done.returncode != 0
-    assert done.stdout.splitlines() == [
-        "make installs starvelab for Python 3.11 to 3.14, and there is no no-such-python here.",
-        "Install it, or name another: make PYTHON=/path/to/python3.13 lab",
-    ]
-
-
 @pytest.mark.parametrize(
     ("refuses", "messages"),
     [
         (
+            None,
+            "make installs starvelab for Python 3.11 to 3.14, and there is no {python} here.\n"
+            "Install it, or name another: make PYTHON=/path/to/python3.13 lab\n",
+        ),
+        (
             "version_info",
-            [
-                "make installs starvelab for Python 3.11 to 3.14, and {python} is Python 3.10.13.",
-                "Name another: make PYTHON=/path/to/python3.13 lab",
-            ],
+            "make installs starvelab for Python 3.11 to 3.14, and {python} is Python 3.10.13.\n"
+            "Name another: make PYTHON=/path/to/python3.13 lab\n",
         ),
         (
             "ensurepip",
-            [
-                "starvelab installs into a virtual environment, and {python} cannot make one.",
-                "On Debian and Ubuntu: sudo apt-get install python3-venv",
-            ],
+            "starvelab installs into a virtual environment, and {python} cannot make one.\n"
+            "On Debian and Ubuntu: sudo apt-get install python3-venv\n",
         ),
     ],
-    ids=["of another version", "without venv"],
+    ids=["missing", "of another version", "without venv"],
 )
 def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refuses, messages):
-    python = script(
-        tmp_path / "python", f'case "$*" in *{refuses}*) exit 1;; --version) echo Python 3.10.13;; esac'
-    )
+    python = tmp_path / "python"
+    if refuses:
+        script(python, f'case "$*" in *{refuses}*) exit 1;; --version) echo Python 3.10.13;; esac')
     done = make("lab", f"PYTHON={python}", f"VENV={tmp_path / 'none'}")
     assert done.returncode != 0
-    assert done.stdout.splitlines() == [message.format(python=python) for message in messages]
+    assert done.stdout == messages.format(python=python)
 
 
 def test_make_alone_says_what_it_can_do(make):
@@ -298,31 +278,29 @@ def lab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.wait(timeout=30)
 
 
-def test_the_lab_serves_the_first_notebook(lab):
+def test_the_lab_serves_the_first_notebook_and_the_assignments_but_not_their_solutions(lab, repository):
     assert "<title>JupyterLab</title>" in lab(f"/lab/tree/{FIRST}")
     notebook = json.loads(lab(f"/api/contents/{FIRST}"))
-    assert notebook["type"] == "notebook"
-    assert notebook["content"]["cells"]
-
-
-def test_the_lab_shows_the_assignments_and_not_their_solutions(lab, repository):
+    assert (notebook["type"], bool(notebook["content"]["cells"])) == ("notebook", True)
     shown = {entry["name"] for entry in json.loads(lab("/api/contents/"))["content"]}
     assert shown == {path.name for path in (repository / "labs").iterdir() if not path.name.startswith(".")}
 
 
-def default_of(lab, plugin: str, setting: str) -> object:
-    return json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]["properties"][setting]["default"]
-
-
-def test_the_lab_asks_nothing_about_news_and_keeps_every_cell_in_the_page(lab):
-    assert default_of(lab, "@jupyterlab/apputils-extension:notification", "fetchNews") == "false"
-    assert default_of(lab, "@jupyterlab/apputils-extension:notification", "checkForUpdates") is False
-    assert default_of(lab, "@jupyterlab/notebook-extension:tracker", "windowingMode") == "none"
-
-
-def test_the_lab_saves_notebooks_every_ten_seconds_and_their_widgets_with_them(lab):
-    assert default_of(lab, "@jupyterlab/docmanager-extension:plugin", "autosaveInterval") == 10
-    assert default_of(lab, "@jupyter-widgets/jupyterlab-manager:plugin", "saveState") is True
+@pytest.mark.parametrize(
+    ("plugin", "setting", "expected"),
+    [
+        # It asks nothing about news, and keeps every cell in the page.
+        ("@jupyterlab/apputils-extension:notification", "fetchNews", "false"),
+        ("@jupyterlab/apputils-extension:notification", "checkForUpdates", False),
+        ("@jupyterlab/notebook-extension:tracker", "windowingMode", "none"),
+        # It saves notebooks every ten seconds, and their widgets with them.
+        ("@jupyterlab/docmanager-extension:plugin", "autosaveInterval", 10),
+        ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
+    ],
+)
+def test_the_lab_has_the_settings_of_a_learner(lab, plugin, setting, expected):
+    schema = json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]
+    assert schema["properties"][setting]["default"] == expected
 
 
 def test_the_lab_shows_a_learner_none_of_the_instructors_tools(lab):
@@ -336,33 +314,28 @@ def test_the_lab_shows_a_learner_none_of_the_instructors_tools(lab):
 # --- Binder and the build machine --------------------------------------------------------------------
 
 
-def test_binder_installs_each_dependency_in_a_version_that_the_package_allows(project, on_binder):
-    for requirement in map(Requirement, project["dependencies"]):
-        version = on_binder[canonicalize_name(requirement.name)]
-        assert requirement.specifier.contains(version), (requirement, version)
-
-
-def test_make_installs_each_extra_in_a_version_that_the_package_allows(project, on_make, repository):
+def test_what_binder_and_make_install_has_a_version_that_the_packages_allow(
+    project, on_binder, on_make, repository
+):
     grader = tomllib.loads((repository / "grader" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = chain(*(each for one in (project, grader) for each in one["optional-dependencies"].values()))
-    for requirement in map(Requirement, chain(grader["dependencies"], extras)):
-        if requirement.name not in (project["name"], grader["name"]):
-            version = on_make[canonicalize_name(requirement.name)]
-            assert requirement.specifier.contains(version), (requirement, version)
+    for pinned, texts in (
+        (on_binder, project["dependencies"]),
+        (on_make, chain(grader["dependencies"], extras)),
+    ):
+        for requirement in map(Requirement, texts):
+            if requirement.name not in (project["name"], grader["name"]):
+                version = pinned[canonicalize_name(requirement.name)]
+                assert requirement.specifier.contains(version), (requirement, version)
 
 
-def test_binder_keeps_the_jupyterlab_of_its_base_image(on_binder):
+def test_binder_keeps_the_jupyterlab_of_its_base_image_and_no_package_has_two_versions(
+    repository, on_binder, on_make
+):
     kept = {"jupyterlab", "jupyter-server", "notebook", "ipykernel", "ipython", "nbgrader", "playwright"}
-    assert not kept & set(on_binder)
-    assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
-
-
-def test_binder_does_without_torch_and_nobody_gets_torchvision(on_binder, on_make):
-    assert "torch" not in on_binder
+    assert not (kept | {"torch"}) & set(on_binder)
     assert "torchvision" not in on_make
-
-
-def test_a_package_has_one_version(repository, on_binder):
+    assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
     assert not on_binder.keys() & pins(repository / "binder" / "constraints.txt").keys()
 
 
@@ -409,13 +382,9 @@ def test_binder_starts_with_the_settings_of_make_lab_and_ends_what_is_idle(repos
 
 
 def test_the_build_machine_runs_what_the_readme_tells_everybody_to_type(repository):
-    commands = [
-        line
-        for line in (repository / ".ci" / "run").read_text().splitlines()
-        if line and not line.startswith("#")
-    ]
-    assert len(commands) == 1
-    assert commands[0].endswith("&& exec make test")
+    lines = (repository / ".ci" / "run").read_text().splitlines()
+    (command,) = [line for line in lines if line and not line.startswith("#")]
+    assert command.endswith("&& exec make test")
 
 
 def test_the_workflow_runs_the_same_on_pythons_that_the_package_allows(repository, project):

@@ -1,4 +1,6 @@
-"""The instructor's notebooks run through nbval: every cell, in a fresh kernel, without an error."""
+"""nbval runs a notebook of each assignment; tests/test_notebooks.py runs all, each in a fresh kernel."""
+
+from __future__ import annotations
 
 import os
 import shutil
@@ -6,29 +8,22 @@ import subprocess
 import sys
 
 from starvelab.runtime import Runtime
-from tests.assignments import NOTEBOOKS, REPOSITORY
+from tests.assignments import ASSIGNMENTS, REPOSITORY, notebooks_of
 
 
-def test_the_solution_notebooks_run_under_nbval(tmp_path):
-    # In a copy: the notebooks lock predictions, and none may stand in solutions/. In this one run no pipeline
-    # runs live: tests/test_notebooks.py has each of them run so.
-    copies = []
-    for notebook in NOTEBOOKS:
-        folder = tmp_path / notebook.assignment
-        folder.mkdir(exist_ok=True)
-        copies.append(shutil.copy(notebook.solution, folder))
+def test_solution_notebooks_run_under_nbval(tmp_path):
+    # In a copy: the notebooks lock predictions, and none may stand in solutions/.
+    notebooks = [notebooks_of(assignment)[-1] for assignment in ASSIGNMENTS]
+    copies = [shutil.copy(notebook.solution, tmp_path) for notebook in notebooks]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "--nbval-lax", "-v", "-p", "no:cacheprovider", *copies],
-        cwd=tmp_path,
+        cwd=tmp_path, capture_output=True, text=True, check=False,
         env={
             **os.environ,
             **Runtime(clock="simulated").environment(),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
         },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    )  # fmt: skip
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
-    for notebook in NOTEBOOKS:
+    for notebook in notebooks:
         assert f"{notebook.name}::" in run.stdout

@@ -34,21 +34,7 @@ KEYS = {"mistake", "way", "body", "cell", "named", "caught", "named_by_hidden", 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a learner writes into an answer cell.
-
-    Attributes
-    ----------
-    what : str
-        The mistake, or the odd but right way.
-    source : str
-        The whole cell.
-    named : str or None
-        What the visible check says of it; None if it can say nothing.
-    named_by_hidden : str or None
-        What the hidden check says of it, where that is a mistake with a name.
-    earns : float
-        Points.
-    """
+    """What a learner writes into an answer cell: the whole cell, and what the two checks say of a mistake."""
 
     what: str
     source: str
@@ -61,22 +47,8 @@ class Answer:
 class Exercise:
     """An answer cell, the test cell after it, and what may be answered.
 
-    Attributes
-    ----------
-    assignment, notebook : str
-        The folder, and the file name without ending.
-    answer_id, test_id : str
-        The `grade_id` of the two cells.
-    setup : str
-        The set-up cell of the notebook.
-    stub, solution : str
-        The answer cell as released, and as the instructor wrote it.
-    visible, full : str
-        The test cell as released, and with its hidden checks.
-    points : float
-        The most that can be earned.
-    wrong, right : tuple of Answer
-        What the checks must refuse, and what they must accept.
+    The stub is the answer cell as released; visible and full are the test cell as released, and with its
+    hidden checks.
     """
 
     assignment: str
@@ -94,7 +66,7 @@ class Exercise:
 
     @property
     def partial(self) -> bool:
-        """Whether it gives partial credit: some wrong answer keeps points."""
+        """True if it gives partial credit: some wrong answer keeps points."""
         return any(answer.earns for answer in self.wrong)
 
     @property
