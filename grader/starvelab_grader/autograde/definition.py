@@ -11,7 +11,6 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
@@ -44,40 +43,21 @@ class NotReleasedError(GraderError, LookupError):
 
 @dataclass(frozen=True)
 class Definition:
-    """An assignment, without any student.
-
-    Attributes
-    ----------
-    assignment : str
-    cells : dict of str to list of ReferenceCell
-        The instructor's cells of each notebook.
-    source : dict of str to bytes
-        The instructor's notebooks and files.
-    settings : Config
-    gradebook : bytes
-        An SQLite gradebook that holds the assignment.
-    """
+    """An assignment, without any student."""
 
     assignment: str
-    cells: Mapping[str, list[ReferenceCell]]
-    source: Mapping[str, bytes]
+    cells: Mapping[str, list[ReferenceCell]]  # the instructor's, of each notebook
+    source: Mapping[str, bytes]  # the instructor's notebooks and files
     settings: Config
-    gradebook: bytes
+    gradebook: bytes  # an SQLite gradebook that holds the assignment
 
     @classmethod
     def of(
         cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None
     ) -> Definition:
-        """Read it from a course.
+        """Read it from a course, with the instructor's notebooks in a folder, by default those released.
 
-        Parameters
-        ----------
-        folder : Path, optional
-            The instructor's notebooks; by default those that were released.
-
-        Raises
-        ------
-        NotReleasedError
+        A `NotReleasedError` says that the gradebook does not know the assignment.
         """
         with closing(Gradebook(course.db_url, course.course_id)) as book:
             try:
@@ -107,12 +87,12 @@ class Definition:
 
     @property
     def asked(self) -> dict[str, set[str]]:
-        """The notebooks that are asked for, each with the names of its cells."""
+        """Return the notebooks that are asked for, each with the names of its cells."""
         return {name: {cell.name for cell in cells} for name, cells in self.cells.items()}
 
     @cached_property
     def inputs(self) -> dict[str, dict[str, str]]:
-        """By notebook, fingerprints of what its grade depends on besides the submission; see `digests`."""
+        """Return, by notebook, fingerprints of what its grade depends on besides the submission."""
         beside = {path: content for path, content in self.source.items() if not path.endswith(".ipynb")}
         settings = json.dumps(self.settings, sort_keys=True, default=_name_of_value)
         shared = {
@@ -127,7 +107,7 @@ class Definition:
 
     @property
     def fingerprint(self) -> str:
-        """Another one where anything is different that could change a grade."""
+        """Return another one where anything is different that could change a grade."""
         return fingerprint({}, self.inputs)
 
     def _written(self, notebook: str) -> list[tuple[str, dict[str, object]]]:
@@ -154,25 +134,17 @@ def _folder_of_source(
 
 
 def _holds(path: Path, cells: list[ReferenceCell]) -> bool:
-    """Whether a notebook has the cells that the gradebook knows, and no others."""
-    there = {
-        cell.metadata["nbgrader"]["grade_id"]: cell
-        for cell in nbformat.read(path, as_version=4).cells
-        if "nbgrader" in cell.metadata
-    }
-    texts = {one.name: one.source for one in cells if one.grade and not one.solution}
-    return all(name in there and there[name].source == source for name, source in texts.items())
+    """True if a notebook has the tests that the gradebook knows."""
+    there = {name_of(cell): cell.source for cell in parse_cells(path.read_bytes())}
+    return all(there.get(cell.name) == cell.source for cell in cells if cell.grade and not cell.solution)
 
 
 def _settings(config: Config) -> Config:
     """The settings of a course that can change a grade; runners belong to one process, and cannot be sent."""
     # Commands leave empty sections.
     settings = Config({key: each for key, each in config.items() if each and key not in NOT_FOR_GRADING})
-    if "IsolatedExecute" in settings:
-        own = {key: each for key, each in settings.IsolatedExecute.items() if key != "runners"}
+    if own := {key: each for key, each in settings.pop("IsolatedExecute", {}).items() if key != "runners"}:
         settings.IsolatedExecute = Config(own)
-        if not own:
-            del settings["IsolatedExecute"]
     return settings
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html import escape
+from typing import TypeAlias
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import markdown2html, strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor, Preprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 from traitlets.config import Config
 
 from .notebook_run import ENDED_EARLY, ENDED_PYTHON
+from .outputs import printed
 
 STYLE = """
 .highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
@@ -28,6 +29,7 @@ summary { display: list-item; cursor: pointer; }
 .output_area, .rendered_html, .jp-OutputArea, .jp-RenderedHTMLCommon { overflow-x: auto; max-width: 100%; }
 .figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
 """
+Changed: TypeAlias = tuple[NotebookNode, ResourcesDict]
 MAX_OUTPUTS = 100  # of a cell
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.
 PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
@@ -44,12 +46,7 @@ TAGS = (
 class ClearHiddenTracebacks(NbGraderPreprocessor):
     """Takes the frames that show a hidden check out of tracebacks, and leaves those of the student's code."""
 
-    def preprocess_cell(
-        self,
-        cell: NotebookNode,
-        resources: ResourcesDict,
-        cell_index: int,  # noqa: ARG002
-    ) -> tuple[NotebookNode, ResourcesDict]:
+    def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, _: int) -> Changed:
         """Change one cell."""
         region = cell.source.partition("BEGIN HIDDEN TESTS")[2].partition("END HIDDEN TESTS")[0]
         hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
@@ -67,12 +64,7 @@ class ReadableOutputs(Preprocessor):
     # Of a text: rendering takes a time that grows with the square of the length.
     max_characters = 20_000
 
-    def preprocess_cell(
-        self,
-        cell: NotebookNode,
-        resources: ResourcesDict,
-        cell_index: int,  # noqa: ARG002
-    ) -> tuple[NotebookNode, ResourcesDict]:
+    def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, _: int) -> Changed:
         """Change one cell."""
         cell.source = self._cut(cell.source)
         if cell.cell_type == "code":
@@ -83,13 +75,11 @@ class ReadableOutputs(Preprocessor):
         if output.output_type == "stream":
             output.text = self._cut(without_paths(output.text))
         elif output.output_type == "error":
-            if output.ename == ENDED_EARLY:
-                why = self._cut(without_paths(output.evalue))
-                return _printed(why)
-            if output.ename == "SystemExit":
-                return _printed(ENDED_PYTHON)
-            output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
             output.evalue = self._cut(without_paths(output.evalue))
+            if output.ename in (ENDED_EARLY, "SystemExit"):
+                why = output.evalue if output.ename == ENDED_EARLY else ENDED_PYTHON
+                return NotebookNode(printed(why))
+            output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
         else:
             # Pictures are put into words, by their alternative text; scripts and widgets are not shown.
             output.data = {
@@ -104,11 +94,6 @@ class ReadableOutputs(Preprocessor):
             return text
         more = len(text) - self.max_characters
         return f"{text[: self.max_characters]}\n[{more} more characters are not shown]"
-
-
-def _printed(text: str) -> NotebookNode:
-    output: NotebookNode = new_output("stream", name="stdout", text=f"{text}\n")
-    return output
 
 
 def without_paths(text: str) -> str:
@@ -134,7 +119,7 @@ class HarmlessHTML(SanitizeHTML):
         self.tags = TAGS.split()
         self.attributes = {"*": ["class", "title"], "a": ["href"], "img": ["alt"], "th": ["scope"]}
 
-    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Changed:
         """Clean the cells, and escape the names that formgrader's page puts above them."""
         for name in NAMES:
             if isinstance(resources.get(name), str):
@@ -155,7 +140,7 @@ class ReadableHeader(CSSHTMLHeaderPreprocessor):
         super().__init__(**more)
         self.enabled = True
 
-    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Changed:
         """Add them to the page's styles."""
         nb, resources = super().preprocess(nb, resources)
         # nbgrader's template has no other place in the head of the page.

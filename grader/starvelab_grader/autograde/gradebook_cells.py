@@ -26,44 +26,28 @@ from nbgrader.api import (
 
 from .nbgrader_private import one_transaction
 
+KINDS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
+
 
 @dataclass
 class Replaced:
-    """What has changed in a gradebook.
-
-    Attributes
-    ----------
-    added, dropped : list of str
-        Cells that give points, as `notebook/cell`.
-    points : dict of str to (float, float)
-        Points of such a cell before and after, where they changed.
-    marks : list of dict
-        Marks and comments that a person gave for what was dropped or gives no points any more.
-    marks_file : Path or None
-        Where those are written.
-    to_mark_again : int
-        Marks by hand that are above the new maximum: a person has to give them again.
-    """
+    """What has changed in a gradebook: cells that give points, as `notebook/cell`, and marks."""
 
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-    points: dict[str, tuple[float, float]] = field(default_factory=dict)
+    points: dict[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # before and after, where they changed
+    # Marks and comments that a person gave for what was dropped or gives no points any more, and their file.
     marks: list[dict[str, object]] = field(default_factory=list)
     marks_file: Path | None = None
-    to_mark_again: int = 0
+    to_mark_again: int = 0  # marks by hand above the new maximum, which a person has to give again
 
 
 def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_folder: Path) -> Replaced:
-    """Make an assignment in a gradebook what it is in another; submissions and marks of other cells stay.
+    """Make an assignment in a gradebook what it is in a new one; submissions and marks of other cells stay.
 
-    Parameters
-    ----------
-    new : Gradebook
-        What `nbgrader generate_assignment` wrote.
-    book : Gradebook
-        What students have marks in.
-    marks_folder : Path
-        Where marks by hand go that would be lost.
+    Marks by hand that would be lost go into a file in the folder.
     """
     replaced = Replaced()
     wanted = {notebook.name: notebook for notebook in new.find_assignment(assignment).notebooks}
@@ -91,7 +75,7 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
 
 def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook, replaced: Replaced) -> None:
     place = (notebook.name, notebook.assignment.name)
-    for kind in ("grade_cells", "solution_cells", "task_cells", "source_cells"):
+    for kind in KINDS:
         there = {cell.name: cell for cell in getattr(notebook, kind)}
         wanted = {cell.name: cell for cell in getattr(model, kind)}
         for name in there.keys() - wanted.keys():
@@ -113,8 +97,7 @@ def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook, replace
 
 
 def _fields(cell: BaseCell | SourceCell) -> dict[str, object]:
-    names = ("max_score", "cell_type", "locked", "source", "checksum")
-    return {name: getattr(cell, name) for name in names if getattr(cell, name, None) is not None}
+    return _values(cell, "max_score", "cell_type", "locked", "source", "checksum")
 
 
 def _add_marks(book: Gradebook, notebook: Notebook, cell: BaseCell | SourceCell) -> None:
@@ -139,12 +122,12 @@ def _change_points(notebook: Notebook, cell: BaseCell, replaced: Replaced) -> No
 
 
 def _mark(notebook: Notebook, cell: BaseCell, entry: Grade | Comment) -> dict[str, object]:
-    values = {
-        name: getattr(entry, name)
-        for name in ("manual_score", "extra_credit", "manual_comment")
-        if getattr(entry, name, None) is not None
-    }
-    return {"student": entry.notebook.student.id, "notebook": notebook.name, "cell": cell.name} | values
+    place = {"student": entry.notebook.student.id, "notebook": notebook.name, "cell": cell.name}
+    return place | _values(entry, "manual_score", "extra_credit", "manual_comment")
+
+
+def _values(entry: object, *names: str) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in names if getattr(entry, name, None) is not None}
 
 
 def _drop_cell(book: Gradebook, notebook: Notebook, cell: BaseCell | SourceCell, replaced: Replaced) -> None:
@@ -159,12 +142,9 @@ def _drop_cell(book: Gradebook, notebook: Notebook, cell: BaseCell | SourceCell,
 
 
 def _drop_notebook(book: Gradebook, notebook: Notebook, replaced: Replaced) -> None:
-    for kind in ("grade_cells", "solution_cells", "task_cells", "source_cells"):
-        for cell in list(getattr(notebook, kind)):
-            _drop_cell(book, notebook, cell, replaced)
+    for cell in [cell for kind in KINDS for cell in getattr(notebook, kind)]:
+        _drop_cell(book, notebook, cell, replaced)
     book.db.flush()
-    for submission in list(notebook.submissions):
-        book.db.delete(submission)
-    book.db.flush()
-    book.db.delete(notebook)
-    book.db.flush()
+    for entry in (*notebook.submissions, notebook):
+        book.db.delete(entry)
+        book.db.flush()

@@ -1,18 +1,23 @@
-"""An assignment released: nothing is replaced before all of the new files have been made."""
+"""An assignment released: its solution earns every point, and nothing is replaced before all of it is made.
+
+The reference solution is graded like any submission: what it does not earn, no student can.
+"""
 
 from __future__ import annotations
 
 import io
 import logging
 import re
+import runpy
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import nbformat
+from nbconvert.filters import strip_ansi
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
@@ -22,13 +27,30 @@ from traitlets.config import Config
 
 from ..errors import GraderError
 from ..sandbox import bubblewrap
-from ..submissions.reference import released_source
+from ..sandbox.codec import CAN_CROSS
+from ..submissions.reference import ReferenceCell, is_test, name_of, released_source
+from ..submissions.submission import Submission
 from .definition import Definition
+from .execution import RESULT
 from .gradebook_cells import Replaced, replace_assignment
 from .nbgrader_private import make_gradebook, schema_of
+from .notebook_run import ENDED, ENDED_PYTHON
 from .runners import Runners
-from .solution import remember_solution, require_full_points
-from .task import grade
+from .task import GradingResult, grade
+
+NAME = "the reference solution"
+CORRECT = "Correct the answer or the check."
+REMEDY = (
+    f"Between student code and checks these can pass: {CAN_CROSS}. Correct the answer or the check; or, "
+    "where checks need other values, let them run in the sandbox with the student code, which can then read "
+    'and change them: c.IsolatedExecute.checks = "inside" in nbgrader_config.py.'
+)
+CANNOT_LEAVE = "cannot leave the sandbox"
+MAX_REASON = 300  # characters
+
+
+class SolutionError(GraderError, ValueError):
+    """The reference solution does not earn every point that tests give."""
 
 
 class ReleaseError(GraderError, RuntimeError):
@@ -39,11 +61,7 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     """Make the students' notebooks, and write the assignment into the gradebook.
 
     All of it is made in another folder first. The reference solution is graded where there is a sandbox.
-
-    Raises
-    ------
-    ReleaseError, SolutionError
-        Nothing has changed then.
+    After a `ReleaseError` or a `SolutionError` nothing has changed.
     """
     folder = Path(course.format_path(course.source_directory, ".", assignment))
     if not folder.is_dir():
@@ -136,25 +154,17 @@ def _beside(target: Path, new: Path) -> Iterator[Callable[[], None]]:
 
 
 def stale_notebooks(folder: Path) -> list[str]:
-    """Notebooks that differ from the scripts they are derived from, where there is a build.py."""
+    """Return notebooks that differ from the scripts they are derived from, where there is a build.py."""
     build = folder.parent / "build.py"
     if not build.is_file() or "def instructor_notebook(" not in build.read_text(encoding="utf-8"):
         return []
-    specification = spec_from_file_location("starvelab_build", build)
-    assert specification is not None
-    assert specification.loader is not None
-    module = module_from_spec(specification)
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        specification.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
+    derive = runpy.run_path(str(build), run_name="starvelab_build")
     stale = []
     for script in sorted(folder.glob("[0-9][0-9]_*.py")):
         notebook = script.with_suffix(".ipynb")
         try:
-            derived = module.instructor_notebook(script.read_text(encoding="utf-8"), script.name)
-        except module.MarkupError as error:
+            derived = derive["instructor_notebook"](script.read_text(encoding="utf-8"), script.name)
+        except derive["MarkupError"] as error:
             raise ReleaseError(str(error)) from error
         if not notebook.is_file() or notebook.read_text(encoding="utf-8") != derived:
             stale.append(notebook.name)
@@ -162,7 +172,7 @@ def stale_notebooks(folder: Path) -> list[str]:
 
 
 def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str]:
-    """What the instructor has changed since the release, in sentences: the grading does not use it."""
+    """Say in sentences what the instructor has changed since the release: the grading does not use it."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
     remedy = f"starvelab-grader release {assignment}"
     try:
@@ -175,16 +185,13 @@ def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str
             f"These notebooks of {assignment} are not what their scripts say: {', '.join(stale)}. "
             f"It is graded as it was released. To let the scripts count: make build, and then {remedy}"
         ]
-    if changed_since_release(course, assignment):
-        return [
-            f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
-            f"To let the change count: {remedy}"
-        ]
-    return []
+    text = f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
+    is_changed = changed_since_release(course, assignment)
+    return [f"{text}To let the change count: {remedy}"] if is_changed else []
 
 
 def changed_since_release(course: CourseDirectory, assignment: str) -> bool:
-    """Whether the instructor's notebooks are others than those that were released."""
+    """True if the instructor's notebooks are others than those that were released."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
     snapshot = released_source(course, assignment)
     if not (folder.is_dir() and snapshot.is_dir()):
@@ -193,3 +200,98 @@ def changed_since_release(course: CourseDirectory, assignment: str) -> bool:
         {path.name: path.read_bytes() for path in sorted(each.glob("*.ipynb"))} for each in (folder, snapshot)
     )
     return now != then
+
+
+# --- the reference solution -------------------------------------------------------------------------------
+
+
+def as_submission(definition: Definition) -> Submission:
+    """Return the instructor's notebooks, as if a student had submitted them."""
+    source = definition.source
+    notebooks = {name: source[f"{name}.ipynb"] for name in definition.cells if f"{name}.ipynb" in source}
+    files = {name: content for name, content in source.items() if not name.endswith(".ipynb")}
+    return Submission(student=NAME, assignment=definition.assignment, notebooks=notebooks, files=files)
+
+
+def _solution_mark(course: CourseDirectory, assignment: str) -> Path:
+    """The file with the fingerprint of the assignment whose reference solution earned every point."""
+    autograded: Path = Path(course.root) / course.autograded_directory
+    return autograded.parent / "graded" / assignment / ".solution"
+
+
+def remember_solution(course: CourseDirectory, definition: Definition) -> None:
+    """Write down that the reference solution earns every point."""
+    mark = _solution_mark(course, definition.assignment)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.write_text(definition.fingerprint)
+
+
+def is_remembered(course: CourseDirectory, definition: Definition) -> bool:
+    """True if that was written down, and nothing has changed since."""
+    mark = _solution_mark(course, definition.assignment)
+    return mark.is_file() and mark.read_text() == definition.fingerprint
+
+
+def require_full_points(definition: Definition, grade: Callable[[Submission], GradingResult]) -> None:
+    """Grade the reference solution as students' are graded; a `SolutionError` says what it loses."""
+    submission = as_submission(definition)
+    graded = grade(submission)
+    solution = f"The reference solution of {definition.assignment}"
+    if graded.failed:
+        raise SolutionError(f"{solution} could not be graded: {graded.failed.splitlines()[-1]}")
+    # A notebook without a source, such as one that was renamed since, is not looked at.
+    losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
+    if losses:
+        remedy = REMEDY if any(CANNOT_LEAVE in line for line in losses) else CORRECT
+        if any("ModuleNotFoundError" in line for line in losses):
+            remedy = (
+                f"{bubblewrap.PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
+            )
+        lines = "\n".join(f"  {line}" for line in losses)
+        raise SolutionError(f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}")
+
+
+def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) -> Iterator[str]:
+    """One line for each test that did not give all its points, with what is known of the reason."""
+    nb = nbformat.reads(graded.files[f"{notebook}.ipynb"].decode(), as_version=4)
+    unreadable: dict[str, str] = nb.metadata.get(RESULT, {}).get("unreadable", {})
+    outputs = {
+        cell.metadata.get("nbgrader", {}).get("grade_id"): cell.get("outputs", []) for cell in nb.cells
+    }
+    for cell in cells:
+        if not cell.is_test:
+            continue
+        points, _ = graded.grades[notebook].get(cell.name, (0.0, False))
+        if (points or 0.0) >= cell.points:
+            continue
+        reasons = [
+            f"`{name}` {CANNOT_LEAVE}, since {why}"
+            for name, why in unreadable.items()
+            if re.search(rf"\b{re.escape(name)}\b", cell.source)
+        ]
+        reason = "; ".join(reasons) or _last_line(outputs.get(cell.name, []))
+        first = _first_failure(nb.cells, cell.name)
+        yield (
+            f"{notebook}.ipynb, cell {cell.name} ({points or 0:g} of {cell.points:g}): "
+            f"{reason[:MAX_REASON]}{first[:MAX_REASON]}"
+        )
+
+
+def _first_failure(cells: list[NotebookNode], test: str) -> str:
+    """Which cell before a test failed first, and the first line of its error; nothing where none did."""
+    for number, cell in enumerate(cells, start=1):
+        if name_of(cell) == test:
+            break
+        for output in [] if cell.cell_type != "code" or is_test(cell) else cell.outputs:
+            error = output.get("text", "") if output.output_type == "stream" else output.get("evalue", "")
+            if output.output_type == "error" or error.startswith((ENDED, ENDED_PYTHON)):
+                kind = f"{output.ename}: " if output.output_type == "error" else ""
+                line = (strip_ansi(error).strip().splitlines() or [""])[0]
+                return f". Before it, cell {name_of(cell) or number} failed: {kind}{line}"
+    return ""
+
+
+def _last_line(outputs: list[NotebookNode]) -> str:
+    texts = [output.get("text") or "\n".join(output.get("traceback", [])) for output in outputs]
+    lines = [line.strip() for text in texts for line in strip_ansi(text).splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"

@@ -21,7 +21,7 @@ from .nbgrader_private import without_hidden_tests
 
 WARNINGS = "starvelab_warnings"
 REJECTED = "starvelab_rejected"
-NOTE_ID = "about-what-you-handed-in"  # it stands in notebooks that were graded by earlier versions
+NOTE_ID = "about-your-submission"
 
 
 class RestoreStructure(NbGraderPreprocessor):
@@ -50,13 +50,11 @@ class RestoreStructure(NbGraderPreprocessor):
             written = read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
             cells = reference_cells(gradebook, notebook, assignment, names_in_order(written))
             outline = [name_of(cell) or cell.source for cell in written]
+        more += restore(nb, cells, outline)
         if notebook in self.rejected:
-            reason = SubmissionWarning(*self.rejected[notebook])
-            nb.metadata[REJECTED] = reason.text
-            restore(nb, cells, outline)
-            warnings.append(reason)
-        else:
-            warnings += more + restore(nb, cells, outline)
+            more = [SubmissionWarning(*self.rejected[notebook])]
+            nb.metadata[REJECTED] = more[0].text
+        warnings += more
         nb.metadata[WARNINGS] = []
         add_warnings(nb, warnings)
         return nb, resources
@@ -75,15 +73,9 @@ def add_warnings(nb: NotebookNode, warnings: Sequence[SubmissionWarning]) -> Non
 def reference_cells(
     gradebook: Gradebook, notebook: str, assignment: str, order: Sequence[str] = ()
 ) -> list[ReferenceCell]:
-    """The instructor's cells of a notebook.
+    """Return the instructor's cells of a notebook, in the order of these names: a database promises none.
 
-    Parameters
-    ----------
-    gradebook : Gradebook
-    notebook, assignment : str
-    order : sequence of str
-        The names of cells in the order of the instructor's notebook: a database promises none. Cells that it
-        does not name come last.
+    Cells that the order does not name come last.
     """
     entry = gradebook.find_notebook(notebook, assignment)
     points = {cell.name: cell.max_score for cell in (*entry.grade_cells, *entry.task_cells)}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import logging
+import re
 import tempfile
 import time
 import traceback
@@ -14,19 +16,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, read_notebook
-from ..submissions.reference import ReferenceCell
+from ..submissions.reference import ReferenceCell, is_test
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, RESULT
-from .lost_points import cost_of_running, outputs_only
+from .notebook_run import ENDED, ENDED_PYTHON
 from .restoring import REJECTED, WARNINGS
 from .runners import Runners
 
@@ -38,46 +42,22 @@ MAX_LOG = 4000  # characters
 
 @dataclass
 class GradingResult:
-    """The result of grading one submission.
-
-    Attributes
-    ----------
-    student : str
-    grades : dict of dict of pair
-        By notebook and cell: points or None, and whether a person has to mark it.
-    comments : dict of dict of str or None
-        By notebook and cell.
-    files : dict of str to bytes
-        The graded notebooks and what stood beside them.
-    warnings : dict of str to list of SubmissionWarning
-        By notebook.
-    rejected : list of str
-        Notebooks that were missing or could not be read.
-    notes : dict of dict of dict of list
-        By notebook and cell, what the checks noted, by names.
-    mode : str
-        How student code was run.
-    seconds : float
-    out_of_time : bool
-        Whether it ran out of time while others used the cores: on an idle machine it might earn more.
-    limited : bool
-        Whether its notebooks reached a limit together, so that one of them may have cost another points.
-    failed : str
-        Why it could not be graded; all other fields are empty then.
-    """
+    """The result of grading one submission, by notebook, and by cell where two dicts are nested."""
 
     student: str
+    # Points, or None, and whether a person has to mark it.
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)  # graded notebooks and what stood beside them
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
-    rejected: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)  # notebooks that were missing or could not be read
+    # What the checks noted, by names.
     notes: dict[str, dict[str, dict[str, list[object]]]] = field(default_factory=dict)
-    mode: str = ""
+    mode: str = ""  # how student code was run
     seconds: float = 0.0
-    out_of_time: bool = False
-    limited: bool = False
-    failed: str = ""
+    out_of_time: bool = False  # while others used the cores: on an idle machine it might earn more
+    limited: bool = False  # its notebooks reached a limit together: one may have cost another points
+    failed: str = ""  # why it could not be graded; all other fields are empty then
 
 
 def grade(submission: Submission, definition: Definition, runners: Runners) -> GradingResult:
@@ -98,7 +78,7 @@ def grade(submission: Submission, definition: Definition, runners: Runners) -> G
     # A class is graded to its end, whatever one submission does; nbgrader ends Python at times.
     except (Exception, SystemExit):
         reason = f"{log.getvalue()[-MAX_LOG:]}\n{traceback.format_exc()}"
-        return GradingResult(submission.student, failed=reason.strip(), seconds=time.monotonic() - start)
+        result = GradingResult(submission.student, failed=reason.strip())
     result.seconds = time.monotonic() - start
     return result
 
@@ -110,22 +90,21 @@ def _course(
     """A temporary course with one student, and its configuration."""
     with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name:
         folder = Path(name)
-        (folder / "gradebook.db").write_bytes(definition.gradebook)
+        _write(folder, "gradebook.db", definition.gradebook)
         for inner, content in definition.source.items():
-            _write(folder / "source" / definition.assignment / inner, content)
+            _write(folder / "source" / definition.assignment, inner, content)
         submitted = folder / "submitted" / STUDENT / definition.assignment
         rejected = dict(submission.rejected)
         warnings = {name: list(each) for name, each in submission.warnings.items()}
-        for notebook in _to_grade(submission, definition):
+        to_grade = _to_grade(submission, definition)
+        for notebook in to_grade:
             cells = definition.cells[notebook]
             content = _notebook(notebook, submission, cells, rejected, warnings)
-            _write(submitted / f"{notebook}.ipynb", content)
-        lost = [each for each in submission.files.items() if not _write_if_possible(submitted, *each)]
-        if lost:
-            names = enumerated([inner for inner, _ in lost])
+            _write(submitted, f"{notebook}.ipynb", content)
+        if lost := [name for name, each in submission.files.items() if not _write(submitted, name, each)]:
+            names = enumerated(lost)
             text = f"Of a file and a folder with one name the file that came first counts, without {names}."
-            warning = SubmissionWarning(text, person=True)
-            warnings.setdefault(_to_grade(submission, definition)[0], []).append(warning)
+            warnings.setdefault(to_grade[0], []).append(SubmissionWarning(text, person=True))
         config = Config(definition.settings)
         config.CourseDirectory = Config(
             root=str(folder),
@@ -169,15 +148,12 @@ def _notebook(
     return bytes(nbformat.writes(nb).encode())
 
 
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-
-
-def _write_if_possible(folder: Path, inner: str, content: bytes) -> bool:
-    """Write a student's file; False where two names collide, such as a file and a folder: the first stays."""
+def _write(folder: Path, inner: str, content: bytes) -> bool:
+    """Write a file; False where two names collide, such as a file and a folder: the first stays."""
+    path = folder / inner
     try:
-        _write(folder / inner, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     except OSError as error:
         if error.errno not in IMPOSSIBLE_NAME:
             raise
@@ -217,3 +193,71 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
     # Notebooks that were not run say nothing about the others.
     result.mode = max(modes, key=MODES.index)
     return result
+
+
+# --- what may have cost points although the answers were right --------------------------------------------
+
+
+def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
+    """Warn where answers are empty, or as they were given out, and have outputs all the same."""
+    answers = {
+        cell.name: cell.released.strip() for cell in cells if cell.answered and cell.cell_type == "code"
+    }
+    try:
+        notebook = json.loads(content)
+    except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
+        return []
+    open_cells = []
+    for cell in _list(_at(notebook, "cells")):
+        name = _at(cell, "metadata", "nbgrader", "grade_id")
+        if _at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
+            continue
+        source = _at(cell, "source")
+        text = "".join(line for line in _list(source) or [source] if isinstance(line, str))
+        if text.strip() not in ("", answers[name]):
+            return []
+        if any(_at(one, "output_type") != "error" for one in _list(_at(cell, "outputs"))):
+            open_cells.append(name)
+    text = f"The answers are empty and have outputs, below {', '.join(open_cells)}: were they lost?"
+    return [SubmissionWarning(text, person=True)] if open_cells else []
+
+
+def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
+    """Warn of a notebook whose cells took too long, or ended Python, or whose answers no check could read."""
+    late, ended, stopped = list[str](), list[str](), dict[str, None]()  # the last in their order
+    for cell in nb.cells:
+        name = str(_at(cell, "metadata", "nbgrader", "grade_id") or cell.id)
+        for output in cell.get("outputs", []):
+            text = f"{output.get('text', '')}"
+            if output.get("ename") == "CellTimeoutError":
+                late.append(name)
+            elif output.get("ename") == "SystemExit" or text.startswith(ENDED_PYTHON):
+                ended.append(name)
+            elif text.startswith(ENDED):
+                stopped[text.splitlines()[0]] = None
+    warnings = [f"Cells took longer than they may: {', '.join(late)}."] if late else []
+    warnings += [f"Cells ended Python: {', '.join(ended)}."] if ended else []
+    for line in stopped:
+        runs_on = line.startswith(f"{ENDED}had to be ended")
+        warnings.append(line if runs_on else f"{line} The cells after it were not run.")
+    lost = [cell.source for cell in nb.cells if is_test(cell) and _lost_points(cell)]
+    for name, why in nb.metadata.get(RESULT, {}).get("unreadable", {}).items():
+        if any(re.search(rf"\b{re.escape(name)}\b", source) for source in lost):
+            warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
+    return [SubmissionWarning(text, person=True) for text in warnings]
+
+
+def _lost_points(cell: NotebookNode) -> bool:
+    earned, most = determine_grade(cell)
+    return bool(earned is not None and earned < most)
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _at(value: object, *names: str) -> object:
+    """A value of a dict within dicts; None where one of them is no dict."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -11,9 +11,13 @@ from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode, default
 
 from ..autograde.execution import IsolatedExecute
-from ..autograde.releasing import warnings_since_release
+from ..autograde.releasing import (
+    is_remembered,
+    remember_solution,
+    require_full_points,
+    warnings_since_release,
+)
 from ..autograde.restoring import RestoreStructure
-from ..autograde.solution import is_remembered, remember_solution, require_full_points
 from ..batch.classroom import Classroom, Outcome
 from ..batch.worker_pool import graded_by, open_pool
 from ..report.findings import for_a_person

@@ -10,9 +10,9 @@ import pytest
 from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute, NoSandboxError
-from starvelab_grader.autograde.lost_points import cost_of_running
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
 from starvelab_grader.autograde.restoring import WARNINGS
+from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import Runner
 from tests.grader.shared_runners import RUNNERS

@@ -7,8 +7,8 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from starvelab_grader.autograde.lost_points import cost_of_running, outputs_only
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
+from starvelab_grader.autograde.task import cost_of_running, outputs_only
 from starvelab_grader.submissions.reference import ReferenceCell
 
 CELLS = [

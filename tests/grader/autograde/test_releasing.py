@@ -16,11 +16,11 @@ from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_o
 from starvelab_grader.autograde.releasing import (
     ReleaseError,
     changed_since_release,
+    is_remembered,
     release,
     stale_notebooks,
     warnings_since_release,
 )
-from starvelab_grader.autograde.solution import is_remembered
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
 from tests.assignments import REPOSITORY

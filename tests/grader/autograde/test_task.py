@@ -16,11 +16,12 @@ from traitlets.config import Config, PyFileConfigLoader
 from starvelab_grader.autograde import releasing
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
-from starvelab_grader.autograde.releasing import ReleaseError, release
-from starvelab_grader.autograde.solution import (
+from starvelab_grader.autograde.releasing import (
+    ReleaseError,
     SolutionError,
     as_submission,
     is_remembered,
+    release,
     require_full_points,
 )
 from starvelab_grader.autograde.task import grade
