@@ -1,20 +1,72 @@
-"""The version of the grader, and a short text that stands for content: another one for any other content."""
+"""Fingerprints: the same for the same content, and different for any other; and what a grade depends on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
+
+from .plugins import packages
 
 VERSION = version("starvelab-grader")
+# Why a notebook is graded again, by the kind of what changed. Of several the first is named.
+REASONS = {
+    "submission": "the submission has changed",
+    "assignment": "the assignment has changed",
+    "packages": "the grader, or a package that extends it, has changed",
+    "settings": "the settings of the course have changed",
+}
+PACKAGE = Path(__file__).parent
+# What a submission is graded with; what collects, releases, reports or exports changes no grade.
+GRADING = ("autograde/", "sandbox/", "submissions/", "plugins.py", "text.py")
+NOT_GRADING = ("autograde/feedback.py", "autograde/releasing.py")
 
 
 def fingerprint(files: Mapping[str, bytes], *values: object) -> str:
-    """The fingerprint of files, by their names, and of values that JSON can hold."""
+    """Return the fingerprint of files, by their names, and of values that JSON can hold."""
     digest = hashlib.sha256(json.dumps(values).encode())
     for name, content in sorted(files.items()):
         # The length says where a file ends.
         digest.update(f"\0{name}\0{len(content)}\0".encode("utf-8", "replace"))
         digest.update(content)
     return digest.hexdigest()
+
+
+def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the notebooks that have to be graded, each with its key of `REASONS`.
+
+    Before and now there are, by notebook, fingerprints of the kinds that `REASONS` has.
+
+    Examples
+    --------
+    >>> changed({"one": {"submission": "a"}, "two": {"submission": "b"}}, {"one": {"submission": "c"}})
+    {'one': 'submission'}
+    """
+    if not before:  # a record that does not say what its grades depend on
+        return dict.fromkeys(now, "packages")
+    reasons = {}
+    for notebook, parts in now.items():
+        if notebook not in before:
+            reasons[notebook] = "assignment"
+        elif differing := [kind for kind in REASONS if before[notebook].get(kind) != parts.get(kind)]:
+            reasons[notebook] = differing[0]
+    return reasons
+
+
+@cache
+def package_fingerprint(package: Path = PACKAGE) -> str:
+    """Return the fingerprint of what a grade is computed with: sandbox, scoring and the packages of the course.
+
+    The version is not enough: in a checkout that is being worked on, facts change and it does not.
+    """
+    files = {}
+    for name, (folder, only_shown) in {"grader": (package, NOT_GRADING), **packages()}.items():
+        for path in folder.rglob("*"):
+            inner = path.relative_to(folder).as_posix()
+            counts = folder != package or inner.startswith(GRADING)
+            if counts and inner.endswith((".py", ".toml", ".txt")) and not inner.startswith(tuple(only_shown)):
+                files[f"{name}/{inner}"] = path.read_bytes()
+    return fingerprint(files)

@@ -17,8 +17,7 @@ from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from ..errors import GraderError
-from ..fingerprints import VERSION, fingerprint
-from ..submissions.digests import package_fingerprint
+from ..fingerprints import VERSION, fingerprint, package_fingerprint
 from ..submissions.reference import (
     ReferenceCell,
     name_of,

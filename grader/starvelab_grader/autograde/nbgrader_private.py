@@ -41,11 +41,9 @@ def environment_with(**variables: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 # nbgrader's own function puts nothing back after an error, and deletes a variable that was set before. One

@@ -16,7 +16,7 @@ from traitlets.config import Config
 from ..autograde.definition import Definition
 from ..autograde.task import GradingResult
 from ..errors import GraderError
-from ..submissions.digests import changed
+from ..fingerprints import changed
 from ..submissions.submission import Submission, read_submission
 from .merging import entries_of, is_in_book, merge
 from .one_student import READ_TIMEOUT, one_student

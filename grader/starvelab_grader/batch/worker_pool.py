@@ -21,9 +21,8 @@ from ..autograde.definition import Definition
 from ..autograde.runners import Runners
 from ..autograde.task import GradingResult, grade
 from ..errors import GraderError
-from ..fingerprints import VERSION
+from ..fingerprints import VERSION, package_fingerprint
 from ..sandbox import bubblewrap
-from ..submissions.digests import package_fingerprint
 from ..submissions.submission import Submission
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.

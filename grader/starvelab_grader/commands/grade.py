@@ -20,9 +20,9 @@ from ..autograde.releasing import (
 from ..autograde.restoring import RestoreStructure
 from ..batch.classroom import Classroom, Outcome
 from ..batch.worker_pool import graded_by, open_pool
+from ..fingerprints import REASONS
 from ..report.findings import for_a_person
 from ..sandbox import seccomp
-from ..submissions.digests import REASONS
 from ..submissions.submission import Submission
 from ..text import printed, shown
 from .command import ONLY, AssignmentCommand, print_list

@@ -299,14 +299,12 @@ def _resident(process: int) -> int:
     if not os.path.isdir("/proc/self/task"):  # macOS, without a sandbox
         with suppress(psutil.Error):
             return int(psutil.Process(process).memory_info().rss)
-    size = 0
     # All threads have the same memory; but a first thread that ended before the others shows none any more.
     for thread in threads(process):
         with suppress(OSError, ValueError, IndexError):
-            size = max(size, int((thread / "statm").read_text().split()[1]) * mmap.PAGESIZE)
-            if thread.name == str(process) and size:
-                break
-    return size
+            if pages := int((thread / "statm").read_text().split()[1]):
+                return pages * mmap.PAGESIZE
+    return 0
 
 
 def _proportional(process: int) -> int:
