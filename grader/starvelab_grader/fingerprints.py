@@ -58,7 +58,7 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
 
 @cache
 def package_fingerprint(package: Path = PACKAGE) -> str:
-    """Return the fingerprint of what a grade is computed with: sandbox, scoring and the packages of the course.
+    """Return the fingerprint of what a grade is computed with: sandbox, scoring, the packages of the course.
 
     The version is not enough: in a checkout that is being worked on, facts change and it does not.
     """
@@ -66,7 +66,7 @@ def package_fingerprint(package: Path = PACKAGE) -> str:
     for name, (folder, only_shown) in {"grader": (package, NOT_GRADING), **packages()}.items():
         for path in folder.rglob("*"):
             inner = path.relative_to(folder).as_posix()
-            counts = folder != package or inner.startswith(GRADING)
-            if counts and inner.endswith((".py", ".toml", ".txt")) and not inner.startswith(tuple(only_shown)):
+            counts = inner.endswith((".py", ".toml", ".txt")) and not inner.startswith(tuple(only_shown))
+            if counts and (name != "grader" or inner.startswith(GRADING)):
                 files[f"{name}/{inner}"] = path.read_bytes()
     return fingerprint(files)

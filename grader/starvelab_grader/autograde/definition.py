@@ -26,6 +26,7 @@ from ..submissions.reference import (
     read_reference,
     released_source,
 )
+from .gradebook_cells import replace_assignment
 from .nbgrader_private import make_gradebook, schema_of
 from .restoring import reference_cells
 
@@ -74,15 +75,12 @@ class Definition:
                 name: names_in_order(read_reference(course, assignment, name, folder)) for name in names
             }
             cells = {name: reference_cells(book, name, assignment, orders[name]) for name in names}
-            kernels = {name: book.find_notebook(name, assignment).kernelspec for name in names}
-            schema = schema_of(book)
+            gradebook = _gradebook(book, assignment)
         source = {
             str(Path(path).relative_to(folder)): Path(path).read_bytes()
             for path in sorted(find_all_files(str(folder), course.ignore))
         }
-        return cls(
-            assignment, cells, source, _settings(config), _gradebook(assignment, cells, kernels, schema)
-        )
+        return cls(assignment, cells, source, _settings(config), gradebook)
 
     @property
     def asked(self) -> dict[str, set[str]]:
@@ -152,26 +150,11 @@ def _name_of_value(value: object) -> str:
     return str(getattr(value, "__qualname__", type(value).__qualname__))
 
 
-def _gradebook(
-    assignment: str, cells: Mapping[str, list[ReferenceCell]], kernels: Mapping[str, str | None], schema: str
-) -> bytes:
+def _gradebook(book: Gradebook, assignment: str) -> bytes:
+    """A gradebook that holds an assignment of this one, and no student."""
     with tempfile.TemporaryDirectory(prefix="starvelab-") as folder:
         path = Path(folder) / "gradebook.db"
-        make_gradebook(path, schema)
-        with closing(Gradebook(f"sqlite:///{path}")) as book:
-            book.add_assignment(assignment)
-            for name, reference in cells.items():
-                kernel = {"kernelspec": kernels[name]} if kernels[name] else {}
-                book.add_notebook(name, assignment, **kernel)
-                for cell in reference:
-                    place = (cell.name, name, assignment)
-                    points = {"max_score": cell.points, "cell_type": cell.cell_type}
-                    if cell.grade:
-                        book.add_grade_cell(*place, **points)
-                    if cell.solution:
-                        book.add_solution_cell(*place)
-                    if cell.task:
-                        book.add_task_cell(*place, **points)
-                    content = {"source": cell.source, "checksum": cell.checksum}
-                    book.add_source_cell(*place, cell_type=cell.cell_type, locked=cell.locked, **content)
+        make_gradebook(path, schema_of(book))
+        with closing(Gradebook(f"sqlite:///{path}")) as copy:
+            replace_assignment(book, copy, assignment, Path(folder))
         return path.read_bytes()
