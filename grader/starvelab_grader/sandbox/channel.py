@@ -1,7 +1,6 @@
 """Messages between a grader and a runner: JSON with its length before it, over a pair of pipes.
 
-The other end may be silent, send too much, or be closed. Each of these is an error of its own, raised in
-time.
+The other end may be silent, send too much, or be closed: an error says so in time.
 """
 
 from __future__ import annotations
@@ -28,18 +27,6 @@ CHUNK = 1 << 16  # bytes
 
 class ChannelError(GraderError):
     """No more messages can be sent or received."""
-
-
-class SilentError(ChannelError):
-    """Nothing was received in time."""
-
-
-class ClosedError(ChannelError):
-    """The other end is gone."""
-
-
-class UnreadableError(ChannelError):
-    """What was received is too long, or no message."""
 
 
 class MessageTooLongError(ChannelError):
@@ -72,23 +59,21 @@ class Channel:
             except BlockingIOError:
                 pass
             except BrokenPipeError as error:
-                raise ClosedError("The other end is gone.") from error
+                raise ChannelError("The other end is gone.") from error
 
     def receive(self, seconds: float | None = None) -> Message:
         """Read a message, and not a byte more, or raise a `ChannelError`."""
         deadline = self._deadline(seconds)
         (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
         if length > MAX_MESSAGE:
-            raise UnreadableError(
-                f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}."
-            )
+            raise ChannelError(f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}.")
         try:
             message = json.loads(self._read(length, deadline), parse_int=_short_int)
         # Nesting as deep as Python's own stack is no message either, nor is a number of a million digits.
         except (ValueError, RecursionError) as error:
-            raise UnreadableError(f"What was received is no message: {type(error).__name__}.") from error
+            raise ChannelError(f"What was received is no message: {type(error).__name__}.") from error
         if not isinstance(message, dict):
-            raise UnreadableError("What was received is no message: it must be a mapping.")
+            raise ChannelError("What was received is no message: it must be a mapping.")
         return message
 
     def _read(self, length: int, deadline: float | None) -> bytes:
@@ -98,7 +83,7 @@ class Channel:
             with suppress(BlockingIOError):
                 part = os.read(self.source, min(missing, CHUNK))
                 if not part:
-                    raise ClosedError("The other end is gone.")
+                    raise ChannelError("The other end is gone.")
                 read += part
         return bytes(read)
 
@@ -108,7 +93,7 @@ class Channel:
             if any(select.select(readable, writable, [], left)):
                 return
             if left == 0.0:
-                raise SilentError("Nothing came in time.")
+                raise ChannelError("Nothing came in time.")
 
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self.clock() + seconds

@@ -21,7 +21,7 @@ from dask.system import CPU_COUNT
 
 from .. import plugins
 from . import bubblewrap, cgroup, seccomp
-from .channel import Channel, ChannelError, Message, MessageTooLongError, UnreadableError
+from .channel import Channel, ChannelError, Message, MessageTooLongError
 from .clock import SandboxClock, slow_down, threads
 
 # Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
@@ -174,7 +174,7 @@ class Runner:
         reply = self.ask(message | {"checks": self.trusted}, seconds)
         if "open" not in reply:
             self.end()
-            raise UnreadableError("An earlier notebook goes on.")
+            raise ChannelError("An earlier notebook goes on.")
 
     def close(self, seconds: float = CLOSE_TIMEOUT) -> None:
         """End the process of the notebook; if it does not end in time, everything ends."""

@@ -9,14 +9,7 @@ import threading
 
 import pytest
 
-from starvelab_grader.sandbox.channel import (
-    MAX_MESSAGE,
-    Channel,
-    ClosedError,
-    MessageTooLongError,
-    SilentError,
-    UnreadableError,
-)
+from starvelab_grader.sandbox.channel import MAX_MESSAGE, Channel, ChannelError, MessageTooLongError
 
 
 @pytest.fixture
@@ -43,34 +36,32 @@ def test_messages_arrive_in_turn_and_whole(ends):
 
 
 def test_silence_is_an_error_after_its_time(ends):
-    with pytest.raises(SilentError, match=r"Nothing came in time\."):
+    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
         ends[0].receive(0.05)
 
 
 def test_half_a_message_is_silence(ends):
     os.write(ends[1].sink, struct.pack(">I", 10) + b"{")
-    with pytest.raises(SilentError):
+    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
         ends[0].receive(0.05)
 
 
 def test_whoever_does_not_read_holds_nobody_up(ends):
-    with pytest.raises(SilentError):
+    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
         ends[0].send({"text": "x" * 5_000_000}, 0.05)
 
 
 def test_an_end_that_is_gone_is_told(ends):
     ends[1].close()
-    with pytest.raises(ClosedError, match=r"The other end is gone\."):
+    with pytest.raises(ChannelError, match=r"The other end is gone\."):
         ends[0].receive(1)
-    with pytest.raises(ClosedError, match=r"The other end is gone\."):
+    with pytest.raises(ChannelError, match=r"The other end is gone\."):
         ends[0].send({}, 1)
 
 
 def test_what_is_too_long_is_never_read(ends):
     os.write(ends[1].sink, struct.pack(">I", MAX_MESSAGE + 1))
-    with pytest.raises(
-        UnreadableError, match=f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}"
-    ):
+    with pytest.raises(ChannelError, match=f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}"):
         ends[0].receive(1)
 
 
@@ -93,7 +84,7 @@ def test_what_is_no_message_is_refused(ends, body):
 
     writer = threading.Thread(target=write)
     writer.start()
-    with pytest.raises(UnreadableError, match="What was received is no message"):
+    with pytest.raises(ChannelError, match="What was received is no message"):
         ends[0].receive(5)
     writer.join()
 
