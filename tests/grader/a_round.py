@@ -64,31 +64,15 @@ NOISE = 'import sys, warnings\nwarnings.warn("soon deprecated")\nprint("debug")\
 
 @dataclass
 class Round:
-    """Where a round takes place, what was run, and what is to be expected of it.
+    """Where a round takes place, what was run, and what is to be expected of it."""
 
-    Attributes
-    ----------
-    assignment : str
-        What is released and handed in.
-    repository, course : Path
-        A copy of the repository, and the course folder.
-    before : dict
-        The files of the repository before the round, by path.
-    expected : dict of dict
-        For each student the points of each test cell.
-    mistakes : dict
-        Which wrong answer went to which test cell, of the student with mistakes.
-    marks : dict of dict
-        For each student whose essays a person marks, the points of each.
-    printed : dict
-        What each command printed.
-    """
-
-    assignment: str
-    repository: Path
+    assignment: str  # what is released and handed in
+    repository: Path  # a copy
     course: Path
-    before: dict[str, bytes] = field(default_factory=dict)
-    expected: dict[str, dict[str, float]] = field(default_factory=dict)
+    before: dict[str, bytes] = field(default_factory=dict)  # the repository's files, by path
+    expected: dict[str, dict[str, float]] = field(default_factory=dict)  # by student, and by test cell
+    # By test cell, the wrong answer of the student with mistakes; by student, the points that a person gives
+    # for each essay; by command, what it printed.
     mistakes: dict[str, Answer] = field(default_factory=dict)
     marks: dict[str, dict[str, float]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import re
 import pytest
 
 from tests.assignments import ASSIGNMENTS, TOTAL
-from tests.grader.a_round import ESSAYS, MARKS_FOR_NOISE, MISTAKEN, PREDICTED, STUDENTS, WALKTHROUGH
+from tests.grader.a_round import ESSAYS, MISTAKEN, PREDICTED, STUDENTS, WALKTHROUGH
 
 # The round counts for the first test that asks for it.
 pytestmark = [
@@ -64,20 +64,6 @@ def test_the_exported_score_is_the_sum_of_what_was_earned(finished, student):
 def test_the_perfect_score_is_the_total(finished):
     assert float(finished.exported()["perfect"]["score"]) == TOTAL[WALKTHROUGH]
     assert {float(row["max_score"]) for row in finished.exported().values()} == {TOTAL[WALKTHROUGH]}
-
-
-@of_the_walkthrough
-def test_the_score_is_that_of_the_tests_and_that_of_the_person(finished):
-    by_test, by_hand = sum(finished.full_marks().values()), sum(MARKS_FOR_NOISE.values())
-    assert float(finished.exported()["honest-noise"]["score"]) == by_test + by_hand
-
-
-@of_the_walkthrough
-def test_the_half_that_was_solved_is_the_half_that_counts(finished):
-    solved = [one for one in finished.exercises[::2] if one.answer_id != "without-widgets"]
-    half_of_the_predictions = 1.5
-    expected = sum(one.points for one in solved) + half_of_the_predictions
-    assert float(finished.exported()["half"]["score"]) == expected
 
 
 @each_round
