@@ -8,7 +8,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     batch | configuration      a class: worker pool, records, gradebook | nbgrader, set up for all this
     autograde                  nbgrader's steps: restoring, execution, scoring
     sandbox | submissions      student code run apart from everything else | what was submitted
-    fingerprints | text        of content | what others wrote, made safe
+    fingerprints | text        what a grade depends on | what others wrote, made safe
+    plugins                    what a course's own package tells the grader
 """
 
 from importlib import import_module
