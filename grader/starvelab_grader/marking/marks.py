@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from html import escape
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 
 import nbformat
@@ -24,8 +24,7 @@ from ..errors import GraderError, InputError
 from ..report.pages import cells_as_html
 from ..report.similar import CODE, PROSE, pairs
 from ..submissions.reference import ReferenceCell, name_of
-from .answers import Answer, NothingToMarkError, answers_in, entry_of, version_of
-from .essays import Essay, essays_of
+from .essays import Answer, Essay, NothingToMarkError, answers_in, entry_of, essays_of, version_of
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters
@@ -36,21 +35,10 @@ class ChangedError(GraderError, RuntimeError):
 
 
 class Marking:
-    """The essays of an assignment, and the marks for them.
+    """The essays of an assignment, and the marks for them. Raises NothingToMarkError.
 
-    Parameters
-    ----------
-    definition : Definition
-    gradebook : callable
-        Opens the gradebook.
-    notebooks : callable
-        The folder of a student's graded notebooks.
-    config : Config
-        The course's, which says what being late costs.
-
-    Raises
-    ------
-    NothingToMarkError
+    `gradebook` opens the gradebook, `notebooks` gives the folder of a student's graded notebooks, and the
+    course's `config` says what being late costs.
     """
 
     def __init__(
@@ -85,12 +73,7 @@ class Marking:
         return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
-        """An answer as safe HTML, and the version of what is shown: answer, mark and comment.
-
-        Raises
-        ------
-        NothingToMarkError
-        """
+        """An answer as safe HTML, and the version of what is shown. Raises NothingToMarkError."""
         cells = self._answer_cells(essay, student)
         with closing(self._gradebook()) as book:
             entry = entry_of(book, self.assignment, essay, student)
@@ -106,28 +89,11 @@ class Marking:
         comment: str | None = None,
         timeout: float = SAVE_TIMEOUT,
     ) -> str:
-        """Write a mark, a comment or both into the gradebook; what is None stays as it is.
+        """Write a mark, a comment or both into the gradebook, and give the new version; None stays as it is.
 
-        Parameters
-        ----------
-        version : str
-            What `read` returned, or the last `save`.
-        points : str
-            As a person types them; with no text, the mark is taken back.
-        timeout : float
-            How long the gradebook may be locked [s].
-
-        Returns
-        -------
-        str
-            The new version.
-
-        Raises
-        ------
-        InputError
-        ChangedError
-        NothingToMarkError
-        CannotWriteError
+        `version` is what `read` returned, or the last `save`. Points are as a person types them; with no
+        text, the mark is taken back. Raises InputError, ChangedError, NothingToMarkError or CannotWriteError,
+        the last after `timeout` seconds in which the gradebook was locked.
         """
         if comment is not None and len(comment) > MAX_COMMENT:
             raise InputError(
@@ -162,16 +128,14 @@ class Marking:
     def alike(self, essay: Essay) -> dict[str, list[str]]:
         """For each student those with the same answer, or with one that shares unusual passages."""
         cell = self._reference_cell(essay)
-        texts = {
-            one.student: self._text(essay, one.student) for one in self.answers(essay) if not one.is_blank
-        }
-        texts = {student: text for student, text in texts.items() if text.strip()}
+        students = (one.student for one in self.answers(essay) if not one.is_blank)
+        texts = {student: text for student in students if (text := self._text(essay, student)).strip()}
         same = defaultdict(list)
         for student, text in sorted(texts.items()):
             same[" ".join(text.split())].append(student)
-        met = {pair for students in same.values() for pair in combinations(students, 2)}
-        known = (cell.released, cell.source)
-        met |= {(one.one, one.other) for one in pairs(texts, known, CODE if essay.in_code else PROSE)}
+        met = {pair for group in same.values() for pair in combinations(group, 2)}
+        known, rare = (cell.released, cell.source), CODE if essay.in_code else PROSE
+        met |= {(pair.one, pair.other) for pair in pairs(texts, known, rare)}
         similar = defaultdict(list)
         for one, other in sorted(met):
             similar[one].append(other)
@@ -197,8 +161,7 @@ class Marking:
         return cells or [new_markdown_cell("*There is no answer.*", id="none")]
 
     def _written(self, essay: Essay, student: str) -> list[NotebookNode]:
-        path = self._notebooks(student) / f"{essay.notebook}.ipynb"
-        cells = nbformat.read(path, as_version=4).cells
+        cells = nbformat.read(self._notebooks(student) / f"{essay.notebook}.ipynb", as_version=4).cells
         names = [name_of(cell) for cell in cells]
         if essay.cell not in names:
             return []
@@ -207,19 +170,12 @@ class Marking:
             return [cells[at]]
         # The answer to a task stands in cells of the student's own, behind the one that asks.
         known = {cell.name for cell in self._cells[essay.notebook]}
-        behind = (at_next for at_next in range(at + 1, len(cells)) if names[at_next] in known)
-        return list(cells[at + 1 : next(behind, len(cells))])
+        return list(takewhile(lambda cell: name_of(cell) not in known, cells[at + 1 :]))
 
 
 def points_from(text: str, possible: float) -> float | None:
-    """The points that a person typed; None where nothing was.
+    """The points that a person typed; None where nothing was. Raises InputError.
 
-    Raises
-    ------
-    InputError
-
-    Examples
-    --------
     >>> points_from("2,5", 4), points_from(" ", 4)
     (2.5, None)
     """

@@ -13,7 +13,6 @@ import json
 import secrets
 import socket
 from dataclasses import asdict
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -26,13 +25,13 @@ from tornado.web import Application, HTTPError, RequestHandler
 from ..batch.one_student import CannotWriteError
 from ..errors import GraderError, InputError
 from ..report.pages import page_style
-from .answers import Answer, NothingToMarkError
-from .essays import Essay
+from .essays import Answer, Essay, NothingToMarkError
 from .marks import ChangedError, Marking
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK = "127.0.0.1"
 TOKEN_HEADER = "X-Starvelab-Token"
+CONTENT_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 MAX_BODY = 200_000  # bytes; a comment is shorter
 # Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
 HEADERS = {
@@ -59,30 +58,17 @@ class PortError(GraderError, OSError):
 class MarkingServer:
     """A server of one marking, on loopback. It serves while the event loop runs in which it was made.
 
-    Parameters
-    ----------
-    marking : Marking
-    port : int
-        0 for one that is free.
-    show_names : bool
-        Whether the page begins with the names of the students.
-
-    Raises
-    ------
-    PortError
+    The port 0 is one that is free; PortError says that another one is not. With `show_names` the page begins
+    with the names of the students.
     """
 
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
         settings: dict[str, object] = {"marking": marking, "token": self.token, "show_names": show_names}
-        routes: list[tuple[str, type[_Handler]] | tuple[str, type[_Handler], dict[str, object]]] = [
-            (r"/(|mark\.js|mark\.css)", _Part),
-            (r"/api/essays", _Essays, settings),
-            (r"/api/answers", _Answers, settings),
-            (r"/api/answer", _OneAnswer, settings),
-            (r"/api/alike", _Alike, settings),
-            (r"/api/mark", _Mark, settings),
-        ]
+        kinds: dict[str, type[_Private]] = {
+            "essays": _Essays, "answers": _Answers, "answer": _OneAnswer, "alike": _Alike, "mark": _Mark,
+        }  # fmt: skip
+        private = [(f"/api/{name}", handler, settings) for name, handler in kinds.items()]
         try:
             listener = socket.create_server((LOOPBACK, port))
         except OSError as error:
@@ -91,7 +77,11 @@ class MarkingServer:
                 "Choose another one, or leave --port out."
             ) from error
         listener.setblocking(False)
-        application = Application(routes, default_handler_class=_NotFound, log_function=lambda _: None)
+        application = Application(
+            [(r"/(|mark\.js|mark\.css)", _Part), *private],
+            default_handler_class=_NotFound,
+            log_function=lambda _: None,
+        )
         self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
         self._server.add_socket(listener)
         self.port: int = listener.getsockname()[1]
@@ -146,21 +136,10 @@ class _Part(_Handler):
     """The page without anything of the course in it, its script and its styles."""
 
     def get(self, name: str) -> None:
-        kind, content = _parts()[name]
-        self.set_header("Content-Type", f"{kind}; charset=utf-8")
-        self.finish(content)
-
-
-@cache
-def _parts() -> dict[str, tuple[str, str]]:
-    page, script, style = (
-        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("index.html", "mark.js", "mark.css")
-    )
-    return {
-        "": ("text/html", page),
-        "mark.js": ("text/javascript", script),
-        "mark.css": ("text/css", page_style() + style),
-    }
+        path = TEMPLATES / (name or "index.html")
+        self.set_header("Content-Type", f"{CONTENT_TYPES[path.suffix]}; charset=utf-8")
+        self.write(page_style() if path.suffix == ".css" else "")
+        self.finish(path.read_bytes())
 
 
 class _Private(_Handler):
@@ -186,19 +165,19 @@ class _Private(_Handler):
 
 class _Essays(_Private):
     def get(self) -> None:
-        self.finish(
-            {
-                "assignment": self.marking.assignment,
-                "show_names": self.show_names,
-                "essays": [asdict(one) | _progress(self.marking.answers(one)) for one in self.marking.essays],
-            }
-        )
+        essays = []
+        for one in self.marking.essays:
+            answers = [answer for answer in self.marking.answers(one) if not answer.is_blank]
+            progress = {"marked": sum(not answer.waits for answer in answers), "answers": len(answers)}
+            essays.append(asdict(one) | progress)
+        shown = {"assignment": self.marking.assignment, "show_names": self.show_names}
+        self.finish(shown | {"essays": essays})
 
 
 class _Answers(_Private):
     def get(self) -> None:
         answers = self.marking.answers(self.essay(self.get_query_argument("essay")))
-        self.finish({"answers": [asdict(one) | {"blank": one.is_blank} for one in answers]})
+        self.finish({"answers": list(map(_told, answers))})
 
 
 class _OneAnswer(_Private):
@@ -230,24 +209,20 @@ class _Mark(_Private):
                 raise InputError(
                     f"The field {name!r} of a mark is a text, and {body.get(name)!r:.50} is none."
                 )
-        essay = self.essay(body.get("essay"))
-        student = body["student"]
+        essay, student = self.essay(body.get("essay")), body["student"]
         version = self.marking.save(
             essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
         )
         answer = next(one for one in self.marking.answers(essay) if one.student == student)
-        self.finish({"version": version, "answer": asdict(answer) | {"blank": answer.is_blank}})
+        self.finish({"version": version, "answer": _told(answer)})
+
+
+def _told(answer: Answer) -> dict[str, object]:
+    return asdict(answer) | {"blank": answer.is_blank}
 
 
 def _status_of(error: BaseException | None) -> HTTPStatus | None:
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), None)
-
-
-def _progress(answers: list[Answer]) -> dict[str, int]:
-    return {
-        "marked": sum(not one.waits and not one.is_blank for one in answers),
-        "answers": sum(not one.is_blank for one in answers),
-    }
 
 
 def make_redirect(folder: Path, address: str) -> Path:

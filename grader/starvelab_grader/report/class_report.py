@@ -3,60 +3,75 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import count
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import nbformat
-
-from starvelab.tables import to_html
 
 from ..autograde.definition import Definition
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..plugins import functions
+from ..submissions.reference import ReferenceCell
 from ..text import escape_csv_formulas
-from .charts import difficulty_chart, points_histogram
-from .findings import (
-    Distribution,
-    Item,
-    distribution,
-    for_a_person,
-    items,
-    mistakes,
-)
-from .similar import MAX_TEXT, Pair, same_files, similar, too_long, written_by_exercise, written_by_student
+from .findings import Distribution, Item, distribution, for_a_person, items, mistakes
+from .pages import templates
+from .similar import MAX_TEXT, same_files, similar, too_long, written_by_exercise, written_by_student
 
 MAX_EXCERPT = 120  # characters
 LOST = (
     "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
 )
 LONG = f"only the first {MAX_TEXT} characters are compared with what others wrote."
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
-table { border-collapse: collapse; margin: 0.5rem 0; }
-th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid #8886; vertical-align: top; text-align: left; }
-.wide { overflow-x: auto; }
-img { max-width: 100%; height: auto; }
-"""
+# By section: its title, what it is about, and the columns of its table.
+TEXTS = {
+    "look_at": (
+        "For a person to look at",
+        "Submissions about which the grader cannot decide alone: decide whether the grade is just.",
+        ("student", "notebook", "what"),
+    ),
+    "distribution": (
+        "Points",
+        "Points by test, of {0.possible:g}, without the points that a person gives. Mean {0.mean:.1f}, "
+        "median {0.median:.1f}.",
+        ("points from", "to", "students"),
+    ),
+    "items": (
+        "Exercises",
+        "{0} submissions. Difficulty is the mean share of the points: 1 is easy. Discrimination is the "
+        "correlation of that share with the points of all other exercises: near 0, those who solve this "
+        "exercise do no better in the others; below 0, look for an error in the exercise. The column none "
+        "counts those who tried and earned nothing.",
+        ("notebook", "exercise", "points", "tried", "all points", "none", "difficulty", "discrimination"),
+    ),
+    "mistakes": (
+        "Mistakes",
+        "Mistakes that the checks named, visible and hidden ones, and how many students made each.",
+        ("students", "notebook", "exercise", "mistake"),
+    ),
+    "similar": (
+        "Nearly the same",
+        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells "
+        "of their own or in all of them together; and students who submitted the same file. That proves "
+        "nothing: read both, and ask.",
+        ("student", "and", "where", "characters in common", "share of the shorter text",
+         "the longest passage"),
+    ),
+    "graded": (
+        "Submissions",
+        "When each submission was graded, by which version and in which mode, and its points by test.",
+        ("student", "points by test", "waiting for a mark", "graded", "grader", "mode", "seconds"),
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report.
-
-    Attributes
-    ----------
-    name : str
-        Of its CSV file.
-    title, about : str
-    headers, rows
-        The table.
-    figure : str
-        A picture in HTML.
-    """
+    """A part of the report: a table, which is a CSV file of that name too, and perhaps a picture in HTML."""
 
     name: str
     title: str
@@ -65,30 +80,24 @@ class Section:
     rows: Sequence[Sequence[object]]
     figure: str = ""
 
-    def html(self) -> str:
-        """The section of the page."""
-        table = to_html(self.headers, self.rows) if self.rows else "<p>None.</p>"
-        about = f"<p>{escape(self.about)}</p>{self.figure}"
-        return f"<h2>{escape(self.title)}</h2>{about}<div class='wide'>{table}</div>"
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Sequence[object]], figure: str = "", *values: object) -> Section:
+        """A section of our own, with values in its text."""
+        title, about, headers = TEXTS[name]
+        return cls(name, title, about.format(*values), headers, rows, figure)
 
 
 @dataclass(frozen=True)
 class Member:
     """A student of the class, for the sections of a course's own package.
 
-    Attributes
-    ----------
-    name : str
-        What the report calls the student.
-    folder : Path
-        Of the graded notebooks, and of what came with them.
-    notes : dict
-        By notebook and cell, what the checks noted.
+    That package has a function `sections`, which takes a list of these and gives the fields of each `Section`
+    as a dictionary.
     """
 
-    name: str
-    folder: Path
-    notes: Mapping[str, Mapping[str, Mapping[str, Sequence[object]]]]
+    name: str  # what the report calls the student
+    folder: Path  # of the graded notebooks, and of what came with them
+    notes: Mapping[str, Mapping[str, Mapping[str, Sequence[object]]]]  # of checks, by notebook and test cell
 
 
 def sections(
@@ -99,83 +108,75 @@ def sections(
 ) -> list[Section]:
     """The sections of the report of a class.
 
-    Parameters
-    ----------
-    names : mapping of str to str, optional
-        By student, what to call them; by default as their folders are called.
-    not_graded : mapping of str to str, optional
-        Students whose submissions could not be graded, and why.
+    `names` says what to call a student, by default as the folder is called, and `not_graded` whose
+    submissions could not be graded, and why.
     """
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
-    names = _Names(names or {})
+    called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}
     released = _common_texts(definition)
-    essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
-    lost = {student: LOST for student, record in loaded.items() if record is None}
-    failed: dict[str, str] = {}
-    members: list[Member] = []
+    left_out = {student: LOST for student, record in loaded.items() if record is None}
     cut: list[tuple[str, str, str]] = []
+    members: list[Member] = []
     for record in submissions:
-        with one_student(record.student, failed, "The report leaves this submission out", READ_TIMEOUT):
-            written = {name: _written(records, record, name, definition, released) for name in cells}
-            texts[record.student] = {what: text for each in written.values() for what, text in each.items()}
-            files[record.student] = {name: record.submitted.get(name, "") for name in cells if written[name]}
-            members.append(
-                Member(names[record.student], records.notebooks(record.student), record.notes)
-            )
-            cut += [(record.student, "", f"{what}: {LONG}") for what in too_long(texts[record.student])]
-    to_check = [(student, "", reason) for student, reason in (lost | failed | dict(not_graded or {})).items()]
+        with one_student(record.student, left_out, "The report leaves this submission out", READ_TIMEOUT):
+            folder = records.notebooks(record.student)
+            written = {
+                name: _written(folder, name, cells[name], released)
+                for name in cells
+                if name not in record.rejected
+            }
+            own = {what: text for each in written.values() for what, text in each.items()}
+            texts[record.student] = own
+            files[record.student] = {
+                name: record.submitted.get(name, "") for name, each in written.items() if each
+            }
+            members.append(Member(called[record.student], folder, record.notes))
+            cut += [(record.student, "", f"{what}: {LONG}") for what in too_long(own)]
+    left_out |= not_graded or {}
+    to_check = [*for_a_person(submissions), *cut, *((student, "", why) for student, why in left_out.items())]
+    essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
+    rows_of_pairs = [
+        [called[one.one], called[one.other], one.where, one.characters or None, round(one.share, 3),
+         one.passage[:MAX_EXCERPT]]
+        for one in [*same_files(files), *similar(texts, essays, released)]
+    ]  # fmt: skip
+    graded = [
+        [called[one.student], *_earned(one), one.at, one.grader, one.mode, one.seconds] for one in submissions
+    ]
     return [
-        _look_at([*for_a_person(submissions), *cut, *to_check], names),
-        _distribution(distribution(submissions, cells)),
-        _items(items(submissions, cells), len(submissions)),
-        _mistakes(submissions),
-        *(Section(**each) for make in functions("sections") for each in make(members)),
-        _similar([*same_files(files), *similar(texts, essays, released)], names),
-        _graded(submissions, names),
+        Section.of("look_at", [[called[student], *more] for student, *more in to_check]),
+        _points(distribution(submissions, cells)),
+        _exercises(items(submissions, cells), len(submissions)),
+        Section.of("mistakes", mistakes(submissions)),
+        *(Section(**each) for function in functions("sections") for each in function(members)),
+        Section.of("similar", rows_of_pairs),
+        Section.of("graded", graded),
     ]
 
 
-class _Names(dict[str, str]):
-    """The name of each student in the report; by default that of the folder."""
-
-    def __missing__(self, student: str) -> str:
-        return student
-
-
-def write(folder: Path, title: str, parts: Iterable[Section]) -> Path:
+def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:
     """Write the page and the tables; the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts = list(parts)
     for part in parts:
-        path = folder / f"{part.name}.csv"
         # A text of a student's that no file can hold costs no other student the report.
-        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        with (folder / f"{part.name}.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(part.headers)
-            writer.writerows(
-                [["" if v is None else escape_csv_formulas(v) for v in row] for row in part.rows]
-            )
-    page = (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1>{''.join(part.html() for part in parts)}</body></html>"
-    )
+            # None is an empty cell.
+            writer.writerows([[escape_csv_formulas(value) for value in row] for row in part.rows])
     path = folder / "report.html"
+    page = templates().get_template("report.html.j2").render(title=title, sections=parts)
     path.write_text(page, encoding="utf-8", errors="replace")
     return path
 
 
 def _common_texts(definition: Definition) -> set[str]:
     """Texts that everybody may have: what students were given, and the solution."""
-    texts = {
-        text.strip()
-        for each in definition.cells.values()
-        for one in each
-        for text in (one.released, one.source)
-    }
+    cells = [cell for each in definition.cells.values() for cell in each]
+    texts = {text.strip() for cell in cells for text in (cell.released, cell.source)}
     for name, content in definition.source.items():
         if name.endswith(".ipynb"):
             texts |= {cell.source.strip() for cell in nbformat.reads(content.decode(), as_version=4).cells}
@@ -183,118 +184,55 @@ def _common_texts(definition: Definition) -> set[str]:
 
 
 def _written(
-    records: GradedSubmissions,
-    record: GradedSubmission,
-    name: str,
-    definition: Definition,
-    released: set[str],
+    folder: Path, name: str, reference: Sequence[ReferenceCell], released: set[str]
 ) -> dict[str, str]:
     """What a student wrote in a notebook: by exercise, and what stands in cells of the student's own."""
-    if name in record.rejected:
-        return {}
-    nb = nbformat.read(records.notebooks(record.student) / f"{name}.ipynb", as_version=4)
-    reference = definition.cells[name]
+    nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
     own = written_by_student(nb, {one.name for one in reference}, released)
     return written_by_exercise(nb, reference, released) | ({f"{name}, own cells": own} if own else {})
 
 
-# --- one function for each section ------------------------------------------------------------------------
+def _earned(record: GradedSubmission) -> tuple[float, int]:
+    """Points by test, and how many answers wait for a mark."""
+    grades = [grade for cells in record.grades.values() for grade in cells.values()]
+    return sum(points or 0 for points, _ in grades), sum(by_hand for _, by_hand in grades)
 
 
-def _items(items: Sequence[Item], students: int) -> Section:
-    headers = [
-        "notebook",
-        "exercise",
-        "points",
-        "tried",
-        "all points",
-        "none",
-        "difficulty",
-        "discrimination",
-    ]
-    rows = [
-        [
-            item.notebook,
-            item.cell,
-            item.points,
-            item.tried,
-            item.full,
-            item.none,
-            round(item.difficulty, 3),
-            None if item.discrimination is None else round(item.discrimination, 3),
-        ]
-        for item in items
-    ]
-    about = (
-        f"{students} submissions. Difficulty is the mean share of the points: 1 is easy. Discrimination is "
-        "the correlation of that share with the points of all other exercises: near 0, those who solve this "
-        "exercise do no better in the others; below 0, look for an error in the exercise. The column none "
-        "counts those who tried and earned nothing."
-    )
-    figure = difficulty_chart(items)._repr_html_() if items and students else ""
-    return Section("items", "Exercises", about, headers, rows, figure)
-
-
-def _mistakes(submissions: Sequence[GradedSubmission]) -> Section:
-    rows = [[one.students, one.notebook, one.cell, one.message] for one in mistakes(submissions)]
-    about = "Mistakes that the checks named, visible and hidden ones, and how many students made each."
-    return Section("mistakes", "Mistakes", about, ["students", "notebook", "exercise", "mistake"], rows)
-
-
-def _look_at(to_check: Sequence[tuple[str, str, str]], names: Mapping[str, str]) -> Section:
-    about = "Submissions about which the grader cannot decide alone: decide whether the grade is just."
-    headers = ["student", "notebook", "what"]
-    rows = [[names[student], notebook, what] for student, notebook, what in to_check]
-    return Section("look_at", "For a person to look at", about, headers, rows)
-
-
-def _distribution(points: Distribution | None) -> Section:
-    headers = ["points from", "to", "students"]
+def _points(points: Distribution | None) -> Section:
     if points is None:
-        return Section("distribution", "Points", "Nobody has points by test.", headers, [])
+        title, _, headers = TEXTS["distribution"]
+        return Section("distribution", title, "Nobody has points by test.", headers, [])
     rows = [[round(low, 3), round(high, 3), students] for low, high, students in points.bins]
-    about = (
-        f"Points by test, of {points.possible:g}, without the points that a person gives. "
-        f"Mean {points.mean:.1f}, median {points.median:.1f}."
-    )
-    return Section("distribution", "Points", about, headers, rows, points_histogram(points)._repr_html_())
+    caption = f"Mean {points.mean:.1f}, median {points.median:.1f} of {points.possible:g} points."
+    number = sum(students for *_, students in points.bins)
+    alt = f"Histogram of the points of {number} students in {len(points.bins)} classes. {caption}"
+    return Section.of("distribution", rows, _charts().histogram(points, alt, caption, _ticks), points)
 
 
-def _similar(pairs: Sequence[Pair], names: Mapping[str, str]) -> Section:
-    about = (
-        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells "
-        "of their own or in all of them together; and students who submitted the same file. That proves "
-        "nothing: read both, and ask."
-    )
-    headers = [
-        "student",
-        "and",
-        "where",
-        "characters in common",
-        "share of the shorter text",
-        "the longest passage",
-    ]
+def _exercises(items: Sequence[Item], students: int) -> Section:
     rows = [
-        [
-            names[pair.one],
-            names[pair.other],
-            pair.where,
-            pair.characters or None,
-            round(pair.share, 3),
-            pair.passage[:MAX_EXCERPT],
-        ]
-        for pair in pairs
+        [*astuple(one)[:-2], round(one.difficulty, 3), one.discrimination and round(one.discrimination, 3)]
+        for one in items
     ]
-    return Section("similar", "Nearly the same", about, headers, rows)
+    if not items or not students:
+        return Section.of("items", rows, "", students)
+    hardest, easiest = (of(items, key=attrgetter("difficulty")) for of in (min, max))
+    extremes = (
+        f"Hardest: {hardest.cell} ({100 * hardest.difficulty:.0f} % of the points). "
+        f"Easiest: {easiest.cell} ({100 * easiest.difficulty:.0f} %)."
+    )
+    alt = f"Bar chart of the mean share of points for {len(items)} exercises. {extremes}"
+    caption = f"Mean share of the points of each exercise, and its discrimination. {extremes}"
+    low = min(0.0, *(one.discrimination or 0.0 for one in items)) - 0.02
+    return Section.of("items", rows, _charts().difficulty(items, low, alt, caption), students)
 
 
-def _graded(submissions: Sequence[GradedSubmission], names: Mapping[str, str]) -> Section:
-    about = "When each submission was graded, by which version and in which mode, and its points by test."
-    headers = ["student", "points by test", "waiting for a mark", "graded", "grader", "mode", "seconds"]
-    rows = []
-    for one in submissions:
-        grades = [grade for cells in one.grades.values() for grade in cells.values()]
-        waiting = sum(by_hand for _, by_hand in grades)
-        points = sum(points or 0 for points, _ in grades)
-        rows.append([names[one.student], points, waiting, one.at, one.grader, one.mode, one.seconds])
-    return Section("graded", "Submissions", about, headers, rows)
+def _charts() -> Any:
+    """The macros of the template that draws."""
+    return templates().get_template("charts.html.j2").module
+
+
+def _ticks(end: float) -> range:
+    """Round numbers from 0 on, at most nine."""
+    steps = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return range(0, int(end) + 1, next(step for step in steps if 8 * step >= end))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
@@ -36,53 +35,28 @@ class WorkerEndedError(GraderError, RuntimeError):
 
 
 class FeedbackPages:
-    """The feedback pages of an assignment.
-
-    Parameters
-    ----------
-    classroom : Classroom
-
-    Attributes
-    ----------
-    folder : Path
-        Where nbgrader looks for them.
-    written, unchanged : list of str
-        Students.
-    failed : dict of str to str
-        Students whose pages could not be written, and why.
-    unmarked : int
-        Students for whom something is not marked yet.
-    """
+    """The feedback pages of an assignment, in the folder where nbgrader looks for them."""
 
     def __init__(self, classroom: Classroom) -> None:
         self.classroom = classroom
         self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
+        # Students, and of those whose pages could not be written the reason.
         self.written: list[str] = []
         self.unchanged: list[str] = []
         self.failed: dict[str, str] = {}
-        self.unmarked = 0
-        definition = classroom.definition
-        source = {name: definition.source[f"{name}.ipynb"] for name in definition.cells}
-        self._titles = {name: titles_of(source[name], each) for name, each in definition.cells.items()}
-        self._title = {name: title_of(content, name) for name, content in source.items()}
-        self._model_answers = {
-            name: {cell: answer.markdown for cell, answer in model_answers(content).items()}
-            for name, content in source.items()
-        }
+        self.unmarked = 0  # students for whom something is not marked yet
+        self._notebooks = []
+        for name, cells in classroom.definition.cells.items():
+            content = classroom.definition.source[f"{name}.ipynb"]
+            answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
+            titles = title_of(content, name), cells, titles_of(content, cells)
+            self._notebooks.append(GradedNotebook(name, *titles, answers))
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """The pages to make. The other students are in `unchanged` afterwards, or in `failed`.
 
-        Parameters
-        ----------
-        only : str
-            Names with commas between them; `*` and `?` stand for any characters.
-        again : bool
-            Whether to make also pages that are up to date.
-
-        Raises
-        ------
-        NothingGradedError
+        `only` has names with commas between them, in which `*` and `?` stand for any characters; `again`
+        makes also pages that are up to date. Raises NothingGradedError.
         """
         with closing(self.classroom.gradebook()) as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
@@ -123,26 +97,16 @@ class FeedbackPages:
 
     def _job(self, student: str, name: str, marks: Marks) -> PageJob:
         folder = self.classroom.records.notebooks(student)
-        cells = self.classroom.definition.cells
-        files = {notebook: (folder / f"{notebook}.ipynb").read_bytes() for notebook in cells}
+        files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
-        definition = self.classroom.definition.fingerprint
-        inputs = (called, self._titles, self._title, self._model_answers, definition, VERSION)
+        shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
+        inputs = (called, shown, self.classroom.definition.fingerprint, VERSION)
         return PageJob(
             student=student,
             called=called,
             assignment=self.classroom.assignment,
-            notebooks=[
-                GradedNotebook(
-                    one,
-                    self._title[one],
-                    folder / f"{one}.ipynb",
-                    cells[one],
-                    self._titles[one],
-                    self._model_answers[one],
-                )
-                for one in cells
-            ],
+            folder=folder,
+            notebooks=self._notebooks,
             marks=marks,
             fingerprint=marks.fingerprint(files, *inputs),
         )
@@ -157,9 +121,8 @@ def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, F
     A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
     pool is tried again by itself, so that one student's notebook costs no other student a page.
     """
-    coming = iter(jobs)
+    coming, broken = iter(jobs), True
     suspects: list[PageJob] = []
-    broken = True
     while broken:
         broken = False
         with _pool(workers) as pool:
@@ -202,14 +165,10 @@ def _write(folder: Path, pages: dict[str, str]) -> None:
     """Write the pages, each whole or not; the one that says that all are up to date comes last."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in pages.items():
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=folder, prefix=".part-", delete=False
-        ) as file:
-            try:
-                file.write(content)
-                file.close()
-                Path(file.name).chmod(0o644)
-                os.replace(file.name, folder / name)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        part = folder / f".part-{name}"
+        try:
+            part.write_text(content, encoding="utf-8")
+            part.chmod(0o644)
+            os.replace(part, folder / name)
+        finally:
+            part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Statistics of a class: how hard exercises were, which mistakes were made, how sure the students were."""
+"""Statistics of a class: how hard exercises were, how points are distributed, which mistakes were made."""
 
 from __future__ import annotations
 
@@ -11,57 +11,36 @@ from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission
 from ..submissions.reference import ReferenceCell
 
+Cells = Mapping[str, Sequence[ReferenceCell]]  # by notebook
+
 
 @dataclass(frozen=True)
 class Item:
-    """How a class did in an exercise that a test grades.
-
-    Attributes
-    ----------
-    notebook, cell : str
-    points : float
-    tried, full, none : int
-        How many wrote something, got all points, and got nothing although they tried.
-    difficulty : float
-        Mean share of the points, over all who submitted: 1 is easy.
-    discrimination : float or None
-        Correlation of that share with the points of all other exercises; None where either is constant.
-    """
+    """How a class did in an exercise that a test grades."""
 
     notebook: str
     cell: str
     points: float
-    tried: int
+    tried: int  # how many wrote something; of these got all points, or none
     full: int
     none: int
-    difficulty: float
-    discrimination: float | None
+    difficulty: float  # mean share of the points, over all who submitted: 1 is easy
+    discrimination: float | None  # correlation with the points of all other exercises; None: one is constant
 
 
-def items(records: Sequence[GradedSubmission], cells: Mapping[str, Sequence[ReferenceCell]]) -> list[Item]:
+def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
     """Item statistics, in the order of the exercises.
 
-    References
-    ----------
-    The corrected item-total correlation: Crocker and Algina, Introduction to Classical and Modern Test
-    Theory, 1986, chapter 14.
+    The discrimination is the corrected item-total correlation: Crocker and Algina, Introduction to Classical
+    and Modern Test Theory, 1986, chapter 14.
     """
-    tests = [
-        (notebook, cell)
-        for notebook, each in cells.items()
-        for cell in each
-        if cell.is_test and cell.points > 0
-    ]
-    shares = {
-        (notebook, cell.name): [_points(one, notebook, cell.name) / cell.points for one in records]
-        for notebook, cell in tests
-    }
-    totals = [sum(_points(one, notebook, cell.name) for notebook, cell in tests) for one in records]
     results = []
-    for notebook, cell in tests:
-        share = shares[notebook, cell.name]
-        rest = [total - cell.points * own for total, own in zip(totals, share, strict=True)]
-        answers = answers_to(cells[notebook], cell)
+    totals = _totals(records, cells)
+    for notebook, cell in _tests(cells):
+        earned = [_points(one, notebook, cell.name) for one in records]
+        rest = [total - own for total, own in zip(totals, earned, strict=True)]
+        share = [points / cell.points for points in earned]
+        answers = [name for name, graded in graded_by(cells[notebook]).items() if graded == cell.name]
         tried = [_tried(one, notebook, answers) for one in records]
         results.append(
             Item(
@@ -78,17 +57,26 @@ def items(records: Sequence[GradedSubmission], cells: Mapping[str, Sequence[Refe
     return results
 
 
-def answers_to(cells: Sequence[ReferenceCell], test: ReferenceCell) -> list[str]:
-    """The answers that stand before a test, behind the test before it."""
-    answers: list[str] = []
+def _tests(cells: Cells) -> list[tuple[str, ReferenceCell]]:
+    return [(name, cell) for name, each in cells.items() for cell in each if cell.is_test and cell.points > 0]
+
+
+def _totals(records: Sequence[GradedSubmission], cells: Cells) -> list[float]:
+    """The points by test of each student."""
+    return [sum(_points(one, notebook, cell.name) for notebook, cell in _tests(cells)) for one in records]
+
+
+def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
+    """By answer, the cell that is graded for it: the test that follows, or the essay itself."""
+    results: dict[str, str] = {}
+    waiting: list[str] = []
     for cell in cells:
-        if cell == test:
-            return answers
-        if cell.answered and not cell.grade:
-            answers.append(cell.name)
-        elif cell.grade:
-            answers = []
-    return answers
+        if cell.answered:
+            waiting.append(cell.name)
+        if cell.grade:
+            results |= dict.fromkeys(waiting, cell.name)
+            waiting = []
+    return results
 
 
 def _points(record: GradedSubmission, notebook: str, cell: str) -> float:
@@ -110,55 +98,28 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The points of a class.
-
-    Attributes
-    ----------
-    possible : float
-        The most that tests give.
-    mean, median : float
-    bins : list of tuple
-        Lower and upper bound in points, and how many students are in it. The last bin holds its upper bound.
-    """
+    """The points of a class by test, of those that are `possible`."""
 
     possible: float
     mean: float
     median: float
-    bins: list[tuple[float, float, int]]
+    bins: list[tuple[float, float, int]]  # bounds in points, and how many are in it; the last holds its upper
 
 
-def distribution(
-    records: Sequence[GradedSubmission], cells: Mapping[str, Sequence[ReferenceCell]], bins: int = 10
-) -> Distribution | None:
+def distribution(records: Sequence[GradedSubmission], cells: Cells, bins: int = 10) -> Distribution | None:
     """How the points by test are distributed over those who submitted; None where nobody did."""
-    tests = [
-        (notebook, cell)
-        for notebook, each in cells.items()
-        for cell in each
-        if cell.is_test and cell.points > 0
-    ]
-    possible = sum(cell.points for _, cell in tests)
+    possible = sum(cell.points for _, cell in _tests(cells))
     if not records or not possible:
         return None
-    totals = [sum(_points(one, notebook, cell.name) for notebook, cell in tests) for one in records]
+    totals = _totals(records, cells)
     at = Counter(max(0, min(bins - 1, int(bins * total / possible))) for total in totals)
     width = possible / bins
     counted = [(number * width, (number + 1) * width, at[number]) for number in range(bins)]
     return Distribution(possible, fmean(totals), median(totals), counted)
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A mistake that checks named, and how many students made it."""
-
-    notebook: str
-    cell: str
-    message: str
-    students: int
-
-
-def mistakes(records: Iterable[GradedSubmission]) -> list[Mistake]:
-    """Named mistakes, the commonest first."""
+def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[int, str, str, str]]:
+    """Students, notebook, exercise and message of each mistake that checks named, the commonest first."""
     counted = Counter(
         (notebook, cell, str(message))
         for one in records
@@ -166,7 +127,7 @@ def mistakes(records: Iterable[GradedSubmission]) -> list[Mistake]:
         for cell, notes in cells.items()
         for message in notes.get("mistake", ())
     )
-    return [Mistake(*what, students) for what, students in counted.most_common()]
+    return [(students, *what) for what, students in counted.most_common()]
 
 
 def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:

@@ -6,11 +6,13 @@ A page is made from plain data, so that any process can make it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
+from math import floor, isclose
 from pathlib import Path
 
 import nbformat
@@ -22,8 +24,6 @@ from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
-from starvelab import tables
-
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
 from ..submissions.reference import ReferenceCell
@@ -32,58 +32,14 @@ from .marks import Mark, Marks
 INDEX = "index.html"
 NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
 TEMPLATES = Path(__file__).parent / "templates"
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8881; --mark: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --mark: #7cc4f2; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 0 auto; padding: 1rem;
-  overflow-wrap: break-word; }
-a { color: var(--mark); }
-.total { font-size: 1.5rem; margin: 0.5rem 0; }
-table { border-collapse: collapse; margin: 0.5rem 0 1.2rem; }
-body > table { width: 100%; }
-caption { text-align: left; font-weight: 600; }
-th, td { padding: 0.3rem 0.6rem 0.3rem 0; border-bottom: 1px solid var(--line); text-align: left;
-  vertical-align: top; }
-body > table :is(th, td):last-child { text-align: right; white-space: nowrap; padding-right: 0; }
-h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); }
-.exercise { border-left: 0.3rem solid var(--mark); background: var(--soft); padding: 0.4rem 0.6rem;
-  margin: 1.5rem 0 0.5rem; display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; }
-.comment, .model { border: 1px solid var(--line); border-radius: 4px; padding: 0.2rem 0.8rem;
-  margin: 0.5rem 0; }
-pre { font: 14px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
-  margin: 0.3rem 0; }
-.input pre { background: var(--soft); padding: 0.5rem; }
-.output_area, .rendered_html { overflow-x: auto; max-width: 100%; }
-.table_text pre { white-space: pre; overflow-x: auto; }
-.anchor-link { display: none; }
-summary { cursor: pointer; }
-.figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
-.ansi-bold { font-weight: bold; }
-.ansi-red-fg, .ansi-red-intense-fg { color: light-dark(#b3261e, #ff8a80); }
-.ansi-green-fg, .ansi-green-intense-fg { color: light-dark(#1b6e3a, #7fd99a); }
-.ansi-blue-fg, .ansi-blue-intense-fg, .ansi-cyan-fg, .ansi-cyan-intense-fg { color: var(--mark); }
-"""
 
 
 @dataclass(frozen=True)
 class GradedNotebook:
-    """What a page needs of a notebook.
-
-    Attributes
-    ----------
-    name, title : str
-    path : Path
-        Where it stands as it was graded: a class is never in memory as a whole.
-    reference : list of ReferenceCell
-    titles : dict of str to str
-        By graded cell.
-    model_answers : dict of str to str
-        By essay, as Markdown.
-    """
+    """A notebook as all students have it: its titles and model answers, in Markdown, by graded cell."""
 
     name: str
     title: str
-    path: Path
     reference: list[ReferenceCell]
     titles: Mapping[str, str]
     model_answers: Mapping[str, str] = field(default_factory=dict)
@@ -91,38 +47,23 @@ class GradedNotebook:
 
 @dataclass(frozen=True)
 class PageJob:
-    """What a page is made of.
-
-    Attributes
-    ----------
-    student : str
-        The name of the folder.
-    called : str
-        What the page calls the student.
-    fingerprint : str
-        What the page is up to date with.
-    """
+    """What a page is made of."""
 
     student: str
-    called: str
+    called: str  # on the page
     assignment: str
+    folder: Path  # of the graded notebooks: a class is never in memory as a whole
     notebooks: list[GradedNotebook]
     marks: Marks
-    fingerprint: str
-
-
-@dataclass(frozen=True)
-class _Exercise:
-    anchor: str
-    title: str
-    points: str
+    fingerprint: str  # what the page is up to date with
 
 
 @dataclass(frozen=True)
 class _Part:
-    anchor: str
-    title: str
-    exercises: list[_Exercise]
+    """A notebook on a page: of each exercise its anchor, title and points, and the cells as HTML."""
+
+    notebook: GradedNotebook
+    exercises: Sequence[Mapping[str, str]]
     cells: str
 
 
@@ -131,9 +72,9 @@ def make_pages(job: PageJob) -> dict[str, str]:
 
     nbgrader looks for the latter, and gives them back through its exchange.
     """
-    parts = {one.name: _part(one, job.marks) for one in job.notebooks}
-    pages = {f"{name}.html": _page(job, [part], [name]) for name, part in parts.items()}
-    return pages | {INDEX: _page(job, list(parts.values()), list(parts))}
+    parts = [_part(one, job) for one in job.notebooks]
+    pages = {f"{part.notebook.name}.html": _page(job, [part]) for part in parts}
+    return pages | {INDEX: _page(job, parts)}
 
 
 def fingerprint_in(path: Path) -> str:
@@ -146,53 +87,53 @@ def fingerprint_in(path: Path) -> str:
     return match[1] if match else ""
 
 
-def _page(job: PageJob, parts: Iterable[_Part], names: list[str]) -> str:
-    reference = {one.name: {cell.name: cell.points for cell in one.reference} for one in job.notebooks}
-    exercises = [(name, cell, mark) for name in names for cell, mark in _marks(job.marks, name).items()]
-    penalty = sum(job.marks.penalties.get(name, 0.0) for name in names)
-    points = max(0.0, sum(mark.points or 0.0 for _, _, mark in exercises) - penalty)
-    possible = sum(reference[name].get(cell, 0.0) for name, cell, _ in exercises)
-    titles = {one.name: one.titles for one in job.notebooks}
-    waiting = [titles[name].get(cell, cell) for name, cell, mark in exercises if mark.points is None]
+def _page(job: PageJob, parts: Sequence[_Part]) -> str:
+    total, possible, waiting = 0.0, 0.0, []
+    for one in (part.notebook for part in parts):
+        most = {cell.name: cell.points for cell in one.reference}
+        for cell, mark in job.marks.of(one.name).items():
+            total += mark.points or 0.0
+            possible += most.get(cell, 0.0)
+            if mark.points is None:
+                waiting.append(one.titles.get(cell, cell))
+    penalty = sum(job.marks.penalties.get(part.notebook.name, 0.0) for part in parts)
     return (
-        _environment()
+        templates()
         .get_template("page.html.j2")
         .render(
-            assignment=job.assignment,
-            student=job.called,
-            fingerprint=job.fingerprint,
+            job=job,
             style=page_style(),
             mathjax=_exporter().mathjax_url,
-            total=f"{tables.points(points)} of {possible:g} points",
-            waiting=", ".join(waiting),
-            waiting_one=len(waiting) == 1,
+            total=f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
+            waiting=waiting,
             penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
-            parts=list(parts),
+            parts=parts,
         )
     )
 
 
-def _marks(marks: Marks, notebook: str) -> Mapping[str, Mark]:
-    return marks.notebooks.get(notebook, {})
-
-
-def _part(one: GradedNotebook, marks: Marks) -> _Part:
-    given = _marks(marks, one.name)
+def _part(one: GradedNotebook, job: PageJob) -> _Part:
+    marks = job.marks.of(one.name)
     exercises = {
-        cell.name: _Exercise(
-            f"{one.name}-{cell.name}", one.titles[cell.name], _points(given[cell.name], cell.points)
-        )
+        cell.name: {
+            "anchor": f"{one.name}-{cell.name}",
+            "title": one.titles[cell.name],
+            "points": _points(marks[cell.name], cell.points),
+        }
         for cell in one.reference
-        if cell.name in given and cell.name in one.titles
+        if cell.name in marks and cell.name in one.titles
     }
-    nb = nbformat.read(one.path, as_version=4)
-    below = {name: {"comment": text} for name, text in marks.comments.get(one.name, {}).items()}
+    shown: dict[str, dict[str, str]] = defaultdict(
+        dict, {name: dict(each) for name, each in exercises.items()}
+    )
+    for name, text in job.marks.comments.get(one.name, {}).items():
+        shown[name]["comment"] = text
     for name, text in one.model_answers.items():
         # Whose essay nobody has marked may still be asked for another one.
-        if name in given and given[name].points is not None:
-            below.setdefault(name, {})["model_answer"] = text
-    cells = _in_time(nb, lambda: _cells(nb, one, exercises, below))
-    return _Part(one.name, one.title, list(exercises.values()), cells)
+        if name in marks and marks[name].points is not None:
+            shown[name]["model_answer"] = text
+    nb = nbformat.read(job.folder / f"{one.name}.ipynb", as_version=4)
+    return _Part(one, list(exercises.values()), _in_time(nb, lambda: _cells(nb, one, shown)))
 
 
 def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
@@ -212,33 +153,29 @@ def cells_as_html(cells: Sequence[NotebookNode]) -> str:
     return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
 
 
+def shown_points(number: float) -> str:
+    """Points as they are shown: exact with two decimals, or cut to one, so that 2.999 of 3 is never 3."""
+    exact = round(float(number), 2)
+    return f"{exact if isclose(number, exact, abs_tol=1e-9) else floor(10 * number) / 10:.10g}"
+
+
 def _points(mark: Mark, possible: float) -> str:
     if mark.points is None:
         return f"not marked yet (of {possible:g})"
     again = ", to be marked again" if mark.waits else ""
-    return f"{tables.points(mark.points)} of {possible:g}{again}"
+    return f"{shown_points(mark.points)} of {possible:g}{again}"
 
 
-def _cells(
-    nb: NotebookNode,
-    one: GradedNotebook,
-    exercises: Mapping[str, _Exercise],
-    below: Mapping[str, Mapping[str, str]],
-) -> str:
-    """The cells of a notebook as HTML, with what stands below each."""
+def _cells(nb: NotebookNode, one: GradedNotebook, shown: Mapping[str, Mapping[str, str]]) -> str:
+    """The cells of a notebook as HTML, with what stands above and below each."""
     locked = {cell.name: cell for cell in one.reference if not cell.answered}
     for at, cell in enumerate(nb.cells):
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if name in locked:
             ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)
             cell.source = locked[name].released
-        shown = dict(below.get(name, {}))
-        if name in exercises:
-            each = exercises[name]
-            shown |= {"anchor": each.anchor, "title": each.title, "points": each.points}
-        cell.metadata["starvelab_page"] = shown
-    html, _ = _exporter().from_notebook_node(nb)
-    return html
+        cell.metadata["starvelab_page"] = shown.get(name, {})
+    return str(_exporter().from_notebook_node(nb)[0])
 
 
 @cache
@@ -252,8 +189,18 @@ def _exporter() -> HTMLExporter:
 
 
 @cache
-def _environment() -> Environment:
-    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+def templates() -> Environment:
+    """The templates of this room's pages."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment.filters["cell"] = _table_cell
+    return environment
+
+
+def _table_cell(value: object) -> str:
+    """A value in a table: a number to four digits, and None as nothing."""
+    if isinstance(value, float):
+        return f"{float(f'{value:.4g}'):.15g}"
+    return "" if value is None else str(value)
 
 
 @cache
@@ -261,6 +208,7 @@ def page_style() -> str:
     """The styles of a page: ours, and the colors of code in light and in dark."""
     light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
     return (
-        f"{STYLE}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+        f"{(TEMPLATES / 'page.css').read_text(encoding='utf-8')}{light}\n"
+        f"@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
         ".highlight, .highlight .err { background: none; border: none; }"
     )

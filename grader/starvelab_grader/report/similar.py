@@ -17,7 +17,8 @@ from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
 from ..autograde.restoring import NOTE_ID
-from ..submissions.reference import ReferenceCell
+from ..submissions.reference import ReferenceCell, name_of
+from .findings import graded_by
 
 MIN_PASSAGE = 25  # characters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short
@@ -30,14 +31,9 @@ SAME_FILE = "the same file, byte for byte"
 
 @dataclass(frozen=True)
 class Rarity:
-    """How many students may share a passage that counts.
+    """How many students may share a passage that counts: so many always, and this share of a large class.
 
-    Attributes
-    ----------
-    students : int
-        This many always may, but for half of a class of seven and more.
-    share : float
-        Of a large class, this share may.
+    In a class of seven and more these are at most half of it.
     """
 
     students: int
@@ -54,45 +50,26 @@ CODE, PROSE = Rarity(3, 0.02), Rarity(6, 0.1)
 
 @dataclass(frozen=True)
 class Pair:
-    """Two students who share unusual passages.
-
-    Attributes
-    ----------
-    one, other : str
-    characters : int
-        In passages that they share, and hardly anybody else has.
-    share : float
-        Of all passages of the shorter text.
-    passage : str
-        The longest of them.
-    where : str
-        The exercise, or what else was compared.
-    """
+    """Two students who share unusual passages."""
 
     one: str
     other: str
-    characters: int
-    share: float
-    passage: str
-    where: str = WHOLE
+    characters: int  # in passages that they share, and hardly anybody else has
+    share: float  # of all passages of the shorter text
+    passage: str  # the longest
+    where: str = WHOLE  # the exercise, or what else was compared
 
 
 def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
     """What a student wrote: answers that were changed, and cells that were added.
 
-    Parameters
-    ----------
-    locked : container of str
-        Names of cells that are not for changing.
-    released : container of str
-        Stripped texts of the cells that students were given.
+    `locked` has the names of cells that are not for changing, and `released` the stripped texts of the cells
+    that students were given.
     """
     return "\n".join(
         cell.source
         for cell in nb.cells
-        if cell.metadata.get("nbgrader", {}).get("grade_id") not in locked
-        and cell.source.strip() not in released
-        and cell.id != NOTE_ID
+        if name_of(cell) not in locked and cell.source.strip() not in released and cell.id != NOTE_ID
     )
 
 
@@ -100,26 +77,13 @@ def written_by_exercise(
     nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str]
 ) -> dict[str, str]:
     """What a student wrote in the answers, by the cell that is graded for it: a test, or the essay itself."""
-    graded_by = _graded_by(reference)
+    exercise_of = graded_by(reference)
     texts: dict[str, list[str]] = {}
     for cell in nb.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name in graded_by and cell.source.strip() not in released:
-            texts.setdefault(graded_by[name], []).append(cell.source)
+        exercise = exercise_of.get(name_of(cell) or "")
+        if exercise and cell.source.strip() not in released:
+            texts.setdefault(exercise, []).append(cell.source)
     return {exercise: "\n".join(each) for exercise, each in texts.items()}
-
-
-def _graded_by(reference: Sequence[ReferenceCell]) -> dict[str, str]:
-    """By answer, the cell that is graded for it."""
-    graded_by: dict[str, str] = {}
-    waiting: list[str] = []
-    for cell in reference:
-        if cell.answered:
-            waiting.append(cell.name)
-        if cell.grade:
-            graded_by |= dict.fromkeys(waiting, cell.name)
-            waiting = []
-    return graded_by
 
 
 def similar(
@@ -127,14 +91,8 @@ def similar(
 ) -> list[Pair]:
     """Pairs of students who share unusual passages, in any exercise or in all of them together.
 
-    Parameters
-    ----------
-    texts : mapping of mapping of str to str
-        What each student wrote, by exercise.
-    essays : container of str
-        The exercises that are answered in prose.
-    known : iterable of str
-        Texts that everybody may have: what students were given, and the solution.
+    `texts` has what each student wrote, by exercise, of which `essays` are answered in prose. Everybody may
+    have the texts that are `known`: what students were given, and the solution.
     """
     exercises = list(dict.fromkeys(exercise for each in texts.values() for exercise in each))
     known, results = list(known), []
@@ -162,10 +120,7 @@ def too_long(texts: Mapping[str, str]) -> list[str]:
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
     """Pairs of students with byte-identical notebooks: answers that are right look alike, files do not.
 
-    Parameters
-    ----------
-    prints : mapping of mapping of str to str
-        By student and notebook, the fingerprint of a file in which the student wrote something.
+    `prints` has the fingerprints of files in which a student wrote something, by student and notebook.
     """
     having = defaultdict(list)
     for student, each in sorted(prints.items()):
@@ -184,17 +139,7 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
 
 
 def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: Rarity = CODE) -> list[Pair]:
-    """Pairs of students whose texts share passages that hardly anybody else has, the most alike first.
-
-    Parameters
-    ----------
-    texts : mapping of str to str
-        What each student wrote.
-    known : iterable of str
-        Texts that everybody may have: what students were given, and the solution.
-    rare : Rarity
-        How many students may share a passage that counts.
-    """
+    """Pairs of students whose texts share passages that hardly anybody else has, the most alike first."""
     texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
     everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
     prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
