@@ -1,4 +1,4 @@
-"""Downloads of Canvas and Moodle, sorted into folders of students."""
+"""Downloads of Canvas and Moodle, sorted into folders of students by the names that these give."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import os
 import zipfile
 from datetime import datetime
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -13,22 +14,19 @@ from starvelab.widgets import pack
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
-from starvelab_grader.lms.collecting import TOO_LARGE, collect_download
+from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, whose
 from starvelab_grader.submissions.archives import SubmissionReader
 from tests.grader.in_process import run_here
 
+ONE = "one.ipynb"
 
-@pytest.fixture
-def download(tmp_path):
-    def make(files: dict[str, bytes | str], name: str = "submissions.zip"):
-        made = io.BytesIO()
-        with zipfile.ZipFile(made, "w") as archive:
-            for path, content in files.items():
-                archive.writestr(path, content)
-        (tmp_path / name).write_bytes(made.getvalue())
-        return tmp_path / name
 
-    return make
+def zipped(files: dict[str, bytes | str]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path, inner in files.items():
+            archive.writestr(path, inner)
+    return content.getvalue()
 
 
 def sorted_files(folder) -> dict[str, bytes]:
@@ -37,53 +35,168 @@ def sorted_files(folder) -> dict[str, bytes]:
     }
 
 
-def test_a_download_is_sorted_and_sorted_again_changes_nothing(download, tmp_path):
+@pytest.fixture
+def collect(tmp_path):
+    """Sorts a folder, or a .zip with these files, and gives what came of it and all files that are there."""
+
+    def run(source, home=tmp_path / "home", **more):
+        if isinstance(source, dict):
+            (tmp_path / "submissions.zip").write_bytes(zipped(source))
+            source = tmp_path / "submissions.zip"
+        found = collect_download(source, home / "submitted", "tiny", **more)
+        return found, sorted_files(home)
+
+    return run
+
+
+# --- whose a file is --------------------------------------------------------------------------------------
+
+
+# By download, what the paths of its files say: student and file, or nothing. In the later ones a student has
+# chosen a name that looks like a platform's.
+TOLD = """
+lovelaceada_123_456_01_one.ipynb = 123/01_one.ipynb
+barkerbob_LATE_124_457_01_one-1.ipynb = 124/01_one-1.ipynb
+readme.txt = ?
+
+submissions/lovelaceada_123_456_predictions.json = 123/predictions.json
+submissions/barkerbob_124_457_predictions.json = 124/predictions.json
+
+Ada Lovelace_789_assignsubmission_file_/deep/01_one.ipynb = 789/deep/01_one.ipynb
+Ada Lovelace_789_assignsubmission_file_/notes_2026_11_21.ipynb = 789/notes_2026_11_21.ipynb
+Ada_de Byron_790_assignsubmission_file/x.zip = 790/x.zip
+index.html = ?
+
+ada/01_one.ipynb = ada/01_one.ipynb
+ada/notes_2026_11_21.ipynb = ada/notes_2026_11_21.ipynb
+bob/tiny/01_one.ipynb = bob/tiny/01_one.ipynb
+
+ada/notes_2026_11_21.ipynb = ada/notes_2026_11_21.ipynb
+
+de_la_cruz_ana_123_456_one.ipynb = 123/one.ipynb
+de_la_cruz_eva_LATE_124_457_my_2_notes.ipynb = 124/my_2_notes.ipynb
+müllerjörg_125_text.html = 125/text.html
+
+anon_aB3dE_456_one.ipynb = anon_aB3dE/one.ipynb
+LATE_anon_x9Zk2_457_one.ipynb = anon_x9Zk2/one.ipynb
+
+Ada Lovelace_789_assignsubmission_file_01_one.ipynb = 789/01_one.ipynb
+Bob_790_assignsubmission_file_notes_2026_11_21.ipynb = 790/notes_2026_11_21.ipynb
+Bob_790_assignsubmission_onlinetext_onlinetext.html = 790/onlinetext.html
+grades.csv = ?
+
+ada/x_101_assignsubmission_file_/one.ipynb = ada/x_101_assignsubmission_file_/one.ipynb
+ada/x_101_assignsubmission_file_one.ipynb = ada/x_101_assignsubmission_file_one.ipynb
+bob/one.ipynb = bob/one.ipynb
+
+ada/x_101_assignsubmission_file_/one.ipynb = ada/x_101_assignsubmission_file_/one.ipynb
+
+Ada_7_assignsubmission_file_/x_101_assignsubmission_file_/a = 7/x_101_assignsubmission_file_/a
+Eve_5_assignsubmission_file_ x_790_assignsubmission_file_/one.ipynb = 790/one.ipynb
+
+class/Ada_7_assignsubmission_file_/x_1_assignsubmission_file_/a = 7/x_1_assignsubmission_file_/a
+class/Bob_790_assignsubmission_file_/one.ipynb = 790/one.ipynb
+
+ada/one.ipynb = ada/one.ipynb
+bob/1_2_one.ipynb = bob/1_2_one.ipynb
+eve_1_20_one.ipynb = ?
+
+ada_1_20_one.ipynb = 1/one.ipynb
+bob_2_21_x/eve_1_99_one.ipynb = ?
+eve_3_22_mal_1_99_LATE_one.ipynb = 3/mal_1_99_LATE_one.ipynb
+
+Ada_789_assignsubmission_file_one.ipynb = 789/one.ipynb
+Eve_789_assignsubmission_file_ x_790_assignsubmission_file_one.ipynb = ?
+
+ada_1_20_one.ipynb = ?
+eve_1_3_22_one.ipynb = ?
+bob_2_21_one.ipynb = 2/one.ipynb
+
+anon_1_20_one.ipynb = 1/one.ipynb
+bob_2_21_one.ipynb = 2/one.ipynb
+
+anon_aB3dE_456_01_one.ipynb = anon_aB3dE/01_one.ipynb
+anon_x9Zk2_457_01_one.ipynb = anon_x9Zk2/01_one.ipynb
+
+ada_1_20_one.ipynb = 1/one.ipynb
+eve_\u0661_\u0662_3_22_one.ipynb = 3/one.ipynb
+
+Jose\u0301/one.ipynb = Jos\xe9/one.ipynb
+.git/config = ?
+"""
+
+
+@pytest.mark.parametrize("told", TOLD.strip().split("\n\n"))
+def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
+    expected = dict(line.split(" = ") for line in told.splitlines())
+    found = whose(map(PurePosixPath, expected))
+    said = {str(path): f"{file.student}/{file.path}" if file.student else "?" for path, file in found.items()}
+    assert said == expected
+    assert all(file.path == path for path, file in found.items() if file.student is None)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("lovelaceada_LATE_1_20_one.ipynb", ("lovelaceada", True, 20)),
+        ("de_la_cruz_ana_1_20_one.ipynb", ("de_la_cruz_ana", False, 20)),
+        ("LATE_anon_aB3dE_20_one.ipynb", ("", True, 20)),
+        ("Ada de Byron_1_assignsubmission_file_/one.ipynb", ("Ada de Byron", False, 0)),
+    ],
+)
+def test_the_name_says_more_than_whose_a_file_is(path, expected):
+    (file,) = whose([PurePosixPath(path)]).values()
+    assert (file.name, file.late, file.upload) == expected
+
+
+def test_a_word_that_stands_for_every_name_is_none():
+    paths = [PurePosixPath(f"Teilnehmerin_{n}_assignsubmission_file_/one.ipynb") for n in (1, 2)]
+    assert {file.name for file in whose(paths).values()} == {""}
+
+
+# --- sorting ----------------------------------------------------------------------------------------------
+
+
+def test_a_download_is_sorted_and_sorted_again_changes_nothing(collect):
     files = {
         "adalovelace_1_2_one.ipynb": "a",
         "bobbarker_3_4_one.ipynb": "b",
         "__MACOSX/._x": "",
         "notes.txt": "n",
     }
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    found, there = collect(files)
     assert (found.new, found.changed, found.unchanged) == (["1", "3"], [], [])
     assert found.left_out == {
         "notes.txt": "its name does not tell the student",
         "__MACOSX": "macOS adds it to archives",
     }
-    assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"a", "3/tiny/one.ipynb": b"b"}
-    again = collect_download(download(files), tmp_path / "submitted", "tiny")
+    assert there == {"submitted/1/tiny/one.ipynb": b"a", "submitted/3/tiny/one.ipynb": b"b"}
+    again, _ = collect(files)
     assert (again.new, again.changed, again.unchanged) == ([], [], ["1", "3"])
+    again, there = collect({"adalovelace_1_5_one-1.ipynb": "new"})
+    assert again.changed == ["1"]
+    ((before, content),) = ((path, content) for path, content in there.items() if "replaced" in path)
+    assert before.startswith("replaced/tiny/1-20"), "what was submitted before is kept aside"
+    assert (content, there["submitted/1/tiny/one-1.ipynb"]) == (b"a", b"new")
 
 
-def test_what_a_learner_packs_is_collected_and_read(download, tmp_path):
+def test_what_a_learner_packs_is_collected_and_read(collect, tmp_path):
     """The file that `pack` writes, uploaded to Canvas as it is."""
     home = tmp_path / "tiny"
     home.mkdir()
     beside = {"predictions.json": b"{}", "train.txt": b"pass", "two.ipynb": b"b"}
-    for name, content in (beside | {"one.ipynb": b"a", ".hidden": b"", "tiny.zip": b"old"}).items():
+    for name, content in (beside | {ONE: b"a", ".hidden": b"", "tiny.zip": b"old"}).items():
         (home / name).write_bytes(content)
     packed = pack(home)
-    assert packed.files == ("one.ipynb", "predictions.json", "train.txt", "two.ipynb")
-    canvas = download({"adalovelace_1_2_tiny.zip": packed.path.read_bytes()})
-    found = collect_download(canvas, tmp_path / "submitted", "tiny", notebooks=["one", "two"])
+    assert packed.files == (ONE, "predictions.json", "train.txt", "two.ipynb")
+    found, _ = collect({"adalovelace_1_2_tiny.zip": packed.path.read_bytes()}, notebooks=["one", "two"])
     assert (found.new, found.left_out) == (["1"], {})
     read = SubmissionReader()
-    files = {file.path.name: file.content for file in read.files(tmp_path / "submitted/1/tiny")}
-    assert files == {**beside, "one.ipynb": b"a"}
-    assert read.warnings == []
+    files = {file.path.name: file.content for file in read.files(tmp_path / "home/submitted/1/tiny")}
+    assert (files, read.warnings) == ({**beside, ONE: b"a"}, [])
 
 
-def test_what_was_handed_in_before_is_kept_aside(download, tmp_path):
-    collect_download(download({"ada_1_2_one.ipynb": "old"}), tmp_path / "submitted", "tiny")
-    found = collect_download(download({"ada_1_5_one-1.ipynb": "new"}), tmp_path / "submitted", "tiny")
-    assert found.changed == ["1"]
-    assert sorted_files(tmp_path / "submitted") == {"1/tiny/one-1.ipynb": b"new"}
-    ((path, content),) = sorted_files(tmp_path / "replaced" / "tiny").items()
-    assert path.startswith("1-20")
-    assert content == b"old"
-
-
-def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(download, tmp_path):
+def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(collect):
     """One uploaded again after Canvas had renamed it, one without; a second notebook is no second upload."""
     files = {
         "ada_1_20_one.ipynb": "old",
@@ -94,16 +207,15 @@ def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(download, 
         "cem_3_40_lab-2.ipynb": "second",
         "dan_4_50_one-1.ipynb": "only",
     }
-    asked = ["one", "lab-1", "lab-2"]
-    found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=asked)
-    assert sorted_files(tmp_path / "submitted") == {
-        "1/tiny/one.ipynb": b"new",
-        "1/tiny/earlier-uploads/1/one.ipynb": b"old",
-        "2/tiny/one.ipynb": b"new",
-        "2/tiny/earlier-uploads/1/one-1.ipynb": b"old",
-        "3/tiny/lab-1.ipynb": b"first",
-        "3/tiny/lab-2.ipynb": b"second",
-        "4/tiny/one-1.ipynb": b"only",
+    found, there = collect(files, notebooks=["one", "lab-1", "lab-2"])
+    assert there == {
+        "submitted/1/tiny/one.ipynb": b"new",
+        "submitted/1/tiny/earlier-uploads/1/one.ipynb": b"old",
+        "submitted/2/tiny/one.ipynb": b"new",
+        "submitted/2/tiny/earlier-uploads/1/one-1.ipynb": b"old",
+        "submitted/3/tiny/lab-1.ipynb": b"first",
+        "submitted/3/tiny/lab-2.ipynb": b"second",
+        "submitted/4/tiny/one-1.ipynb": b"only",
     }
     assert found.chosen == {
         "1": ["one-1.ipynb counts, and one.ipynb does not"],
@@ -111,30 +223,23 @@ def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(download, 
     }
 
 
-def test_who_was_late_gets_a_time_behind_the_due_date(download, tmp_path):
+def test_who_was_late_gets_a_time_behind_the_due_date(collect):
     files = {"ada_LATE_1_2_one.ipynb": "a", "bob_3_4_one.ipynb": "b", "bob_3_5_timestamp.txt": "1999-01-01"}
-    due = datetime(2026, 11, 1, 23, 59)
-    found = collect_download(download(files), tmp_path / "submitted", "tiny", due=due)
+    found, there = collect(files, due=datetime(2026, 11, 1, 23, 59))
     assert found.late == ["1"]
-    assert sorted_files(tmp_path / "submitted") == {
-        "1/tiny/one.ipynb": b"a",
-        "1/tiny/timestamp.txt": b"2026-11-01 23:59:01 UTC",
-        "3/tiny/one.ipynb": b"b",
+    assert there == {
+        "submitted/1/tiny/one.ipynb": b"a",
+        "submitted/1/tiny/timestamp.txt": b"2026-11-01 23:59:01 UTC",
+        "submitted/3/tiny/one.ipynb": b"b",
     }, "and a time that a student wrote is no time"
 
 
-def test_a_folder_will_do(tmp_path):
-    (tmp_path / "unpacked" / "ada").mkdir(parents=True)
-    (tmp_path / "unpacked" / "ada" / "one.ipynb").write_text("a")
-    assert collect_download(tmp_path / "unpacked", tmp_path / "submitted", "tiny").new == ["ada"]
+def test_no_path_leads_out(collect):
+    _, there = collect({"../../ada/../../one.ipynb": "a"})
+    assert there == {"submitted/ada/tiny/one.ipynb": b"a"}
 
 
-def test_no_path_leads_out(download, tmp_path):
-    collect_download(download({"../../ada/../../one.ipynb": "a"}), tmp_path / "in" / "submitted", "tiny")
-    assert sorted_files(tmp_path / "in") == {"submitted/ada/tiny/one.ipynb": b"a"}
-
-
-def test_one_students_files_stop_nobody(download, tmp_path):
+def test_one_students_files_stop_nobody(collect):
     """A file and a folder of the same name, a name that is too long, a stamp of the student's own."""
     files = {
         "ada/data": "a file",
@@ -145,7 +250,7 @@ def test_one_students_files_stop_nobody(download, tmp_path):
         "cem/deep/timestamp.txt": "mine",
         "dee/one.ipynb": "d",
     }
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+    found, there = collect(files)
     assert found.new == ["ada", "cem", "dee"]
     assert list(found.failed) == ["bob"]
     assert found.failed["bob"].startswith("The files could not be sorted: OSError: [Errno 36] File name too")
@@ -153,86 +258,62 @@ def test_one_students_files_stop_nobody(download, tmp_path):
         "ada/data/a.csv": "a file has the name of its folder",
         "cem/timestamp.txt": "only the platform says when something was submitted",
     }
-    assert sorted_files(tmp_path / "submitted") == {
-        "ada/tiny/data": b"a file",
-        "cem/tiny/one.ipynb": b"c",
-        "cem/tiny/deep/timestamp.txt": b"mine",
-        "dee/tiny/one.ipynb": b"d",
+    assert there == {
+        "submitted/ada/tiny/data": b"a file",
+        "submitted/cem/tiny/one.ipynb": b"c",
+        "submitted/cem/tiny/deep/timestamp.txt": b"mine",
+        "submitted/dee/tiny/one.ipynb": b"d",
     }
 
 
-def test_an_inner_folder_of_one_student_is_no_layout_of_the_class(download, tmp_path):
-    collect_download(download({"101/one.ipynb": "mine"}), tmp_path / "submitted", "tiny")
-    files = {"101/one.ipynb": "mine", "eve/x_101_assignsubmission_file_/one.ipynb": "not mine"}
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
-    assert (found.new, found.unchanged, found.left_out) == (["eve"], ["101"], {})
-    assert (tmp_path / "submitted/101/tiny/one.ipynb").read_bytes() == b"mine"
-
-
-def test_a_colon_in_a_name_which_a_mac_shows_as_a_slash_is_no_reason_to_leave_a_file_out(download, tmp_path):
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("Lab 1:2/one.ipynb", "a")
-        archive.writestr("data 3:4.csv", "b")
-    files = {"C:/ada/one: final.ipynb": "a", "ada/both.zip": inner.getvalue()}
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
+def test_a_colon_in_a_name_which_a_mac_shows_as_a_slash_is_no_reason_to_leave_a_file_out(collect, tmp_path):
+    inner = zipped({"Lab 1:2/one.ipynb": "a", "data 3:4.csv": "b"})
+    found, _ = collect({"C:/ada/one: final.ipynb": "a", "ada/both.zip": inner})
     assert (found.new, found.left_out) == (["ada"], {})
     reader = SubmissionReader()
-    files = {str(file.path): file.content for file in reader.files(tmp_path / "submitted/ada/tiny")}
-    assert files == {
-        "one: final.ipynb": b"a",
-        "both/Lab 1:2/one.ipynb": b"a",
-        "both/data 3:4.csv": b"b",
-    }
-    assert reader.warnings == []
+    files = {str(file.path): file.content for file in reader.files(tmp_path / "home/submitted/ada/tiny")}
+    expected = {"one: final.ipynb": b"a", "both/Lab 1:2/one.ipynb": b"a", "both/data 3:4.csv": b"b"}
+    assert (files, reader.warnings) == (expected, [])
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_what_is_not_collected_is_named(download, tmp_path):
+def test_what_is_not_collected_is_named(collect, tmp_path, monkeypatch):
     files = {"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"}
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
-    assert found.left_out == {
+    assert collect(files)[0].left_out == {
         "ada//one.ipynb": "another file has its place",
         "__MACOSX": "macOS adds it to archives",
         "..": "it has no name",
     }
     folder = tmp_path / "unpacked"
     (folder / "ada").mkdir(parents=True)
-    (folder / "ada" / "one.ipynb").write_text("a")
-    (folder / "ada" / "two.ipynb").symlink_to(folder / "ada" / "one.ipynb")
+    (folder / "ada" / ONE).write_text("a")
+    (folder / "ada" / "two.ipynb").symlink_to(folder / "ada" / ONE)
     (folder / "bob").symlink_to(folder / "ada")
     os.mkfifo(folder / "ada" / "pipe")
-    found = collect_download(folder, tmp_path / "submitted", "tiny")
+    found, _ = collect(folder, home=tmp_path / "other")
+    assert found.new == ["ada"]
     assert found.left_out == {
         "bob": "it is a link",
         "ada/two.ipynb": "it is a link",
         "ada/pipe": "it is no ordinary file",
     }
-
-
-def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
-    (tmp_path / "unpacked" / "ada").mkdir(parents=True)
-    (tmp_path / "unpacked" / "ada" / "one.ipynb").write_text("a")
     walk = os.walk
 
     def closed(folder, onerror):
-        onerror(PermissionError(13, "Permission denied", f"{folder}/bob"))
+        onerror(PermissionError(13, "Permission denied", f"{folder}/cem"))
         return walk(folder)
 
     monkeypatch.setattr(collecting.os, "walk", closed)
-    found = collect_download(tmp_path / "unpacked", tmp_path / "submitted", "tiny")
-    assert found.left_out == {"bob": "Permission denied"}
+    assert collect(folder)[0].left_out["cem"] == "Permission denied"
 
 
-def test_two_files_of_one_place_and_two_students_of_one_name_are_named(download, tmp_path):
-    files = {
-        "Ada_1_assignsubmission_file_/text.html": "a",
-        "Ada_1_assignsubmission_onlinetext_/text.html": "b",
-    }
-    found = collect_download(download(files), tmp_path / "submitted", "tiny")
-    assert found.left_out == {"Ada_1_assignsubmission_onlinetext_/text.html": "another file has its place"}
-    files = {"Ada/one.ipynb": "a", "ada/one.ipynb": "b", "bob/one.ipynb": "c"}
-    found = collect_download(download(files), tmp_path / "in" / "submitted", "tiny")
+def test_two_files_of_one_place_and_two_students_of_one_name_are_named(collect, tmp_path):
+    place = "Ada_1_assignsubmission_{}_/text.html"
+    found, _ = collect({place.format("file"): "a", place.format("onlinetext"): "b"})
+    assert found.left_out == {place.format("onlinetext"): "another file has its place"}
+    found, _ = collect(
+        {"Ada/one.ipynb": "a", "ada/one.ipynb": "b", "bob/one.ipynb": "c"}, home=tmp_path / "in"
+    )
     assert found.new == ["Ada", "bob"]
     assert found.failed == {"ada": "Its name differs from Ada in case alone: give one of them another name."}
 
@@ -248,35 +329,29 @@ def test_names_that_are_not_in_utf_8_stop_nobody(course, tmp_path):
         assert {one.id: one.last_name for one in book.students} == {"1": "lovelac?ada", "3": "bob"}
 
 
-def test_what_one_student_sends_is_bounded(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab_grader.lms.collecting.MAX_TOTAL", 10)
-    found = collect_download(download({"ada/a": "1" * 8, "ada/b": "2" * 8}), tmp_path / "submitted", "tiny")
-    assert (found.new, found.left_out) == (["ada"], {"ada/b": TOO_LARGE})
+def test_what_one_student_sends_is_bounded_and_what_counts_comes_first(collect, monkeypatch):
+    monkeypatch.setattr(collecting, "MAX_TOTAL", 10)
+    files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8, "bob_2_22_one.ipynb": "3" * 11}
+    found, there = collect(files, notebooks=["one"])
+    assert found.left_out == {"ada_1_20_one.ipynb": TOO_LARGE, "bob_2_22_one.ipynb": TOO_LARGE}
+    assert there == {"submitted/1/tiny/one.ipynb": b"2" * 8}
 
 
-def test_an_earlier_upload_takes_no_room_from_the_one_that_counts(download, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab_grader.lms.collecting.MAX_TOTAL", 10)
-    files = {"ada_1_20_one.ipynb": "1" * 8, "ada_1_21_one-1.ipynb": "2" * 8}
-    found = collect_download(download(files), tmp_path / "submitted", "tiny", notebooks=["one"])
-    assert found.left_out == {"ada_1_20_one.ipynb": TOO_LARGE}
-    assert sorted_files(tmp_path / "submitted") == {"1/tiny/one.ipynb": b"2" * 8}
-
-
-def test_what_is_no_download_is_refused_with_what_to_pass(download, tmp_path):
+def test_what_is_no_download_is_refused_with_what_to_pass(collect, tmp_path):
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(
         InputError, match=r"is no .zip and no folder. Pass what Canvas or Moodle let you download"
     ):
-        collect_download(tmp_path / "x.txt", tmp_path / "submitted", "tiny")
+        collect(tmp_path / "x.txt")
     with pytest.raises(
         InputError, match=r"nothing that belongs to a student. It should hold one folder for each"
     ):
-        collect_download(download({"notes.txt": "x"}), tmp_path / "submitted", "tiny")
+        collect({"notes.txt": "x"})
 
 
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-def test_the_command_says_what_it_did(course, download):
+def test_the_command_says_what_it_did(course, tmp_path):
     with course.gradebook() as book:
         book.update_or_create_assignment("tiny", duedate="2026-11-01 00:00:00 UTC")
     files = {
@@ -285,9 +360,12 @@ def test_the_command_says_what_it_did(course, download):
         "barkerbob_3_5_one-1.ipynb": "b",
         "notes.txt": "n",
     }
+    (tmp_path / "submissions.zip").write_bytes(zipped(files))
     roster = course.folder / "canvas.csv"
     roster.write_text('Student,ID,Section\n"Lovelace, Ada",1,A\n"Can, Cem",7,A\n')
-    printed = run_here(course, CollectApp(), "tiny", str(download(files)), f"--roster={roster}").stdout
+    printed = run_here(
+        course, CollectApp(), "tiny", str(tmp_path / "submissions.zip"), f"--roster={roster}"
+    ).stdout
     assert printed.startswith("tiny: 2 new, 0 changed, 0 unchanged, in ")
     for line in (
         "Left out:\n  notes.txt: its name does not tell the student",
