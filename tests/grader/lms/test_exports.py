@@ -11,7 +11,6 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms.exports import Canvas, Grades, Moodle
-from starvelab_grader.lms.spreadsheet import Sheet
 from tests.grader.in_process import run_here
 
 # nbgrader's own queries warn.
@@ -41,21 +40,20 @@ def gradebook(tmp_path_factory):
 
 
 @pytest.fixture
-def sheet(gradebook, tmp_path, logged):
-    def run(kind, roster: str | None = None, **more) -> Sheet:
+def export(gradebook, tmp_path, logged):
+    """The lines of a table, which is in out.csv as well; the first are the headers."""
+
+    def run(kind, roster: str | None = None, **more) -> list[list[str]]:
         if roster is not None:
             (tmp_path / "roster.csv").write_text(roster, encoding="utf-8-sig")
             more["roster"] = str(tmp_path / "roster.csv")
-        return kind(log=logging.getLogger("starvelab.test"), **more).table(gradebook)
-
-    return run
-
-
-@pytest.fixture
-def export(sheet, tmp_path):
-    def run(*what, **more) -> list[list[str]]:
-        (tmp_path / "out.csv").write_bytes(sheet(*what, **more).content)
-        return list(csv.reader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines()))
+        table = kind(log=logging.getLogger("starvelab.test"), **more).table(gradebook)
+        (tmp_path / "out.csv").write_bytes(table.content)
+        return list(
+            csv.reader(
+                (tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines(), delimiter=table.delimiter
+            )
+        )
 
     return run
 
@@ -109,23 +107,13 @@ def test_a_column_of_another_name_can_be_named(export, column):
     assert export(Canvas, roster, column=column, assignment=["tiny"])[2] == ["Ada", "101", "7.5", "5"]
 
 
-def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logged):
-    found = export(Canvas, "Student,ID,Quiz (7)\n    Points Possible,,5\nAda,101,4\n")
-    assert found == [
-        ["Student", "ID", "Quiz (7)", "tiny"],
-        ["    Points Possible", "", "5", "8"],
-        ["Ada", "101", "4", "7.5"],
-    ]
+@pytest.mark.parametrize("points", ["    Points Possible,,5\n", ""])
+def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logged, points):
+    found = export(Canvas, f"Student,ID,Quiz (7)\n{points}Ada,101,4\n")
+    line = ["    Points Possible", "", "5", "8"] if points else ["Points Possible", "", "", "8"]
+    assert found == [["Student", "ID", "Quiz (7)", "tiny"], line, ["Ada", "101", "4", "7.5"]]
     assert "no column for tiny: one is added, with 8 points possible, and Canvas makes a new" in logged.text
     assert "--Canvas.column=" in logged.text
-
-
-def test_a_column_that_is_added_has_its_points_where_the_roster_has_no_line_for_them(export):
-    assert export(Canvas, "Student,ID,Quiz (7)\nAda,101,4\n") == [
-        ["Student", "ID", "Quiz (7)", "tiny"],
-        ["Points Possible", "", "", "8"],
-        ["Ada", "101", "4", "7.5"],
-    ]
 
 
 def test_a_column_that_cannot_be_told_is_asked_for(export, starving):
@@ -173,20 +161,17 @@ SCALED = {
 
 
 @pytest.mark.parametrize("platform", SCALED)
-def test_other_points_possible_are_announced_and_points_scaled_to_them_if_asked(sheet, logged, platform):
+def test_other_points_possible_are_announced_and_points_scaled_to_them_if_asked(export, logged, platform):
     kind, roster, column, as_they_are, scaled = SCALED[platform]
-
-    def points(**more):
-        return [row[column] for row in sheet(kind, roster, assignment=["tiny"], **more).rows]
-
-    assert points() == as_they_are
+    assert [row[column] for row in export(kind, roster, assignment=["tiny"])[1:]] == as_they_are
     most = "100" if kind is Canvas else "30"
-    assert logged.text.splitlines()[0].partition(" ")[2].endswith(
+    announced = (
         f"has {most} points possible, and tiny has 8: points are written as they are, so that who earned all "
         f"has 8 of {most}. Give it 8 points there, or scale them: --{kind.__name__}.scale=True"
     )
+    assert logged.text.splitlines()[0].endswith(announced)
     logged.text = ""
-    assert points(scale=True) == scaled
+    assert [row[column] for row in export(kind, roster, assignment=["tiny"], scale=True)[1:]] == scaled
     assert "points possible" not in logged.text
 
 
@@ -200,16 +185,6 @@ def test_points_are_scaled_only_to_what_a_table_says(export):
     assert comment == "7.5 of 8 points; one: 7.5 of 8. As a share of 16 that is 15."
     before = roster.replace("101,,16,", f"101,15,16,{comment}")
     assert export(Moodle, before)[1][1:] == ["7.5", "16", "7.5 of 8 points; one: 7.5 of 8."]
-
-
-def test_canvas_gets_a_new_table_where_there_is_none(export):
-    assert export(Canvas) == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "tiny"],
-        ["Points Possible", "", "", "", "", "8"],
-        ["Lovelace, Ada", "101", "", "101", "", "7.5"],
-        ["Barker, Bob", "102", "", "102", "", "3"],
-        ["Can, Cem", "103", "", "103", "", ""],
-    ]
 
 
 def test_moodle_gets_its_worksheet_back(export):
@@ -261,38 +236,37 @@ def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(expo
         export(Moodle, roster, comments="X")
 
 
-def test_a_worksheet_takes_one_assignment(export, starving):
+def test_a_worksheet_takes_one_assignment_and_a_table_of_grades_may_name_students_by_email(export, starving):
     roster = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
     with pytest.raises(InputError, match=r"one assignment, and there are grades of 2: .*--assignment="):
         export(Moodle, roster)
     assert export(Moodle, roster, assignment=[starving])[1][2] == "81"
+    by_email = export(Moodle, "Email address,tiny\nada@x.org,\nx@x.org,\n", assignment=["tiny"])
+    assert by_email[1:] == [["ada@x.org", "7.5"], ["x@x.org", ""]]
 
 
-def test_a_table_of_grades_may_name_students_by_email(export):
-    assert export(Moodle, "Email address,tiny\nada@x.org,\nx@x.org,\n")[1:] == [
-        ["ada@x.org", "7.5"],
-        ["x@x.org", ""],
+def test_where_there_is_no_table_a_new_one_is_made(export):
+    assert export(Canvas) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "tiny"],
+        ["Points Possible", "", "", "", "", "8"],
+        ["Lovelace, Ada", "101", "", "101", "", "7.5"],
+        ["Barker, Bob", "102", "", "102", "", "3"],
+        ["Can, Cem", "103", "", "103", "", ""],
     ]
-
-
-def test_moodle_gets_a_new_table_where_there_is_none(export):
     assert export(Moodle)[:2] == [["username", "email", "tiny"], ["101", "ada@x.org", "7.5"]]
 
 
-def test_a_roster_that_names_nobody_is_refused_with_what_it_needs(export):
+def test_a_roster_that_is_none_is_refused_with_what_to_pass(export, gradebook):
     with pytest.raises(InputError) as error:
         export(Canvas, "Student,ID\nAda,999\n")
     assert str(error.value) == (
         "No student of the gradebook stands in the roster. It needs one of the columns ID, SIS Login ID, "
         "SIS User ID, Student with the names of the folders in submitted/. It has: Student, ID."
     )
-
-
-def test_a_roster_that_is_not_there_or_empty_is_refused(gradebook, export):
-    with pytest.raises(InputError, match=r"is not there. Pass the table that the platform exported"):
-        Moodle(roster="/nowhere.csv").table(gradebook)
     with pytest.raises(InputError, match=r"is empty. Pass the table that the platform exported"):
         export(Moodle, "")
+    with pytest.raises(InputError, match=r"is not there. Pass the table that the platform exported"):
+        Moodle(roster="/nowhere.csv").table(gradebook)
 
 
 FORGED = "Eve\ntiny,None,,zoe,Z,Z,z@a.org,8.0,0.0,8.0,8.0"

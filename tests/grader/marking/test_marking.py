@@ -26,7 +26,7 @@ from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.errors import InputError
-from starvelab_grader.marking.answers import NothingToMarkError
+from starvelab_grader.marking.essays import NothingToMarkError
 from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
 from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
@@ -63,12 +63,21 @@ def marking(marking_of_untouched, essays):
     return made
 
 
-def version(marking, student="bob", essay=0):
-    return marking.read(marking.essays[essay], student)[1]
+@pytest.fixture
+def why(marking):
+    """The first essay, in the hands of a person: its state, and what that person does."""
+    essay = marking.essays[0]
 
+    def version(student="bob"):
+        return marking.read(essay, student)[1]
 
-def states(marking):
-    return {one.student: (one.points, one.waits, one.is_blank) for one in marking.answers(marking.essays[0])}
+    def save(student="bob", seen=None, **mark):
+        return marking.save(essay, student, version(student) if seen is None else seen, **mark)
+
+    def states():
+        return {one.student: (one.points, one.waits, one.is_blank) for one in marking.answers(essay)}
+
+    return SimpleNamespace(essay=essay, version=version, save=save, states=states)
 
 
 # --- what is read -----------------------------------------------------------------------------------------
@@ -92,48 +101,44 @@ def test_an_essay_comes_with_its_question_its_scheme_and_the_instructors_answer(
     assert "Add cells." in task.question
 
 
-def test_who_waits_comes_first_and_who_left_it_as_it_was_comes_last(marking):
-    assert [one.student for one in marking.answers(marking.essays[0])][-1] == "cem"
-    assert states(marking)["cem"] == (None, False, True)
-    marking.save(marking.essays[0], "bob", version(marking), points="3")
-    order = [one.student for one in marking.answers(marking.essays[0])]
-    assert order[-2:] == ["bob", "cem"]
-    numbers = {one.student: one.number for one in marking.answers(marking.essays[0])}
+def test_who_waits_comes_first_and_who_left_it_as_it_was_comes_last(marking, why):
+    assert list(why.states())[-1] == "cem"
+    assert why.states()["cem"] == (None, False, True)
+    why.save(points="3")
+    assert list(why.states())[-2:] == ["bob", "cem"]
+    numbers, others = (
+        {one.student: one.number for one in marking.answers(marking.essays[n])} for n in (0, 1)
+    )
     assert sorted(numbers.values()) == [1, 2, 3, 4, 5]
-    assert numbers != {one.student: one.number for one in marking.answers(marking.essays[1])}
-    assert {one.name for one in marking.answers(marking.essays[0])} >= {"Ada Smith", "Bob Smith"}
+    assert numbers != others
+    assert {one.name for one in marking.answers(why.essay)} >= {"Ada Smith", "Bob Smith"}
 
 
-def test_nothing_in_an_answer_is_alive(marking):
-    html, _ = marking.read(marking.essays[0], "ada")
-    assert "<strong>bold</strong>" in html
-    assert "Figure: cat" in html
-    for alive in ("<script", "javascript:", "onerror", "<img"):
-        assert alive not in html
+def test_an_answer_is_shown_with_nothing_alive_and_with_what_belongs_to_it(marking):
+    hostile, code, task = (
+        marking.read(essay, student)[0]
+        for essay, student in zip(marking.essays, ("ada", "bob", "bob"), strict=True)
+    )
+    assert "<strong>bold</strong>" in hostile
+    assert "Figure: cat" in hostile
+    assert not [alive for alive in ("<script", "javascript:", "onerror", "<img") if alive in hostile]
+    assert "drawn" in code.split("print", 1)[1].split("output", 1)[1], "code comes with its output"
+    assert "My own cell, bob." in task, "and a task with the cells that were added"
+    assert "Add cells." not in task
 
 
-def test_code_comes_with_its_output_and_a_task_with_the_cells_that_were_added(marking):
-    html, _ = marking.read(marking.essays[1], "bob")
-    assert "drawn" in html.split("print", 1)[1].split("output", 1)[1]
-    html, _ = marking.read(marking.essays[2], "bob")
-    assert "My own cell, bob." in html
-    assert "Add cells." not in html
-
-
-def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, marking):
+def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, marking, why):
     (essays.notebooks("bob") / "one.ipynb").unlink()
-    html, seen = marking.read(marking.essays[0], "bob")
-    assert "The graded notebook cannot be read: FileNotFoundError" in html
-    marking.save(marking.essays[0], "bob", seen, points="0")
+    assert "The graded notebook cannot be read: FileNotFoundError" in marking.read(why.essay, "bob")[0]
+    why.save(points="0")
     nbformat.write(nbformat.v4.new_notebook(), essays.notebooks("dan") / "one.ipynb")
-    assert "There is no answer." in marking.read(marking.essays[0], "dan")[0]
-    assert marking.alike(marking.essays[0]) == {}
+    assert "There is no answer." in marking.read(why.essay, "dan")[0]
+    assert marking.alike(why.essay) == {}
 
 
-def test_those_who_wrote_the_same_are_found(essays, marking):
+def test_those_who_wrote_the_same_are_found(essays, marking, why):
     essays.write("ada", "Since.\n")
-    found = marking.alike(marking.essays[0])
-    assert found == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
+    assert marking.alike(why.essay) == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
 
 
 def test_there_must_be_something_to_mark(essays):
@@ -152,21 +157,21 @@ def test_there_must_be_something_to_mark(essays):
 # --- what is written --------------------------------------------------------------------------------------
 
 
-def test_a_mark_and_a_comment_are_in_the_gradebook_and_can_be_taken_back(essays, marking):
-    essay = marking.essays[0]
-    seen = marking.save(essay, "bob", version(marking), points="2,5", comment=" See *me*. \n")
+def test_a_mark_and_a_comment_are_in_the_gradebook_and_can_be_taken_back(essays, marking, why):
+    seen = why.save(points="2,5", comment=" See *me*. \n")
     assert essays.grade("bob") == (None, 2.5, False, "See *me*.")
-    seen = marking.save(essay, "bob", seen, comment="")
+    seen = why.save(seen=seen, comment="")
     assert essays.grade("bob") == (None, 2.5, False, None)
-    seen = marking.save(essay, "bob", seen, points="")
+    seen = why.save(seen=seen, points="")
     assert essays.grade("bob") == (None, None, True, None)
-    assert seen == version(marking)
+    assert seen == why.version()
     # An answer that was left as it was given out does not begin to wait.
-    seen = marking.save(essay, "cem", version(marking, "cem"), points="1")
+    seen = why.save("cem", points="1")
     assert essays.grade("cem") == (0, 1, False, None)
-    marking.save(essay, "cem", seen, points=" ")
+    why.save("cem", seen, points=" ")
     assert essays.grade("cem") == (0, None, False, None)
-    marking.save(marking.essays[2], "bob", version(marking, essay=2), points="3", comment="Yes.")
+    task = marking.essays[2]
+    marking.save(task, "bob", marking.read(task, "bob")[1], points="3", comment="Yes.")
     assert essays.grade("bob", "task") == (None, 3, False, "Yes.")
 
 
@@ -177,62 +182,52 @@ def test_points_that_the_essay_does_not_have_are_refused(typed):
     assert points_from("0", 4) == 0
 
 
-def test_where_the_points_are_refused_the_comment_is_not_written_either(essays, marking):
+def test_of_a_mark_that_cannot_be_given_nothing_is_written(essays, why):
     with pytest.raises(InputError, match="Points are"):
-        marking.save(marking.essays[0], "bob", version(marking), points="9", comment="x")
+        why.save(points="9", comment="x")
+    with pytest.raises(InputError, match=r"at most 20000 characters, and this one has 20001\. Shorten it"):
+        why.save(points="1", comment="x" * (MAX_COMMENT + 1))
+    with closing(essays.open()) as book:
+        book.update_or_create_grade_cell("why", "one", LAB, max_score=3, cell_type="markdown")
+    with pytest.raises(InputError, match="from 0 to 3"):  # the most is what the gradebook says now
+        why.save(points="4")
     assert essays.grade("bob") == (None, None, True, None)
 
 
-def test_the_most_is_what_the_gradebook_says_now(essays, marking):
-    with closing(essays.open()) as book:
-        book.update_or_create_grade_cell("why", "one", LAB, max_score=3, cell_type="markdown")
-    with pytest.raises(InputError, match="from 0 to 3"):
-        marking.save(marking.essays[0], "bob", version(marking), points="4")
-
-
-def test_a_comment_has_an_end(marking):
-    with pytest.raises(InputError, match=r"at most 20000 characters, and this one has 20001\. Shorten it"):
-        marking.save(marking.essays[0], "bob", version(marking), comment="x" * (MAX_COMMENT + 1))
-
-
-def test_what_changed_since_it_was_shown_is_not_overwritten(essays, marking):
-    essay = marking.essays[0]
+def test_what_changed_since_it_was_shown_is_not_overwritten(essays, why):
     for change in (
-        lambda seen: essays.write("bob", "Another answer."),
-        lambda seen: marking.save(essay, "bob", seen, points="1"),
-        lambda seen: marking.save(essay, "bob", seen, comment="x"),
+        lambda: essays.write("bob", "Another answer."),
+        lambda: why.save(points="1"),
+        lambda: why.save(comment="x"),
     ):
-        seen = version(marking)
-        change(seen)
+        seen = why.version()
+        change()
         before = essays.grade("bob")
         with pytest.raises(ChangedError, match=r"has changed since it was shown.*you typed is still here"):
-            marking.save(essay, "bob", seen, points="4")
+            why.save(seen=seen, points="4")
         assert essays.grade("bob") == before
-    marking.save(essay, "bob", version(marking), points="4")
+    why.save(points="4")
     assert essays.grade("bob")[1] == 4
-
-
-def test_an_answer_that_is_gone_is_said_to_be(essays, marking):
     with closing(essays.open()) as book:
         book.remove_student("bob")
     with pytest.raises(NothingToMarkError, match=r"no answer of bob to Exercise 1\.2: why any more\. Load"):
-        marking.read(marking.essays[0], "bob")
+        why.version()
 
 
-def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, marking):
-    seen = version(marking)
+def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why):
+    seen = why.version()
     with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(
             CannotWriteError, match=r"cannot be written: database is locked\. Nothing is lost"
         ):
-            marking.save(marking.essays[0], "bob", seen, points="4", timeout=0)
-    marking.save(marking.essays[0], "bob", seen, points="4")
+            why.save(seen=seen, points="4", timeout=0)
+    why.save(seen=seen, points="4")
     assert essays.grade("bob")[1] == 4
 
 
-def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, marking):
-    marking.save(marking.essays[0], "bob", version(marking), points="4", comment="Well said.")
+def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, why):
+    why.save(points="4", comment="Well said.")
     told = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
@@ -240,9 +235,9 @@ def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essay
         with closing(essays.open()) as book:
             merge(book, record, Config())
         assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
-    assert states(marking)["bob"] == (4, True, False)
-    marking.save(marking.essays[0], "bob", version(marking), points="4")
-    assert states(marking)["bob"] == (4, False, False)
+    assert why.states()["bob"] == (4, True, False)
+    why.save(points="4")
+    assert why.states()["bob"] == (4, False, False)
 
 
 def test_being_late_costs_points_that_a_person_gives_as_well(essays):
@@ -252,7 +247,7 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
         book.find_submission(LAB, "bob").timestamp = datetime(2026, 11, 2)
         book.db.commit()
     marking = essays.marking()
-    marking.save(marking.essays[0], "bob", version(marking), points="3")
+    marking.save(marking.essays[0], "bob", marking.read(marking.essays[0], "bob")[1], points="3")
     with closing(essays.open()) as book:
         assert book.find_submission_notebook("one", LAB, "bob").late_submission_penalty == 3
 
@@ -296,8 +291,8 @@ def test_the_page_itself_tells_nothing_of_the_course(marking):
         assert not any(word in content for word in ("Exercise 1.2", "Smith", "bob", "Why is"))
 
 
-def test_nobody_reads_or_marks_without_the_token(essays, marking):
-    body = {"essay": 0, "student": "bob", "version": version(marking), "points": "0"}
+def test_nobody_reads_or_marks_without_the_token(essays, marking, why):
+    body = {"essay": 0, "student": "bob", "version": why.version(), "points": "0"}
     paths = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
     requests = [*((path, "GET", None) for path in paths), ("api/mark", "PUT", body)]
     found = exchange(marking, *((*one, token) for one in requests for token in ("", "x", "tökén")))
@@ -306,8 +301,8 @@ def test_nobody_reads_or_marks_without_the_token(essays, marking):
     assert essays.grade("bob")[1] is None
 
 
-def test_a_person_marks(essays, marking):
-    body = {"essay": 0, "student": "bob", "version": version(marking), "points": "3", "comment": "Yes."}
+def test_a_person_marks(essays, marking, why):
+    body = {"essay": 0, "student": "bob", "version": why.version(), "points": "3", "comment": "Yes."}
     found = exchange(
         marking,
         ("api/essays", "GET", None),
@@ -327,12 +322,12 @@ def test_a_person_marks(essays, marking):
     assert alike["alike"] == {"bob": ["dan"], "dan": ["bob"]}
     expected = {"student": "bob", "points": 3.0, "waits": False, "comment": "Yes."}
     assert mark["answer"].items() >= expected.items()
-    assert mark["version"] == version(marking)
+    assert mark["version"] == why.version()
     assert again["message"].startswith("This answer or its mark has changed")
     assert essays.grade("bob") == (None, 3, False, "Yes.")
 
 
-def test_requests_that_no_page_sends_are_refused_in_words(essays, marking, monkeypatch):
+def test_requests_that_no_page_sends_are_refused_in_words(marking, why):
     fine = {"essay": 0, "student": "bob", "version": "v"}
     found = exchange(
         marking,
@@ -340,7 +335,7 @@ def test_requests_that_no_page_sends_are_refused_in_words(essays, marking, monke
         ("api/mark", "PUT", "[]"),
         ("api/mark", "PUT", fine | {"points": 4}),
         ("api/mark", "PUT", fine | {"student": None}),
-        ("api/mark", "PUT", fine | {"points": "9", "version": version(marking)}),
+        ("api/mark", "PUT", fine | {"points": "9", "version": why.version()}),
         ("api/mark", "PUT", fine | {"essay": 3}),
         ("api/answers?essay=-1", "GET", None),
         ("api/answer?essay=0&student=..%2F..", "GET", None),
