@@ -15,8 +15,7 @@ import socket
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from tornado.httpserver import HTTPServer
@@ -65,10 +64,6 @@ class MarkingServer:
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
         settings: dict[str, object] = {"marking": marking, "token": self.token, "show_names": show_names}
-        kinds: dict[str, type[_Private]] = {
-            "essays": _Essays, "answers": _Answers, "answer": _OneAnswer, "alike": _Alike, "mark": _Mark,
-        }  # fmt: skip
-        private = [(f"/api/{name}", handler, settings) for name, handler in kinds.items()]
         try:
             listener = socket.create_server((LOOPBACK, port))
         except OSError as error:
@@ -78,7 +73,11 @@ class MarkingServer:
             ) from error
         listener.setblocking(False)
         application = Application(
-            [(r"/(|mark\.js|mark\.css)", _Part), *private],
+            [
+                (r"/(|mark\.js|mark\.css)", _Part),
+                (r"/api/(essays|answers|answer|alike)", _Read, settings),
+                (r"/api/mark", _Mark, settings),
+            ],
             default_handler_class=_NotFound,
             log_function=lambda _: None,
         )
@@ -114,15 +113,10 @@ class _Handler(RequestHandler):
             message = f"The gradebook cannot be read: {str(getattr(error, 'orig', error)).splitlines()[0]}"
         self.finish({"message": message})
 
-    def log_exception(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def log_exception(self, *info: Any) -> None:
         """Print an error, unless the page shows it in words, or somebody else has sent a wrong request."""
-        if _status_of(error) is None and not isinstance(error, HTTPError):
-            super().log_exception(kind, error, traceback)
+        if _status_of(info[1]) is None and not isinstance(info[1], HTTPError):
+            super().log_exception(*info)
 
 
 class _NotFound(_Handler):
@@ -163,35 +157,27 @@ class _Private(_Handler):
         return essays[int(str(number))]
 
 
-class _Essays(_Private):
-    def get(self) -> None:
-        essays = []
-        for one in self.marking.essays:
-            answers = [answer for answer in self.marking.answers(one) if not answer.is_blank]
-            progress = {"marked": sum(not answer.waits for answer in answers), "answers": len(answers)}
-            essays.append(asdict(one) | progress)
-        shown = {"assignment": self.marking.assignment, "show_names": self.show_names}
-        self.finish(shown | {"essays": essays})
-
-
-class _Answers(_Private):
-    def get(self) -> None:
-        answers = self.marking.answers(self.essay(self.get_query_argument("essay")))
-        self.finish({"answers": list(map(_told, answers))})
-
-
-class _OneAnswer(_Private):
-    def get(self) -> None:
+class _Read(_Private):
+    async def get(self, what: str) -> None:
+        """The essays, the answers to one of them, what one answer says, and who wrote the same."""
+        if what == "essays":
+            shown = {"assignment": self.marking.assignment, "show_names": self.show_names}
+            self.finish(
+                shown | {"essays": [asdict(one) | self._progress(one) for one in self.marking.essays]}
+            )
+            return
         essay = self.essay(self.get_query_argument("essay"))
-        html, version = self.marking.read(essay, self.get_query_argument("student"))
-        self.finish({"html": html, "version": version})
+        if what == "answers":
+            self.finish({"answers": list(map(_told, self.marking.answers(essay)))})
+        elif what == "answer":
+            html, version = self.marking.read(essay, self.get_query_argument("student"))
+            self.finish({"html": html, "version": version})
+        else:  # in a large class this takes seconds, in which the page goes on
+            self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
 
-
-class _Alike(_Private):
-    async def get(self) -> None:
-        essay = self.essay(self.get_query_argument("essay"))
-        # In a large class this takes seconds, in which the page goes on.
-        self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
+    def _progress(self, essay: Essay) -> dict[str, int]:
+        answers = [one for one in self.marking.answers(essay) if not one.is_blank]
+        return {"marked": sum(not one.waits for one in answers), "answers": len(answers)}
 
 
 class _Mark(_Private):
