@@ -71,5 +71,5 @@ def test_what_is_written_is_no_formula():
     sheet = Sheet.new(["a"], [["=cmd()"], ["-1"]])
     sheet.put(1, 0, "@x")
     assert sheet.rows == [["'=cmd()"], ["'@x"]]
-    escaped = [escape_csv_formulas(value) for value in ("+1", "＝1", -2, None, "a")]
-    assert escaped == ["'+1", "'＝1", -2, None, "a"]
+    escaped = [escape_csv_formulas(value) for value in ("+1", "＝1", "\t=1", -2, None, "a=1")]
+    assert escaped == ["'+1", "'＝1", "'\t=1", -2, None, "a=1"]
