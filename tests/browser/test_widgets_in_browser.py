@@ -182,16 +182,6 @@ def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     assert stored(notebook)["cpu-wall"]["hit"] is False
 
 
-def test_two_predictions_on_one_page_keep_their_choices_apart(opened):
-    notebook = opened(IMPORTS, CHOICE, CHOICE.replace("cpu-wall", "second"))
-    notebook.run_all()
-    first, second = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2))
-    first.get_by_label("CPU").click()
-    second.get_by_label("storage").click()
-    expect(first.get_by_label("CPU")).to_be_checked()
-    expect(second.get_by_label("storage")).to_be_checked()
-
-
 def test_a_prediction_is_still_locked_after_the_kernel_restarts(opened):
     notebook = opened(IMPORTS, CHOICE)
     notebook.run_all()
@@ -211,10 +201,21 @@ def test_a_prediction_is_still_locked_after_the_kernel_restarts(opened):
     assert stored(notebook) == written
 
 
-def test_dragging_a_slider_changes_the_picture(opened):
-    notebook = opened(IMPORTS, EXPLORE)
+def test_an_explorer_opens_with_its_prediction_follows_a_slider_and_keeps_its_table_open(opened):
+    after = EXPLORE.replace("batch_size=(1,", 'after="cpu-wall", batch_size=(1,')
+    notebook = opened(IMPORTS, CHOICE, CHOICE.replace("cpu-wall", "second"), after)
     notebook.run_all()
-    box = notebook.cell(1).locator(".starvelab-box")
+    first, second, box = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2, 3))
+    expect(box).to_contain_text("This explorer opens when you have locked your prediction")
+    expect(box.locator("svg")).to_have_count(0)
+    first.get_by_label("CPU").click()
+    second.get_by_label("storage").click()
+    expect(first.get_by_label("CPU")).to_be_checked()
+    expect(second.get_by_label("storage")).to_be_checked()
+    first.get_by_role("button").click()
+    expect(box.locator("svg")).to_have_count(1)
+    expect(box).not_to_contain_text("This explorer opens")
+
     title = box.locator("svg > title")
     before = title.text_content()
     handle = box.get_by_role("slider", name="batch size")
@@ -227,44 +228,14 @@ def test_dragging_a_slider_changes_the_picture(opened):
     notebook.page.mouse.up()
     expect(title).not_to_have_text(before)
 
-
-def test_the_table_under_a_picture_stays_open_while_a_slider_moves(opened):
-    notebook = opened(IMPORTS, EXPLORE)
-    notebook.run_all()
-    box = notebook.cell(1).locator(".starvelab-box")
     box.locator("summary").click()
     cell = box.locator("td").nth(1)
     expect(cell).to_be_visible()
     before = cell.text_content()
-    box.get_by_role("slider", name="batch size").focus()
+    handle.focus()
     press(notebook, "PageDown")
     expect(cell).not_to_have_text(before)
     expect(cell).to_be_visible()
-
-
-def test_an_explorer_opens_when_its_prediction_is_locked(opened):
-    notebook = opened(IMPORTS, CHOICE, EXPLORE.replace("batch_size=(1,", 'after="cpu-wall", batch_size=(1,'))
-    notebook.run_all()
-    asked, explorer = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2))
-    expect(explorer).to_contain_text("This explorer opens when you have locked your prediction")
-    expect(explorer.locator("svg")).to_have_count(0)
-    asked.get_by_label("CPU").click()
-    asked.get_by_role("button").click()
-    expect(explorer.locator("svg")).to_have_count(1)
-    expect(explorer).not_to_contain_text("This explorer opens")
-
-
-def test_every_control_has_a_name_for_a_screen_reader(opened):
-    notebook = opened(IMPORTS, CHOICE, NUMBER, EXPLORE)
-    notebook.run_all()
-    page = notebook.page
-    expect(page.get_by_role("radiogroup", name="Which resource sets the step?")).to_have_count(1)
-    expect(page.get_by_role("textbox", name="My answer")).to_have_count(1)
-    sure = page.get_by_role("slider", name="How sure are you?", exact=True)
-    expect(sure).to_have_attribute("aria-valuetext", "not said yet")
-    expect(page.get_by_role("slider", name="workers")).to_have_count(1)
-    expect(page.get_by_role("group", name="Explorer: batch size, workers")).to_have_count(1)
-    assert notebook.pictures_without_words() == []
 
 
 def test_widgets_work_by_mouse_when_the_keyboard_script_is_missing(server, browser):
@@ -282,10 +253,13 @@ def test_widgets_work_by_mouse_when_the_keyboard_script_is_missing(server, brows
         expect(notebook.page.get_by_text("Error displaying widget")).to_be_hidden()
 
 
-def test_widgets_can_be_read_in_both_themes(opened, screenshots):
+def test_widgets_can_be_read_in_both_themes_and_every_control_has_a_name_for_a_screen_reader(
+    opened, screenshots
+):
     notebook = opened(
         IMPORTS,
         CHOICE,
+        NUMBER,
         'predict("done", "CPU", question="Which of the two?", choices=["CPU", "GPU"])',
         'predict("done")',
         'reveal("done", "GPU")',
@@ -294,6 +268,14 @@ def test_widgets_can_be_read_in_both_themes(opened, screenshots):
     )
     notebook.run_all()
     assert notebook.errors() == []
+    page = notebook.page
+    expect(page.get_by_role("radiogroup", name="Which resource sets the step?")).to_have_count(1)
+    expect(page.get_by_role("textbox", name="My answer")).to_have_count(1)
+    sure = page.get_by_role("slider", name="How sure are you?", exact=True).first
+    expect(sure).to_have_attribute("aria-valuetext", "not said yet")
+    expect(page.get_by_role("slider", name="workers")).to_have_count(1)
+    expect(page.get_by_role("group", name="Explorer: batch size, workers")).to_have_count(1)
+    assert notebook.pictures_without_words() == []
     for theme in ("light", "dark"):
         notebook.set_theme(theme)
         if "STARVELAB_SCREENSHOTS" in os.environ:

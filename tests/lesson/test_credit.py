@@ -14,11 +14,23 @@ def fail():
     raise WrongAnswer("n is 3, and that is not right.")
 
 
-def test_a_part_that_passes_earns_its_points_and_says_so(capsys):
-    credit = Credit(2)
-    credit.part(2, "doubling", lambda: check(4, 4, what="four"))
-    assert credit.total() == 2.0
-    assert capsys.readouterr().out == "2 of 2: doubling\n"
+def unwritten():
+    raise NotImplementedError
+
+
+def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys):
+    credit = Credit(6.5)
+    credit.part(1.5, "doubling", lambda: check(4, 4, what="four"))
+    credit.part(0.5, "halving", fail)
+    credit.part(1, "dividing", lambda: 1 / 0)
+    credit.part(1.5, "adding", unwritten)
+    credit.part(2.0, "squaring", lambda: None)
+    assert credit.total() == 3.5
+    assert capsys.readouterr().out == (
+        "1.5 of 1.5: doubling\n0 of 0.5: halving. n is 3, and that is not right.\n"
+        "0 of 1: dividing. ZeroDivisionError: division by zero\n0 of 1.5: adding. Not written yet.\n"
+        "2 of 2: squaring\n"
+    )
 
 
 @pytest.mark.parametrize(("points", "written"), [(5, "3 points"), (3, "1 point"), (2.5, "0.5 points")])
@@ -27,45 +39,6 @@ def test_points_of_hidden_parts_are_announced(capsys, points, written):
     credit.part(2, "doubling", lambda: None)
     assert credit.total() == 2.0
     assert capsys.readouterr().out.endswith(f"\nHidden checks decide the other {written}.\n")
-
-
-@pytest.mark.parametrize(("points", "written"), [(2.0, "2"), (1.5, "1.5"), (0.5, "0.5")])
-def test_points_are_written_without_needless_digits(capsys, points, written):
-    def open_still():
-        raise NotImplementedError
-
-    credit = Credit(3 * points)
-    credit.part(points, "first", lambda: None)
-    credit.part(points, "second", open_still)
-    credit.part(points, "third", fail)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == [
-        f"{written} of {written}", f"0 of {written}", f"0 of {written}",
-    ]  # fmt: skip
-
-
-def test_a_part_that_fails_earns_nothing_and_says_why(capsys):
-    credit = Credit(2)
-    credit.part(2, "doubling", fail)
-    assert credit.total() == 0.0
-    assert capsys.readouterr().out == "0 of 2: doubling. n is 3, and that is not right.\n"
-
-
-def test_a_failing_part_does_not_stop_the_next(capsys):
-    credit = Credit(3)
-    credit.part(1, "first", fail)
-    credit.part(2, "second", lambda: None)
-    assert credit.total() == 2.0
-    assert "second" in capsys.readouterr().out
-
-
-def test_an_error_in_the_answer_is_named_with_its_kind(capsys):
-    Credit(1).part(1, "dividing", lambda: 1 / 0)
-    assert capsys.readouterr().out == "0 of 1: dividing. ZeroDivisionError: division by zero\n"
-
-
-def unwritten():
-    raise NotImplementedError
 
 
 def test_where_nothing_is_written_a_learner_is_told_so_in_one_line_and_a_grader_reads_0(capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ipywidgets
 import pytest
 
@@ -43,11 +45,6 @@ def test_a_value_that_does_not_change_draws_nothing():
     assert drawn == [1, 5]
 
 
-def test_sliders_report_while_they_are_dragged():
-    explorer = explore(shows, n=(1, 3), f=(0.0, 1.0), listed=[1, 2, 4])
-    assert all(control.continuous_update for control in explorer.controls.values())
-
-
 @pytest.mark.parametrize(
     ("described", "kind", "label", "first", "drawn"),
     [
@@ -79,6 +76,7 @@ def test_a_description_makes_the_control_that_fits_it(described, kind, label, fi
     control = explorer.controls["n"]
     assert type(control) is kind
     assert (control.description, control.value) == (label, first)
+    assert getattr(control, "continuous_update", True), "a slider reports while it is dragged"
     assert seen == [drawn]
 
 
@@ -140,17 +138,13 @@ def test_a_control_starts_at_the_default_of_its_argument():
     ],
 )
 def test_a_control_that_cannot_be_made_is_refused(described, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         explore(shows, x=described)
-    assert said in str(refused.value)
 
 
 def test_an_explorer_without_controls_is_refused():
     with pytest.raises(InputError, match=r"needs something to move, got no controls\. Pass for example"):
         explore(shows)
-
-
-def test_an_explorer_without_anything_that_draws_is_refused():
     with pytest.raises(InputError, match=r"draws with a function or a Pipeline, got 'picture'\. Pass one of"):
         explore("picture", x=(1, 2))
 
@@ -207,13 +201,8 @@ def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
     assert not explorer.controls["workers"].disabled
     assert explorer.message.value == ""
     assert explorer.figure.value == svg({"workers": 1})
-
-
-def test_with_its_prediction_locked_an_explorer_is_open():
-    predict("cpu-wall", "CPU")
-    explorer = explore(shows, after="cpu-wall", workers=(1, 64))
-    assert not explorer.controls["workers"].disabled
-    assert explorer.figure.value == svg({"workers": 1})
+    assert explore(shows, after="cpu-wall", workers=(1, 64)).figure.value == svg({"workers": 1})
+    assert repr(explorer) == "[Explorer: workers]"
 
 
 def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
@@ -239,10 +228,6 @@ def test_a_control_may_start_at_nothing_when_the_pipeline_has_nothing():
     pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
     drives = {"one drive": Storage.NVMe_Gen4, "not modeled": None}
     assert explore(pipe, storage=drives).controls["storage"].value == "not modeled"
-
-
-def test_an_explorer_says_in_a_word_what_it_is():
-    assert repr(explore(shows, batch_size=(1, 2), workers=(1, 2))) == "[Explorer: batch size, workers]"
 
 
 def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked():

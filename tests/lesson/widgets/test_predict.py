@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 import ipywidgets
 import pytest
@@ -29,19 +29,15 @@ def workers():
 
 def test_a_choice_is_locked_by_the_button(folder):
     box = a_choice()
-    assert not box.locked
+    assert (box.locked, box.answer.value) == (False, None)
     box.answer.value = "CPU"
     box.confidence.value = 0.7
     box.button.click()
     assert box.locked
     assert "You predicted &quot;CPU&quot;, 70 % sure. It is locked" in box.message.value
     record = predictions()["cpu-wall"]
-    assert (record["answer"], record["confidence"], record["choices"], record["question"]) == (
-        "CPU",
-        0.7,
-        CHOICES,
-        "What binds?",
-    )
+    found = [record[name] for name in ("answer", "confidence", "choices", "question")]
+    assert found == ["CPU", 0.7, CHOICES, "What binds?"]
 
 
 def test_a_number_is_locked_by_the_button():
@@ -56,21 +52,13 @@ def test_a_number_is_locked_by_the_button():
     assert predictions()["busy"]["answer"] == 18.3
 
 
-def test_nothing_is_chosen_for_the_learner():
-    assert a_choice().answer.value is None
-    assert a_number().answer.value == ""
-
-
 @pytest.mark.parametrize(
     ("make", "typed", "said"),
     [
         (a_choice, None, "Choose one of the answers first, then lock."),
         (a_number, "", "Type a number first."),
         (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
-        (a_number, "nan", "The prediction must be a number, got &#x27;nan&#x27;. Type digits only."),
-        (a_number, "140", "must be 0 % or more and 100 % or less, got 140 %. Nothing is locked: correct it."),
         (workers, "2.5", "The prediction counts something and must be a whole number, got 2.5."),
-        (workers, "0", "The prediction must be 1 or more, got 0."),
     ],
 )
 def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, make, typed, said):
@@ -117,16 +105,11 @@ def test_a_second_widget_does_not_replace_what_another_locked():
     assert predictions()["cpu-wall"]["answer"] == "CPU"
 
 
-def test_in_code_one_line_says_what_was_locked_and_where(capsys):
-    assert predict("cpu-wall", "CPU", confidence=0.7) is None
-    assert capsys.readouterr().out == "Locked 'cpu-wall' in predictions.json: CPU, 70 % sure.\n"
-
-
-def test_in_code_a_folder_may_be_named(folder, capsys):
+def test_in_code_one_line_says_what_was_locked_and_where(folder, capsys):
     (folder / "deep").mkdir()
-    predict("busy", 18.3, unit="%", folder="deep")
-    assert capsys.readouterr().out == "Locked 'busy' in deep/predictions.json: 18.3 %.\n"
-    assert predictions("deep")["busy"]["answer"] == 18.3
+    assert predict("cpu-wall", "CPU", confidence=0.7, folder="deep") is None
+    assert capsys.readouterr().out == "Locked 'cpu-wall' in deep/predictions.json: CPU, 70 % sure.\n"
+    assert predictions("deep")["cpu-wall"]["answer"] == "CPU"
 
 
 def test_in_code_a_quantity_brings_its_unit(capsys):
@@ -156,17 +139,13 @@ def test_in_code_a_second_answer_is_refused_in_words(capsys):
     ("arguments", "said"),
     [
         ({"answer": "GPU", "choices": CHOICES}, "must be one of CPU, storage, got 'GPU'"),
-        ({"answer": "much", "unit": "ms"}, "must be a number, got 'much'"),
-        ({"answer": -5}, "must be 0 or more, got -5."),
-        ({"answer": Q_("140 %")}, "must be 0 % or more and 100 % or less, got 140 %."),
         ({"answer": 2.5, "whole": True}, "must be a whole number, got 2.5."),
         ({"answer": "CPU", "choices": CHOICES, "confidence": 70}, "confidence must lie from 0.5 to 1"),
     ],
 )
 def test_in_code_a_bad_prediction_raises_and_locks_nothing(arguments, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         predict("cpu-wall", **arguments)
-    assert said in str(refused.value)
     assert predictions() == {}
 
 
@@ -229,12 +208,9 @@ def test_in_code_a_folder_that_cannot_be_written_is_explained_on_the_same_line(f
 def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkeypatch):
     predict("cpu-wall", "CPU", choices=CHOICES)
     monkeypatch.setattr(KERNEL, "unsaved", {})
-    assert a_choice().locked
-
-
-def test_a_prediction_without_confidence_shows_no_slider():
-    predict("cpu-wall", "CPU", choices=CHOICES)
-    assert a_choice().confidence.layout.display == "none"
+    box = a_choice()
+    assert box.locked
+    assert box.confidence.layout.display == "none", "nothing was said of how sure"
 
 
 def test_a_question_is_shown_as_text_with_its_few_marks_and_nothing_else():
@@ -252,11 +228,6 @@ def test_a_prediction_is_one_box_that_ends_in_the_keyboard_script():
     hidden = box.children[-1]
     assert hidden.layout.display == "none"
     assert hidden.children[0].name == "What binds?"
-
-
-def test_the_file_in_the_folder_is_json_for_whoever_grades(folder):
-    predict("cpu-wall", "CPU", confidence=0.6)
-    assert json.loads((folder / "predictions.json").read_text())["cpu-wall"]["confidence"] == 0.6
 
 
 # --- a page that shows no widgets, such as Colab's ---------------------------------------------------------
@@ -278,19 +249,16 @@ def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder
     assert ask().locked
 
 
-def test_code_that_follows_a_question_is_held_to_what_its_number_can_be():
+def test_code_that_follows_a_question_is_held_to_what_can_be_answered():
     workers()
-    with pytest.raises(InputError, match=r"must be a whole number, got 2\.5\."):
-        predict("workers", 2.5)
-    assert predictions() == {}
-
-
-def test_code_that_follows_a_question_is_held_to_its_choices():
     a_choice()
-    with pytest.raises(InputError, match="The prediction must be one of CPU, storage, got 'GPU'"):
-        predict("cpu-wall", "GPU", confidence=0.7)
-    with pytest.raises(InputError, match=r"confidence must lie from 0\.5 to 1"):
-        predict("cpu-wall", "CPU", confidence=0.2)
+    for key, answer, sure, said in (
+        ("workers", 2.5, None, r"must be a whole number, got 2\.5\."),
+        ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
+        ("cpu-wall", "CPU", 0.2, r"confidence must lie from 0\.5 to 1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            predict(key, answer, confidence=sure)
     assert predictions() == {}
 
 

@@ -33,9 +33,8 @@ NUMBER = Question.ask("busy", unit="%")
     ],
 )
 def test_what_cannot_be_asked_is_refused(arguments, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         Question.ask(arguments.pop("key"), **arguments)
-    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("answer", ["CPU", "cpu", "  Cpu "])
@@ -62,9 +61,8 @@ def test_a_choice_is_stored_as_its_author_spelt_it(answer):
     ],
 )
 def test_what_is_no_answer_is_refused(question, answer, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         question.check_answer(answer)
-    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -145,16 +143,14 @@ def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, im
     ],
 )
 def test_what_was_typed_and_is_no_number_is_refused(typed, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         NUMBER.read_number(typed)
-    assert said in str(refused.value)
 
 
 def test_a_comma_in_a_box_for_whole_numbers_is_refused_in_its_own_words():
-    with pytest.raises(InputError) as refused:
+    said = r"^The prediction must be a whole number without a comma, got '1,5'\. Type digits only\.$"
+    with pytest.raises(InputError, match=said):
         Question.ask("batch", whole=True).read_number("1,5")
-    said = "The prediction must be a whole number without a comma, got '1,5'. Type digits only."
-    assert str(refused.value) == said
 
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
@@ -208,9 +204,8 @@ def test_no_refusal_has_a_number_of_its_own(question, answer):
     ],
 )
 def test_a_confidence_out_of_range_is_refused(question, confidence, said):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(said)):
         question.check_confidence(confidence)
-    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from starvelab.errors import InputError
+from starvelab.lesson.widgets._report import SAVED, UNPACKED
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.runtime import GRADING, use
-from starvelab.widgets import predict, report, reveal
+from starvelab.widgets import pack, predict, report, reveal
 
 
 def graded(cell, **flags):
@@ -22,7 +25,7 @@ def ran(source, *outputs):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def worked(tmp_path):
     """A folder with a notebook that was worked on, and two misses and a hit."""
     error = new_output("error", ename="WrongAnswer", evalue="no", traceback=[])
     still_open = new_output("display_data", data={"text/plain": "Not answered yet. Replace the two lines"})
@@ -49,8 +52,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_it_is_written_with_the_exercises_of_all_notebooks(folder):
-    made = report(name="Ada", folder=folder, log=CellLog())
+def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
+    made = report(name="Ada", folder=worked, log=CellLog())
     assert [(one.title, one.points, one.is_done) for one in made.contents.exercises] == [
         ("Exercise 1.1: right", 2.0, True),
         ("Exercise 1.2: wrong", 0.0, False),
@@ -59,16 +62,16 @@ def test_it_is_written_with_the_exercises_of_all_notebooks(folder):
         ("Exercise 1.5: not run", 0.0, False),
         ("Exercise 1.6: why", None, True),
     ]
-    assert "Ada" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Ada" in (worked / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_ran_in_this_kernel_counts_before_what_was_saved(folder):
-    made = report(folder=folder, log=CellLog({"check(b)": float("inf"), "check(a)": None}))
+def test_what_ran_in_this_kernel_counts_before_what_was_saved(worked):
+    made = report(folder=worked, log=CellLog({"check(b)": float("inf"), "check(a)": None}))
     assert [one.points for one in made.contents.exercises[:2]] == [0.0, 2.0]
 
 
-def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
-    first = report(folder=folder, log=CellLog())
+def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
+    first = report(folder=worked, log=CellLog())
     assert repr(first).splitlines() == [
         "The report is written: report.html. To print it, click it with the right button in the list of "
         "files, and choose Open in New Browser Tab.",
@@ -79,11 +82,11 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
         "or say it by number: "
         'report(learned={1: "I had forgotten that ..."}).',
     ]
-    report({2: "Bits are no\nbytes."}, folder=folder, log=CellLog())
-    half = repr(report(folder=folder, log=CellLog())).splitlines()
+    report({2: "Bits are no\nbytes."}, folder=worked, log=CellLog())
+    half = repr(report(folder=worked, log=CellLog())).splitlines()
     assert half[2].endswith("The answer: 18.3 %. Not explained yet.")
     assert half[3].endswith('The answer: 40.0 %. You learned: "Bits are no bytes."')
-    again = report({1: "They overlap."}, folder=folder, log=CellLog())
+    again = report({1: "They overlap."}, folder=worked, log=CellLog())
     assert again.contents.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
     assert "What did you learn" not in repr(again)
     assert "<p>1. What of wall?" in again._repr_html_()
@@ -98,12 +101,42 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(folder):
         ({1: " "}, r"What you learned is a text, got ' ' for miss 1\. Write one\."),
     ],
 )
-def test_a_miss_that_is_none_is_rejected(folder, learned, said):
+def test_a_miss_that_is_none_is_rejected(worked, learned, said):
     with pytest.raises(InputError, match=said):
-        report(learned, folder=folder, log=CellLog())
+        report(learned, folder=worked, log=CellLog())
 
 
-def test_nothing_is_written_while_grading(folder):
+def test_nothing_is_written_while_grading(worked):
     with use(GRADING):
-        assert "nothing is written" in repr(report(folder=folder, log=CellLog()))
-    assert not (folder / "report.html").exists()
+        assert "nothing is written" in repr(report(folder=worked, log=CellLog()))
+    assert not (worked / "report.html").exists()
+
+
+# --- what is submitted -----------------------------------------------------------------------------------
+
+
+def test_the_link_downloads_the_file_and_names_what_is_in_it(folder):
+    (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
+    (folder / "predictions.json").write_text("{}", encoding="utf-8")
+    packed = pack()
+    assert zipfile.ZipFile(packed.path).namelist() == ["01_one.ipynb", "predictions.json"]
+    name = f"{folder.name}.zip"
+    assert repr(packed) == f"{name} is written, with 01_one.ipynb, predictions.json. {SAVED}"
+    assert f'<a href="{name}" download="{name}">Download {name}</a>' in packed._repr_html_()
+    assert pack().files == packed.files
+    assert not list(folder.glob("*.part"))
+
+
+def test_a_folder_without_a_notebook_is_refused(folder):
+    with pytest.raises(InputError, match=r"A submission holds at least one notebook, and .* has none"):
+        pack()
+    assert list(folder.iterdir()) == []
+
+
+def test_nothing_is_packed_while_grading(folder):
+    (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
+    with use(GRADING):
+        packed = pack()
+    assert not packed.path.exists()
+    assert repr(packed) == UNPACKED
+    assert UNPACKED in packed._repr_html_()

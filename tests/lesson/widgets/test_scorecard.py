@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from starvelab.lesson import outcomes
+from starvelab.lesson.widgets import words
 from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.prediction_file import Prediction
 from starvelab.widgets import predict, reveal, scorecard
@@ -154,13 +156,6 @@ def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(f
     assert "&lt;i&gt;" in card._repr_html_()
 
 
-def test_another_folder_has_a_card_of_its_own(folder):
-    (folder / "other").mkdir()
-    predict("there", "CPU", folder="other")
-    assert scorecard().predictions == ()
-    assert [record.key for record in scorecard("other").predictions] == ["there"]
-
-
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=20))
 def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
     card = revealed(*pairs)
@@ -168,3 +163,33 @@ def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
     assert card.hits == sum(hit for _, hit in pairs)
     certain = revealed(*((1.0, hit) for _, hit in pairs))
     assert certain.brier == pytest.approx(1 - certain.hit_rate)
+
+
+# --- in words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
+def test_a_notice_says_in_a_word_what_its_color_says(word):
+    assert f"<strong>{word}.</strong> the text" in words.notice("the text", word)
+
+
+def test_a_prediction_is_one_sentence():
+    record = Prediction(
+        key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00"
+    )
+    assert words.prediction(record) == (
+        "You predicted 18.25 %, 70 % sure to be within a quarter of the answer."
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(1e9, "1,000,000,000"), (-1234.5, "-1,234.5"), (999, "999"), (0.25, "0.25"), (-0.5, "-0.5"), (0, "0")],
+)
+def test_thousands_stand_apart(number, shown):
+    assert outcomes.value(number, None) == shown
+    assert outcomes.value(number, "img/s") == f"{shown} img/s"
+
+
+def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
+    assert words.timestamp("some day") == "some day"
