@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Protocol
-
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from ..prediction_file import Prediction, read_file
 from ..tables import percent
-from .show.figure import StaticFigure, render_figure
+from .outcomes import Group, Outcomes, by_confidence, rated
+from .show.figure import StaticFigure, as_percent, bare, new_figure, render_figure
 from .show.style import GRAY, SERIES
 
 MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
-BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 
 
 class Member(Protocol):
@@ -32,7 +28,7 @@ def sections(members: Sequence[Member]) -> Iterator[dict[str, object]]:
     """Yield the sections of the report, each a table and perhaps a picture in HTML."""
     predictions = [one for each in members for one in read_file(each.folder).predictions.values()]
     headers = ["confidence", "predictions", "sure on average", "came true"]
-    groups = by_confidence(predictions)
+    groups = by_confidence(Outcomes(tuple(predictions)).rated)
     yield {
         "name": "calibration",
         "title": "Predictions",
@@ -67,7 +63,7 @@ def sections(members: Sequence[Member]) -> Iterator[dict[str, object]]:
         }
 
 
-def _rows(groups: Iterable[Predicted]) -> list[list[object]]:
+def _rows(groups: Iterable[Group]) -> list[list[object]]:
     return [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
 
 
@@ -80,73 +76,20 @@ def _noted(members: Iterable[Member]) -> Iterator[tuple[str, float, float]]:
                     yield member.name, dollars, busy
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """How a class predicted: one question, or all predictions of about the same confidence.
-
-    Attributes
-    ----------
-    what : str
-    number : int
-        Predictions whose reference was shown, and that say how sure their students were.
-    sure, right : float
-        Mean confidence, and the share that came true.
-    """
-
-    what: str
-    number: int
-    sure: float
-    right: float
-
-
-def by_question(predictions: Iterable[Prediction]) -> list[Predicted]:
+def by_question(predictions: Iterable[Prediction]) -> list[Group]:
     """One line for each question, by its key."""
-    by_key: dict[str, list[Prediction]] = {}
-    for one in _rated(predictions):
-        by_key.setdefault(one.key, []).append(one)
+    by_key: dict[str, list[tuple[float, bool]]] = {}
+    for one in predictions:
+        if pair := rated(one):
+            by_key.setdefault(one.key, []).append(pair)
     # A student can write any number of keys into a file. The keys of the notebooks are those that many have.
     asked = sorted(by_key, key=lambda key: (-len(by_key[key]), key))[:MAX_QUESTIONS]
-    return [_predicted(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
-
-
-def by_confidence(predictions: Iterable[Prediction]) -> list[Predicted]:
-    """One line for each fifth of the scale of confidence in which there is a prediction."""
-    rated = _rated(predictions)
-    results = []
-    for low, high in BINS:
-        each = [p for p in rated if low <= (p.confidence or 0.0) < high or (high == 1 and p.confidence == 1)]
-        if each:
-            results.append(_predicted(f"{low:.0%} to {high:.0%}", each))
-    return results
-
-
-def _rated(predictions: Iterable[Prediction]) -> list[Prediction]:
-    # A file can hold any number.
-    return [
-        p
-        for p in predictions
-        if p.revealed and p.hit is not None and p.confidence is not None and 0 <= p.confidence <= 1
-    ]
-
-
-def _predicted(what: str, each: Sequence[Prediction]) -> Predicted:
-    return Predicted(
-        what, len(each), fmean(p.confidence or 0.0 for p in each), fmean(bool(p.hit) for p in each)
-    )
+    return [Group.of(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a student designed under a budget.
-
-    Attributes
-    ----------
-    student : str
-    dollars, busy : float
-        What it costs, and the busy share of its accelerators.
-    on_frontier : bool
-        Whether nobody's is both cheaper and busier.
-    """
+    """What a student designed under a budget; on the frontier if nobody's is both cheaper and busier."""
 
     student: str
     dollars: float
@@ -155,25 +98,18 @@ class Design:
 
 
 def designs(made: Iterable[tuple[str, float, float]]) -> list[Design]:
-    """Everybody's design, the cheapest first.
-
-    Parameters
-    ----------
-    made : iterable of tuple
-        Student, dollars and busy share.
-    """
-    ordered = sorted(made, key=lambda one: (one[1], -one[2], one[0]))
+    """Everybody's design, of student, dollars and busy share; the cheapest first."""
     found, busiest = [], -1.0
-    for student, dollars, busy in ordered:
+    for student, dollars, busy in sorted(made, key=lambda one: (one[1], -one[2], one[0])):
         found.append(Design(student, dollars, busy, busy > busiest))
         busiest = max(busiest, busy)
     return found
 
 
-def calibration_chart(groups: Sequence[Predicted]) -> StaticFigure:
+def calibration_chart(groups: Sequence[Group]) -> StaticFigure:
     """How often predictions came true, over how sure the students were."""
     color, dash, marker = SERIES[0]
-    figure = Figure(figsize=(5, 4.4), layout="constrained")
+    figure = new_figure(5, 4.4)
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle=":", label="as sure as right")
     sure, right = [one.sure for one in groups], [one.right for one in groups]
@@ -182,15 +118,17 @@ def calibration_chart(groups: Sequence[Predicted]) -> StaticFigure:
         axes.annotate(f"{one.number}", (one.sure, one.right), xytext=(6, -12), textcoords="offset points")
     axes.set(xlim=(0, 1.05), ylim=(0, 1.05), xlabel="sure (mean confidence)", ylabel="came true")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(PercentFormatter(1))
+        axis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="upper left")
-    axes.spines[["top", "right"]].set_visible(False)
+    bare(axes)
     number = sum(one.number for one in groups)
-    mean_sure = sum(one.sure * one.number for one in groups) / number
-    mean_right = sum(one.right * one.number for one in groups) / number
+    mean_sure, mean_right = (
+        percent(sum(share * one.number for share, one in zip(shares, groups, strict=True)) / number, 0)
+        for shares in (sure, right)
+    )
     summary = (
-        f"Of {number} predictions {percent(mean_right, 0)} came true, and their students were "
-        f"{percent(mean_sure, 0)} sure on average."
+        f"Of {number} predictions {mean_right} came true, and their students were {mean_sure} "
+        "sure on average."
     )
     return render_figure(
         figure,
@@ -205,22 +143,16 @@ def frontier_chart(designs: Sequence[Design]) -> StaticFigure:
     """Each design by what it costs and how busy it keeps its GPUs, and the frontier of the class."""
     color, _, marker = SERIES[0]
     other, dash, _ = SERIES[1]
-    figure = Figure(figsize=(6.5, 3.6), layout="constrained")
+    figure = new_figure(6.5, 3.6)
     axes = figure.add_subplot()
     best = [one for one in designs if one.on_frontier]
     dollars, busy = [one.dollars for one in best], [one.busy for one in best]
     axes.step(dollars, busy, where="post", color=other, linestyle=dash, label="frontier of the class")
-    axes.plot(
-        [one.dollars for one in designs],
-        [one.busy for one in designs],
-        linestyle="",
-        marker=marker,
-        color=color,
-        label="a design",
-    )
+    dollars, busy = [one.dollars for one in designs], [one.busy for one in designs]
+    axes.plot(dollars, busy, linestyle="", marker=marker, color=color, label="a design")
     axes.set(xlabel="what the training costs [USD]", ylabel="busy share of the GPUs", ylim=(0, 1.05))
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.yaxis.set_major_formatter(as_percent)
+    bare(axes)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     points = ", ".join(f"{one.dollars:.0f} USD at {percent(one.busy, 0)}" for one in best)
     summary = f"{len(best)} of {len(designs)} designs are on the frontier: {points}."

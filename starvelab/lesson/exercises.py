@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -9,8 +10,6 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
-
-from .questions import questions_in
 
 # What stands where nothing was answered yet; the class has it from `starvelab_grader.configure`.
 NOT_ANSWERED = "not answered yet: replace these two lines"
@@ -22,6 +21,10 @@ HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 _CHECK, _HINT = re.compile(r"\b(?:check|Credit)\("), re.compile(r"\bhint\(")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
+
+
+# The arguments of `predict` that make a question.
+ARGUMENTS = frozenset(("question", "choices", "unit", "between", "whole", "unchanged"))
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,32 @@ def read_questions(*paths: Path) -> dict[str, dict[str, Any]]:
             if cell.get("cell_type") == "code":
                 for key, asked in questions_in(_source(cell)).items():
                     found.setdefault(key, asked)
+    return found
+
+
+# Any: a literal that stands in a notebook.
+def questions_in(source: str) -> dict[str, dict[str, Any]]:
+    """The questions that a code cell asks in its calls of `predict`: by key, the arguments that make one.
+
+    A call that computes one of them is left out.
+    """
+    if "predict(" not in source:
+        return {}
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict"):
+            continue
+        try:
+            key = ast.literal_eval(node.args[0]) if node.args else None
+            asked = {one.arg: ast.literal_eval(one.value) for one in node.keywords if one.arg in ARGUMENTS}
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            continue
+        if isinstance(key, str) and isinstance(asked.get("question"), str):
+            found.setdefault(key, {str(name): value for name, value in asked.items()})
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .. import tables
 from ..prediction_file import Prediction
 from .measurements import OwnMeasurement
-from .outcomes import HEADERS, Outcomes, grouped, one_line, percent, quoted, truth, value
+from .outcomes import HEADERS, Outcomes, by_confidence, grouped, one_line, percent, quoted, truth, value
 from .show.svg import Bar, bar_rows, frame
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ _TICKS = (
     (4, "four times or more", "end"),
 )
 _HIT, _MISS, _BLUE = "#009E73", "#D55E00", "#0072B2"
-# Confidence is drawn in fifths.
-_BINS = tuple((step / 5, (step + 1) / 5) for step in range(5))
 
 
 @dataclass(frozen=True)
@@ -218,13 +216,10 @@ def _place(factor: float) -> float:
 
 def _calibration(outcomes: Outcomes) -> str:
     """How often predictions of about the same confidence came true; empty where nobody said how sure."""
-    rows = []
-    for low, high in _BINS:
-        hits = [hit for sure, hit in outcomes.rated if low <= sure < high or (high == 1 and sure == 1)]
-        if hits:
-            share = sum(hits) / len(hits)
-            note = f"{percent(share)} of {len(hits)} came true"
-            rows.append(Bar(f"{percent(low)} to {percent(high)} sure", share, _BLUE, note, 1))
+    rows = [
+        Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
+        for one in by_confidence(outcomes.rated)
+    ]
     if not rows:
         return ""
     body, height = bar_rows(rows, left=160, length=300, row=26)

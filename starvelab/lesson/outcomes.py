@@ -6,7 +6,7 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from textwrap import shorten
@@ -62,7 +62,7 @@ class Outcomes:
     @property
     def rated(self) -> list[tuple[float, bool]]:
         """Confidence and hit of each revealed prediction that has a confidence."""
-        return [(one.confidence, bool(one.hit)) for one in self.revealed if one.confidence is not None]
+        return [pair for one in self.predictions if (pair := rated(one))]
 
     def sentences(self) -> list[str]:
         """What the card says beneath its table."""
@@ -119,6 +119,40 @@ class Outcomes:
             ]
             for one in self.predictions
         ]
+
+
+def rated(one: Prediction) -> tuple[float, bool] | None:
+    """Confidence and hit of a prediction, if its truth was shown and it says how sure somebody was."""
+    # A file can hold any number.
+    if one.hit is None or one.confidence is None or not (one.revealed and 0 <= one.confidence <= 1):
+        return None
+    return one.confidence, one.hit
+
+
+@dataclass(frozen=True)
+class Group:
+    """Predictions that belong together: how many, the mean confidence, and the share that came true."""
+
+    what: str
+    number: int
+    sure: float
+    right: float
+
+    @classmethod
+    def of(cls, what: str, pairs: Sequence[tuple[float, bool]]) -> Group:
+        """The group of so many pairs of a confidence and a hit."""
+        return cls(what, len(pairs), fmean(sure for sure, _ in pairs), fmean(hit for _, hit in pairs))
+
+
+def by_confidence(pairs: Sequence[tuple[float, bool]]) -> list[Group]:
+    """One group for each fifth of the scale of confidence in which there is a prediction."""
+    fifths: dict[int, list[tuple[float, bool]]] = {}
+    for sure, hit in sorted(pairs):
+        fifths.setdefault(min(int(5 * sure), 4), []).append((sure, hit))
+    return [
+        Group.of(f"{percent(fifth / 5)} to {percent((fifth + 1) / 5)}", each)
+        for fifth, each in fifths.items()
+    ]
 
 
 def one_line(text: str) -> str:

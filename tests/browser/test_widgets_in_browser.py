@@ -270,7 +270,7 @@ def test_widgets_can_be_read_in_both_themes_and_every_control_has_a_name_for_a_s
     assert notebook.errors() == []
     page = notebook.page
     expect(page.get_by_role("radiogroup", name="Which resource sets the step?")).to_have_count(1)
-    expect(page.get_by_role("textbox", name="My answer")).to_have_count(1)
+    expect(page.get_by_role("textbox", name="My answer")).to_have_count(2)
     sure = page.get_by_role("slider", name="How sure are you?", exact=True).first
     expect(sure).to_have_attribute("aria-valuetext", "not said yet")
     expect(page.get_by_role("slider", name="workers")).to_have_count(1)

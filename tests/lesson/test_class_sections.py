@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from starvelab.lesson import class_sections
-from starvelab.lesson.class_sections import by_confidence, by_question, designs, frontier_chart, sections
+from starvelab.lesson.class_sections import by_question, designs, frontier_chart, sections
+from starvelab.lesson.outcomes import Outcomes, by_confidence
 from starvelab.prediction_file import Prediction
 
 
@@ -42,16 +43,16 @@ def test_calibration_takes_predictions_that_were_rated_and_shown():
     questions = by_question(told)
     assert [(one.what, one.number) for one in questions] == [("a", 2), ("b", 1)]
     assert (questions[0].sure, questions[0].right) == (pytest.approx(0.65), 0.5)
-    assert [(one.what, one.number, one.right) for one in by_confidence(told)] == [
-        ("60% to 80%", 2, 0.5),
-        ("80% to 100%", 1, 1.0),
+    assert [(one.what, one.number, one.right) for one in by_confidence(Outcomes(tuple(told)).rated)] == [
+        ("60 % to 80 %", 2, 0.5),
+        ("80 % to 100 %", 1, 1.0),
     ]
 
 
 def test_no_number_in_a_file_stops_the_report():
     told = [predicted("a", 1.5, True), predicted("a", -1, True), predicted("a", 1, True)]
     assert [(one.number, one.sure) for one in by_question(told)] == [(1, 1.0)]
-    assert [one.number for one in by_confidence(told)] == [1]
+    assert [one.number for one in by_confidence(Outcomes(tuple(told)).rated)] == [1]
 
 
 def test_keys_that_a_student_made_up_do_not_fill_the_report():

@@ -81,7 +81,7 @@ def test_mistakes_and_predictions_are_counted(reported):
         {"students": "2", "notebook": "one", "exercise": "double-test", "mistake": "That is the square."}
     ]
     assert table(reported, "calibration") == [
-        {"confidence": "80% to 100%", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
+        {"confidence": "80 % to 100 %", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
     ]
     assert [row["prediction"] for row in table(reported, "questions")] == ["drive", "wall"]
 
