@@ -35,3 +35,8 @@ class Loader:
         for number in range(self.count):
             self.clock.sleep(self.wait if number else self.first)
             yield number
+
+
+def train(clock, loader, step):
+    for _ in loader:
+        clock.sleep(step)

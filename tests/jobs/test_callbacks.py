@@ -9,6 +9,7 @@ import importlib
 import sys
 import types
 
+import numpy as np
 import pytest
 
 from starvelab.errors import InputError
@@ -28,30 +29,36 @@ MODULES = {
     "lightning": ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks"),
     "transformers": ("transformers",),
 }
+BASES = {"lightning": "Callback", "transformers": "TrainerCallback"}
 
 
-def callback(monkeypatch, framework, base, modules=None):
-    """`StarvelabCallback` for a framework that has nothing but a base class with its hooks."""
-    nothing = dict.fromkeys(HOOKS[framework].split(), lambda self, *args, **kwargs: None)
-    for name in modules or MODULES[framework]:
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    setattr(sys.modules[name], base, type(base, (), nothing))
-    name = f"starvelab.jobs.{framework}"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    made = importlib.import_module(name).StarvelabCallback
-    monkeypatch.delitem(sys.modules, name)
-    return made
+@pytest.fixture
+def callback(monkeypatch):
+    """Make a `StarvelabCallback` for a framework that has nothing but a base class with its hooks."""
+
+    def make(framework, modules=None, **options):
+        nothing = dict.fromkeys(HOOKS[framework].split(), lambda self, *args, **kwargs: None)
+        for name in modules or MODULES[framework]:
+            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        setattr(sys.modules[name], BASES[framework], type(BASES[framework], (), nothing))
+        name = f"starvelab.jobs.{framework}"
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        made = importlib.import_module(name).StarvelabCallback
+        monkeypatch.delitem(sys.modules, name)
+        return made(**options)
+
+    return make
 
 
-def fit(clock, callback, loader, step, *, epochs=1, validate_every=0, save_every=0):
-    """A training by the hooks of Lightning 2.6."""
+def fit(clock, callback, loader, *, epochs=1, validate_every=0, save_every=0):
+    """A training by the hooks of Lightning 2.6, whose steps take 30 ms."""
     trainer = types.SimpleNamespace(train_dataloader=loader)
     for _ in range(epochs):
         callback.on_train_epoch_start(trainer, None)
-        for index, batch in enumerate(loader):
-            callback.on_train_batch_start(trainer, None, batch, index)
-            clock.sleep(step)
-            callback.on_train_batch_end(trainer, None, {}, batch, index)
+        for index, _ in enumerate(loader):
+            callback.on_train_batch_start(trainer, None, np.zeros(250, np.float32), index)
+            clock.sleep(0.03)
+            callback.on_train_batch_end(trainer, None, {}, None, index)
             if validate_every and index % validate_every == 0:
                 callback.on_validation_start(trainer, None)
                 clock.sleep(1)
@@ -63,8 +70,8 @@ def fit(clock, callback, loader, step, *, epochs=1, validate_every=0, save_every
     callback.on_train_end(trainer, None)
 
 
-def train(clock, callback, loader, step, *, log_every=0, evaluate_every=0, save_every=0):
-    """A training by the hooks of Transformers 5.23."""
+def train(clock, callback, loader, **every):
+    """A training by the hooks of Transformers 5.23, whose steps take 30 ms."""
     args = types.SimpleNamespace(train_batch_size=8, gradient_accumulation_steps=2, dataloader_num_workers=4)
 
     def call(hook):
@@ -74,12 +81,12 @@ def train(clock, callback, loader, step, *, log_every=0, evaluate_every=0, save_
     call("on_epoch_begin")
     for index, _ in enumerate(loader):
         call("on_step_begin")
-        clock.sleep(step / 2)
+        clock.sleep(0.015)
         call("on_substep_end")
-        clock.sleep(step / 2)
+        clock.sleep(0.015)
         call("on_step_end")
-        for every, hook in ((log_every, "on_log"), (evaluate_every, "on_evaluate"), (save_every, "on_save")):
-            if every and index % every == 0:
+        for hook, count in every.items():
+            if index % count == 0:
                 clock.sleep(1)
                 call(hook)
     call("on_epoch_end")
@@ -87,39 +94,39 @@ def train(clock, callback, loader, step, *, log_every=0, evaluate_every=0, save_
 
 
 @pytest.mark.parametrize("options", [{}, {"validate_every": 3}, {"save_every": 3}, {"epochs": 3}])
-def test_lightning(clock, monkeypatch, options):
-    watching = callback(monkeypatch, "lightning", "Callback")(progress=False)
+def test_lightning(clock, callback, options):
+    watching = callback("lightning", progress=False)
     loader = Loader(clock, 0.01)
     loader.batch_size, loader.num_workers = 16, 2
-    fit(clock, watching, loader, 0.03, **options)
-    result = watching.result
+    fit(clock, watching, loader, **options)
+    result, epochs = watching.result, options.get("epochs", 1)
     assert result.host_wait == pytest.approx(0.25)
     assert result.verdict == "highly input-bound"
     assert result.throughput.m_as("img/s") == pytest.approx(400)
-    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([3] * options.get("epochs", 1))
-    assert result.workers == 2
+    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([3] * epochs)
+    assert result.pass_waits == pytest.approx([0.25] * epochs)
+    assert (result.workers, str(result.contents)) == (2, "1 object, 1 KB, float32")
 
 
-@pytest.mark.parametrize("options", [{}, {"log_every": 1}, {"evaluate_every": 3, "save_every": 5}])
-def test_transformers(clock, monkeypatch, options):
-    watching = callback(monkeypatch, "transformers", "TrainerCallback")(progress=False)
-    train(clock, watching, Loader(clock, 0.01), 0.03, **options)
+@pytest.mark.parametrize("every", [{}, {"on_log": 1}, {"on_evaluate": 3, "on_save": 5}])
+def test_transformers(clock, callback, every):
+    watching = callback("transformers", progress=False)
+    train(clock, watching, Loader(clock, 0.01), **every)
     result = watching.result
     assert result.host_wait == pytest.approx(0.25)
     assert result.throughput.m_as("img/s") == pytest.approx(400)
     assert (result.batches, result.workers) == (40, 4)
 
 
-def test_what_was_found_is_said_at_the_end(clock, monkeypatch, capsys):
-    fit(clock, callback(monkeypatch, "lightning", "Callback")(), Loader(clock, 0.01), 0.03)
-    train(clock, callback(monkeypatch, "transformers", "TrainerCallback")(), Loader(clock, 0.01), 0.03)
+def test_what_was_found_is_said_at_the_end(clock, callback, capsys):
+    fit(clock, callback("lightning"), Loader(clock, 0.01))
+    train(clock, callback("transformers"), Loader(clock, 0.01))
     assert capsys.readouterr().err.count("The training loop waits 25.0 % of its time for data") == 2
 
 
-def test_the_older_package_of_lightning_has_its_own_base_class(clock, monkeypatch):
-    modules = ("pytorch_lightning", "pytorch_lightning.callbacks")
-    watching = callback(monkeypatch, "lightning", "Callback", modules)(progress=False)
-    fit(clock, watching, Loader(clock, 0.01), 0.03)
+def test_the_older_package_of_lightning_has_its_own_base_class(clock, callback):
+    watching = callback("lightning", ("pytorch_lightning", "pytorch_lightning.callbacks"), progress=False)
+    fit(clock, watching, Loader(clock, 0.01))
     assert watching.result.host_wait == pytest.approx(0.25)
 
 
@@ -130,10 +137,7 @@ def test_the_older_package_of_lightning_has_its_own_base_class(clock, monkeypatc
             "lightning",
             r"needs Lightning, and it is not installed\. Install lightning, or put watch\(loader\)",
         ),
-        (
-            "transformers",
-            r"needs the package transformers, and it is not installed\. Install it, or put watch",
-        ),
+        ("transformers", r"package transformers, and it is not installed\. Install it, or put watch"),
     ],
 )
 def test_without_the_framework_the_error_says_what_to_do(monkeypatch, framework, message):

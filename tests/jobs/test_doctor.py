@@ -33,17 +33,12 @@ SCRIPT = """
                 seen.append(batch)
                 time.sleep(0.001)
         print(f"{torch.cat(seen).double().sum().item():.12f}", torch.rand(1).item(), sys.argv[1:], __name__)
-        END
 """
 
 
-def script(path, end="pass"):
-    path.write_text(dedent(SCRIPT).replace("END", end), encoding="utf-8")
-    return path
-
-
 def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
-    path = script(tmp_path / "train.py")
+    path = tmp_path / "train.py"
+    path.write_text(dedent(SCRIPT), encoding="utf-8")
     alone = subprocess.run(
         [sys.executable, path, "--lr", "1"], capture_output=True, text=True, check=True, cwd=tmp_path
     )
@@ -103,14 +98,24 @@ class Slow(torch.utils.data.Dataset):
         return index
 
 
-def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock):
+@pytest.mark.parametrize("left_early", [False, True])
+def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
     loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
-    other = torch.utils.data.DataLoader(Slow(clock, 0.02, 20), 1)
+    others = [torch.utils.data.DataLoader(Slow(clock, 0.02, count), 1) for count in (20, 30)]
+
+    def evaluate(number):
+        if number % 2 and left_early:
+            next(iter(others[1]))
+        if number % 2:
+            train(clock, others[0], 0.02)
+
     watched = doctor.Doctor()
     with watched.watching():
         for _ in range(2):
-            train(clock, loader, 0.06, lambda number: train(clock, other, 0.02) if number % 2 else None)
-    (_, training), (_, evaluation) = sorted(watched.results(), key=lambda one: one[1].batches)
+            train(clock, loader, 0.06, evaluate)
+    training, evaluation, *_ = sorted(
+        (found for _, found in watched.results()), key=lambda one: (-one.batch_size, -one.batches)
+    )
     assert training.host_wait == pytest.approx(0.25)
     assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
     assert training.throughput.m_as("img/s") == pytest.approx(25)
@@ -131,22 +136,6 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert not others
     assert found.host_wait == pytest.approx(0.25)
     assert found.batches == 33
-
-
-def test_an_evaluation_that_is_left_early_is_not_in_the_way_of_the_next(clock):
-    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
-    others = [torch.utils.data.DataLoader(Slow(clock, 0.02, count), 1) for count in (20, 10)]
-
-    def evaluate(number):
-        if number % 2:
-            next(iter(others[0]))
-            train(clock, others[1], 0.02)
-
-    watched = doctor.Doctor()
-    with watched.watching():
-        train(clock, loader, 0.06, evaluate)
-    training = next(found for _, found in watched.results() if found.batch_size == 2)
-    assert training.host_wait == pytest.approx(0.25)
 
 
 def test_a_script_without_a_dataloader(tmp_path, capsys):
@@ -173,24 +162,25 @@ def test_without_pytorch(monkeypatch):
         pass
 
 
-def short_passes(first, workers):
-    """Ten passes of eight batches, each of which takes 40 ms and its first one longer."""
+@pytest.mark.parametrize(
+    ("first", "workers", "said"),
+    [
+        (
+            0.1,
+            2,
+            "Besides, the first batch of a later pass takes 100 ms on average, 24.3 % of the time in all: "
+            "keep the workers with persistent_workers=True, or make each pass longer.",
+        ),
+        (0.01, 2, ""),
+        (0.1, 0, ""),
+    ],
+    ids=["long", "short", "no workers"],
+)
+def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, said):
     recorder = Recorder(batch_size=8, workers=workers)
-    for number in range(10):
+    for number in range(10):  # of eight batches, each of which takes 40 ms and its first one longer
         recorder.replay(first if number else 1.0, [0.001] * 7, [0.039] * 7)
-    return recorder.finding()
-
-
-def test_what_each_later_pass_costs_at_its_start_is_said():
-    assert doctor.start_up_of(short_passes(0.1, workers=2)) == (
-        "Besides, the first batch of a later pass takes 100 ms on average, 24.3 % of the time in all: keep "
-        "the workers with persistent_workers=True, or make each pass longer."
-    )
-
-
-@pytest.mark.parametrize(("first", "workers"), [(0.01, 2), (0.1, 0)], ids=["short", "no workers"])
-def test_nothing_is_said_of_a_start_that_costs_little_or_starts_no_workers(first, workers):
-    assert doctor.start_up_of(short_passes(first, workers)) == ""
+    assert doctor.start_up_of(recorder.finding()) == said
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -217,7 +207,6 @@ def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
 def test_the_switch_for_it(tmp_path, capsys):
     path = tmp_path / "train.py"
     path.write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader(range(90)): pass\n")
-    assert doctor.main(["--probe", str(path)]) == 0
-    assert "stage" in capsys.readouterr().out
-    assert doctor.main([str(path)]) == 0
-    assert "stage costs most" not in capsys.readouterr().out
+    for switch in (["--probe"], []):
+        assert doctor.main([*switch, str(path)]) == 0
+        assert ("stage" in capsys.readouterr().out) == bool(switch)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import random
+import types
 
 import numpy as np
 import pytest
 
-from starvelab.errors import InputError
 from starvelab.jobs import probe, watch
-from starvelab.jobs.probe import Probe, TimedBatch, TimingStart
+from starvelab.jobs.probe import Budget, Probe, TimedBatch, TimingStart
 from tests.jobs.loops import Clock
 
 torch = pytest.importorskip("torch")
@@ -62,21 +62,19 @@ class Backward:
         return iter([[start + 4, start] for start in range(0, COUNT - 5, 5)])
 
 
-def generator():
-    return torch.Generator().manual_seed(3)
-
-
 LOADERS = {
     "no workers": lambda: DataLoader(Numbers(), 3, shuffle=True),
     "two workers": lambda: DataLoader(Numbers(), 3, shuffle=True, num_workers=2),
     "persistent workers": lambda: DataLoader(Listed(), 3, True, num_workers=2, persistent_workers=True),
     "a stream": lambda: DataLoader(Counted(), 3),
     "streams": lambda: DataLoader(Counted(), 3, num_workers=2, worker_init_fn=own_part, drop_last=True),
-    "a collate function": lambda: DataLoader(Numbers(), 3, collate_fn=as_names, num_workers=1),
     "a batch sampler": lambda: DataLoader(Numbers(), batch_sampler=Backward(), num_workers=1),
-    "a sampler": lambda: DataLoader(Numbers(), 4, sampler=list(range(COUNT, 0, -2)), num_workers=0),
-    "a generator": lambda: DataLoader(Numbers(), 3, shuffle=True, generator=generator(), num_workers=1),
-    "no batches": lambda: DataLoader(Numbers(), batch_size=None),
+    "a collate function and a generator": lambda: DataLoader(
+        Numbers(), 3, shuffle=True, collate_fn=as_names, generator=torch.Generator().manual_seed(3)
+    ),
+    "a sampler and no batches": lambda: DataLoader(
+        Numbers(), batch_size=None, sampler=list(range(COUNT - 2, 0, -2))
+    ),
 }
 
 
@@ -164,7 +162,7 @@ def test_the_budget_decides_which_batches_are_timed(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(probe, "time", clock)
     fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock), True, list, False)
-    budget = probe.Budget(0.05, 0.009, clock.perf_counter)
+    budget = Budget(0.05, 0.009, clock.perf_counter)
     timed = []
 
     def deliver(batch, *times):
@@ -234,11 +232,6 @@ def test_a_probe_that_nobody_holds_is_forgotten():
     assert pickle.loads(pickle.dumps(TimedBatch([1], number, 0.1, 0.1))) == [1]
 
 
-def test_what_workers_start_with_can_be_sent_to_them():
-    start = TimingStart(own_part, 1, 0.05)
-    assert pickle.loads(pickle.dumps(start)) == start
-
-
 class Sent:
     def __init__(self):
         self.places = []
@@ -304,33 +297,38 @@ def test_a_torch_without_fetchers_is_said(monkeypatch):
     assert "no fetcher that could be timed" in probe._reason(DataLoader([1]))
 
 
-def test_a_device_belongs_to_a_probe():
-    with pytest.raises(InputError, match=r"got 'cuda' without a probe\. Pass probe=True as well"):
-        watch([], device="cuda")
-
-
 @pytest.mark.parametrize(("device", "share"), [(None, 0.025), ("a GPU", 0.0125)])
 def test_all_that_is_timed_may_take_half_of_what_a_probe_may(device, share):
     assert Probe(device).share == Probe(device).copies.share == share
     loader = DataLoader([1, 2], num_workers=1)
     wants = Probe(device)
     with wants.starting(loader):
-        assert loader.worker_init_fn == TimingStart(None, wants.number, share)
+        start = TimingStart(None, wants.number, share)
+        assert pickle.loads(pickle.dumps(loader.worker_init_fn)) == start  # it is sent to the workers
     assert loader.worker_init_fn is None
 
 
 def test_workers_share_the_time_of_a_probe(monkeypatch):
-    shares = []
+    shares, started = [], []
     monkeypatch.setattr(probe, "Budget", lambda share, cost: shares.append((share, cost)))
-    monkeypatch.setattr(
-        torch.utils.data,
-        "get_worker_info",
-        lambda: type("Information", (), {"dataset": [], "num_workers": 4}),
-    )
+    information = types.SimpleNamespace(dataset=[], num_workers=4)
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: information)
     monkeypatch.setattr(torch.utils.data._DatasetKind, "create_fetcher", None)
-    started = []
     TimingStart(started.append, 1, 0.02)(3)
     assert started == [3]
     ((share, cost),) = shares
     assert share == 0.005
     assert 0 < cost < 1
+
+
+def test_one_that_took_longer_than_expected_is_paid_for_before_the_next():
+    clock = Clock()
+    budget = Budget(0.05, clock=clock.perf_counter)
+    assert budget.allows()  # nothing is known of its cost
+    clock.sleep(1.0)
+    budget.spend(1.0)
+    waited = 0
+    while not budget.allows():
+        clock.sleep(1.0)
+        waited += 1
+    assert waited == 39  # the first and the next, 1 s each, in 40 s

@@ -14,12 +14,7 @@ import pytest
 from starvelab.jobs import recorder, watch
 from starvelab.jobs.recorder import Recorder, contents_of
 from starvelab.units import Q_
-from tests.jobs.loops import Loader
-
-
-def train(clock, loader, step):
-    for _ in loader:
-        clock.sleep(step)
+from tests.jobs.loops import Loader, train
 
 
 def test_each_pass_has_its_share_of_waiting(clock):

@@ -15,7 +15,7 @@ from starvelab.jobs import read_trace, watch
 from starvelab.lesson.show import timelines
 from starvelab.show import loader_timeline, timeline, trace_timeline
 from starvelab.simulate import Loader, Trace, simulate
-from tests.jobs.traces.builder import Training, train
+from tests.jobs.trainings import Training, train
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")

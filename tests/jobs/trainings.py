@@ -8,24 +8,12 @@ from pathlib import Path
 
 MULTI, SINGLE = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
 # Of the spellings of categories: that of today, and that of PyTorch 1.8.
+MARK = "user_annotation"
 NEW = {
-    "wait": "user_annotation",
-    "step": "user_annotation",
-    "operation": "cpu_op",
-    "launch": "cuda_runtime",
-    "kernel": "kernel",
-    "copy": "gpu_memcpy",
-    "memset": "gpu_memset",
-}
-OLD = {
-    "wait": "Operator",
-    "step": "Operator",
-    "operation": "Operator",
-    "launch": "Runtime",
-    "kernel": "Kernel",
-    "copy": "Memcpy",
-    "memset": "Memset",
-}
+    "wait": MARK, "step": MARK, "operation": "cpu_op",
+    "launch": "cuda_runtime", "kernel": "kernel", "copy": "gpu_memcpy",
+}  # fmt: skip
+OLD = dict.fromkeys(NEW, "Operator") | {"launch": "Runtime", "kernel": "Kernel", "copy": "Memcpy"}
 
 
 class Training:
@@ -37,23 +25,9 @@ class Training:
         self.now = self.gpu_free = origin
         self.correlation = 0
         self.events = [
-            {
-                "name": "process_name",
-                "ph": "M",
-                "ts": origin,
-                "pid": pid,
-                "tid": 0,
-                "args": {"name": "python"},
-            },
-            {
-                "ph": "X",
-                "cat": "Trace",
-                "ts": 1e3 * origin,
-                "dur": 1,
-                "pid": "Spans",
-                "tid": "PyTorch Profiler",
-            },
-        ]
+            {"name": "process_name", "ph": "M", "ts": origin, "pid": pid, "tid": 0, "args": {}},
+            {"ph": "X", "cat": "Trace", "ts": 1e3 * origin, "dur": 1, "pid": "Spans", "tid": "Profiler"},
+        ]  # fmt: skip
 
     def _add(self, kind, name, start, length, *, on_gpu=False, **arguments):
         place = {"pid": self.device, "tid": 7} if on_gpu else {"pid": self.pid, "tid": self.pid}
@@ -62,8 +36,7 @@ class Training:
 
     def wait(self, length, *, mirrored=False):
         """The loop waits in `next`."""
-        name = f"enumerate(DataLoader)#{self.loader}.__next__"
-        self._add("wait", name, self.now, length)
+        self._add("wait", f"enumerate(DataLoader)#{self.loader}.__next__", self.now, length)
         if mirrored:  # as an annotation of the GPU, which is no second wait
             self.events.append(self.events[-1] | {"cat": "gpu_user_annotation", "pid": self.device, "tid": 7})
         self.now += length
@@ -73,21 +46,21 @@ class Training:
         self._add("operation", "aten::mm", self.now, length)
         self.now += length
 
-    def launch(self, length, *, cost=0.01, copy="", size=0):
+    def launch(self, length, *, copy="", size=0):
         """Give the GPU work; a pageable copy holds the loop up until it is done."""
         self.correlation += 1
+        self._add("operation", "aten::to" if copy else "aten::conv2d", self.now, 0.01)
         call = "cudaMemcpyAsync" if copy else "cudaLaunchKernel"
-        self._add("operation", "aten::to" if copy else "aten::conv2d", self.now, cost)
-        self._add("launch", call, self.now, cost, correlation=self.correlation)
-        start = max(self.now + cost, self.gpu_free)
+        self._add("launch", call, self.now, 0.01, correlation=self.correlation)
+        start = max(self.now + 0.01, self.gpu_free)
         self.gpu_free = start + length
-        name = f"Memcpy HtoD ({copy} -> Device)" if copy else "void at::native::vectorized_elementwise_kernel"
-        kind = "copy" if copy else "kernel"
-        more = {"bytes": size} if copy else {}
-        self._add(
-            kind, name, start, length, on_gpu=True, device=self.device, correlation=self.correlation, **more
-        )
-        self.now = self.gpu_free if copy == "Pageable" else self.now + cost
+        numbers = {"device": self.device, "correlation": self.correlation}
+        if copy:
+            name = f"Memcpy HtoD ({copy} -> Device)"
+            self._add("copy", name, start, length, on_gpu=True, bytes=size, **numbers)
+        else:
+            self._add("kernel", "void at::native::elementwise_kernel", start, length, on_gpu=True, **numbers)
+        self.now = self.gpu_free if copy == "Pageable" else self.now + 0.01
 
     def synchronize(self):
         """The loop reads a value, for which it waits until the GPU is done."""
@@ -107,11 +80,8 @@ class Training:
 
 def write(path: Path, content: object) -> Path:
     """A JSON file; compressed if its name says so."""
-    text = json.dumps(content)
-    if path.name.endswith(".gz"):
-        path.write_bytes(gzip.compress(text.encode()))
-    else:
-        path.write_text(text, encoding="utf-8")
+    text = json.dumps(content).encode()
+    path.write_bytes(gzip.compress(text) if path.name.endswith(".gz") else text)
     return path
 
 

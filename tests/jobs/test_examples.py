@@ -1,4 +1,4 @@
-"""The training job of the notebook: its script, and the runs that were recorded of it."""
+"""What the notebook shows without PyTorch or a GPU: a job, the runs of it, and a trace of another."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import advise, examples
-from starvelab.jobs.examples import job_script, recorded_job
+from starvelab.jobs import advise, examples, read_trace
+from starvelab.jobs.examples import example_trace, job_script, recorded_job
 
 
 def test_the_script_is_written_once_and_what_a_learner_changed_stays(tmp_path):
@@ -25,8 +25,9 @@ def test_the_runs_are_of_this_script():
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             names = [name.id for name in node.targets[0].elts]
             constants |= dict(zip(names, ast.literal_eval(node.value), strict=True))
-    finding = recorded_job(0).finding
-    assert (finding.batch_size, finding.batches) == (constants["BATCH_SIZE"], constants["BATCHES"])
+    run = recorded_job(0)
+    assert (run.finding.batch_size, run.finding.batches) == (constants["BATCH_SIZE"], constants["BATCHES"])
+    assert run.origin == f"Recorded on a machine with two cores and no GPU on {run.date}."
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
@@ -45,13 +46,28 @@ def test_the_job_waits_for_its_data_and_workers_are_advised():
     assert alone.verdict == "highly input-bound"
     assert advise(alone, cores=2).best.workers >= 2
     assert recorded_job(2).finding.throughput > 1.3 * alone.throughput
-
-
-def test_the_origin_says_where_and_when():
-    run = recorded_job(0)
-    assert run.origin == f"Recorded on a machine with two cores and no GPU on {run.date}."
-
-
-def test_a_number_of_workers_that_was_not_recorded_is_rejected():
     with pytest.raises(InputError, match=r"ran with 0, 1, 2, 3 workers, got 7\. Pass one of these"):
         recorded_job(7)
+
+
+@pytest.mark.parametrize(
+    ("times", "cause", "verdict", "copying", "period"),
+    [
+        ({}, "pageable copies", "5 % idle and not starved", 22 / 54, 2 + 22 + 10 * 3.02),
+        ({"pinned": True}, "waiting for data", "8 % idle and starved", 0, 2 + 10 * 3.02),
+        ({"wait": "40 ms", "copy_time": "0 ms"}, "waiting for data", "57 % idle and starved", 0, 70),
+        ({"launch_gap": "5 ms", "copy_time": "0 ms"}, "launch gaps", "46 % idle and not starved", 0, 55),
+    ],
+    ids=["as it is", "pinned", "waits", "gaps"],
+)
+def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, period):
+    found = read_trace(example_trace(tmp_path / "trace.json", **times))
+    assert found.batches == 12
+    assert (found.gpu.cause, found.gpu.verdict) == (cause, verdict)
+    assert found.gpu.copying == pytest.approx(copying, abs=0.02)
+    assert 1e3 / found.batch_rate.m_as("1/s") == pytest.approx(period, rel=0.05)
+
+
+def test_a_time_without_unit_is_rejected(tmp_path):
+    with pytest.raises(InputError, match="wait needs a unit, got the bare int 2"):
+        example_trace(tmp_path / "trace.json", wait=2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -19,16 +20,12 @@ torch = pytest.importorskip("torch")
 
 BATCHES, SIZE = 12, 4
 ABOUT = 0.03  # between the two clocks there are the profiler's own marks
-# Of each verdict, what a batch takes to prepare and the step after it [ms].
-PLANTED = {
-    "not input-bound": (0.1, 16),
-    "moderately input-bound": (1.6, 14),
-    "highly input-bound": (12, 12),
-}
+# What a batch takes to prepare and the step after it [ms], for each verdict.
+PLANTED = ((0.1, 16), (1.6, 14), (12, 12))
 
 
 class Items(torch.utils.data.Dataset):
-    """Items that take a while each; or a whole batch does, when it is put together."""
+    """Items that take a while each."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -42,6 +39,8 @@ class Items(torch.utils.data.Dataset):
 
 
 class Collate:
+    """A batch that takes a while when it is put together."""
+
     def __init__(self, seconds):
         self.seconds = seconds
 
@@ -54,7 +53,7 @@ def loader(kind, prepare, step):
     """A loader whose batches the loop waits for so long."""
     if kind == "workers":
         # Workers prepare during the step as well: each of the two takes as long as two batches.
-        seconds = 2 * (prepare + step) if prepare > 1 else prepare
+        seconds = 2 * (prepare + step) if prepare > 1e-3 else prepare
         return torch.utils.data.DataLoader(Items(seconds / SIZE), SIZE, num_workers=2)
     if kind == "collate":
         return torch.utils.data.DataLoader(Items(0), SIZE, collate_fn=Collate(prepare))
@@ -96,12 +95,10 @@ def compared(path, batches, step, *, scheduled):
 
 def test_planted_causes_are_named(tmp_path):
     wrong, path = {}, tmp_path / "trace.json.gz"
-    for verdict, (prepare, step) in PLANTED.items():
-        for kind in ("items", "collate", "workers"):
-            for scheduled in (False, True):
-                batches = loader(kind, prepare / 1e3, step / 1e3)
-                read = partial(compared, path, batches, step / 1e3, scheduled=scheduled)
-                found = patiently(read, lambda found: found[0], seconds=5)
-                if not found[0]:
-                    wrong[verdict, kind, scheduled] = found
+    for (prepare, step), kind, scheduled in product(PLANTED, ("items", "collate", "workers"), (False, True)):
+        batches = loader(kind, prepare / 1e3, step / 1e3)
+        read = partial(compared, path, batches, step / 1e3, scheduled=scheduled)
+        found = patiently(read, lambda found: found[0], seconds=5)
+        if not found[0]:
+            wrong[prepare, kind, scheduled] = found
     assert len(wrong) <= 1, wrong

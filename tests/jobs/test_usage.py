@@ -1,0 +1,192 @@
+"""What the system tells of a job's processes, with known clocks, and of its GPU, with a simulated one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+import pytest
+
+from starvelab.jobs import usage, watch
+from starvelab.jobs.recorder import Recorder
+from starvelab.jobs.usage import ProcessUse
+from starvelab.measure.training_step import cuda_in_use
+from tests.jobs.loops import Loader
+
+
+def source(*numbers):
+    return types.SimpleNamespace(_workers=[types.SimpleNamespace(pid=number) for number in numbers])
+
+
+def test_each_look_counts_since_the_one_before(monkeypatch):
+    spent, memory = iter([10.0, 10.75, 11.5]), iter([3_000_000, 5_000_000, 4_000_000])
+    queued = iter([1.0, 1.0, 1.5])
+    monkeypatch.setattr(usage, "_waited_for_a_core", lambda numbers: next(queued))
+    clocks = types.SimpleNamespace(
+        perf_counter=iter([100.0, 101.0, 102.0]).__next__, process_time=iter([5.0, 5.25, 5.5]).__next__
+    )
+    monkeypatch.setattr(usage, "time", clocks)
+    worker = types.SimpleNamespace(
+        cpu_times=lambda: types.SimpleNamespace(user=next(spent), system=0.0),
+        memory_info=lambda: types.SimpleNamespace(rss=next(memory)),
+    )
+    monkeypatch.setattr("psutil.Process", lambda number: worker)
+    found, workers = ProcessUse(), source(1)
+    found.look(workers)
+    assert (found.share, found.loop_share, found.queued_share) == (None, None, None)
+    found.look(workers)
+    assert (found.share, found.loop_share, found.queued_share) == (0.75, 0.25, 0.0)
+    found.look(workers)
+    # Waiting for a core counts as work, and apart.
+    assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
+    assert found.memory == 5_000_000
+
+
+def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
+    monkeypatch.setattr(ProcessUse, "loop_share", 0.75)
+    recorder = Recorder(batch_size=1, workers=0)
+    recorder.replay(None, [0.06] * 10, [0.04] * 10)
+    recorder.use.add(0.5, 0.6)
+    assert recorder.finding().loop_cpu == pytest.approx(0.25)
+    assert recorder.finding().prepare_queued is None  # nobody asked the system for that thread
+
+
+def test_workers_that_are_new_or_have_ended_and_loaders_without_any():
+    found = ProcessUse()
+    found.look(source(os.getpid()))
+    found.look(source(os.getpid(), os.getpid()))
+    for one in (source(2**22 + 1), source(), object()):
+        found.look(one)
+    assert found.share is None
+    assert usage._waited_for_a_core((2**22 + 1,)) is None
+
+
+class SimulatedCuda:
+    """`torch.cuda` as far as `watch` uses it: a stream that works on its own, in the time of a clock."""
+
+    def __init__(self, clock):
+        self.clock, self.busy_until, self.made = clock, clock.now, 0
+        cuda = self
+
+        class Event:
+            def __init__(self, enable_timing=False):
+                assert enable_timing
+                cuda.made += 1
+                self.done = None
+
+            def record(self, stream=None):
+                assert stream == "stream of device 0"
+                self.done = max(clock.now, cuda.busy_until)
+
+            def query(self):
+                return clock.now >= self.done
+
+            def elapsed_time(self, end):
+                assert self.query(), "this event is not done yet"
+                assert end.query(), "this event is not done yet"
+                return 1e3 * (end.done - self.done)
+
+        self.Event = Event
+
+    def is_initialized(self):
+        return True
+
+    def current_device(self):
+        return 0
+
+    def current_stream(self, device):
+        return f"stream of device {device}"
+
+    def work(self, seconds):
+        """Order work, which begins when all that was ordered before is done."""
+        self.busy_until = max(self.clock.now, self.busy_until) + seconds
+
+    def synchronize(self):
+        self.clock.now = max(self.clock.now, self.busy_until)
+
+
+def run(clock, wait, count, step, **loader):
+    """What is found of a loop whose step orders work of a GPU; `step` gets the GPU and the batch's number."""
+    cuda = SimulatedCuda(clock)
+    watched = watch(Loader(clock, wait, count, **loader), progress=False, cuda=cuda)
+    for number in watched:
+        step(cuda, number)
+    cuda.synchronize()
+    return watched.result, cuda
+
+
+def ordered(seconds, every=0):
+    """A step that orders its work and goes on; after so many batches it waits for the GPU."""
+
+    def step(cuda, number):
+        cuda.work(seconds)
+        cuda.clock.sleep(0.001)
+        if every and number % every == every - 1:
+            cuda.synchronize()
+
+    return step
+
+
+def small_kernels(cuda, number):
+    for _ in range(10):  # each is done before the next is ordered
+        cuda.clock.sleep(0.01)
+        cuda.work(0.002)
+
+
+def evaluated_once(cuda, number):
+    cuda.work(0.05 + 60 * (number == 30))
+    cuda.synchronize()
+
+
+@pytest.mark.parametrize(
+    ("wait", "step", "stall", "verdict", "interruptions"),
+    [
+        (0.08, ordered(0.1), 0.0, "not input-bound", 0),
+        (0.1, ordered(0.06), (0.101 - 0.06) / 0.101, "highly input-bound", 0),
+        (0.001, small_kernels, 0.0, "not input-bound", 0),
+        (0.05, evaluated_once, 0.5, "highly input-bound", 1),
+        (0.001, ordered(0.1, every=50), 0.0, "not input-bound", 0),
+    ],
+    ids=["ahead of a busy GPU", "starved", "launches", "an evaluation", "reading the loss at times"],
+)
+def test_the_gpu_decides_where_it_is_timed(clock, wait, step, stall, verdict, interruptions):
+    result, cuda = run(clock, wait, 101, step)
+    assert result.stall == pytest.approx(stall, abs=0.012)
+    assert (result.verdict, result.interruptions) == (verdict, interruptions)
+    assert f"The GPU waits {100 * result.stall:.1f} % of the time for data" in result.summary
+    assert cuda.made <= 110  # events are used again once they are done
+
+
+def test_a_first_batch_counts_neither_on_the_gpu(clock):
+    cuda = SimulatedCuda(clock)
+    watched = watch(Loader(clock, 0.001, 20, first=50), progress=False, cuda=cuda)
+    for _ in range(2):
+        for _ in watched:
+            cuda.work(0.099)
+            cuda.synchronize()
+    assert watched.result.stall == pytest.approx(0.01, rel=0.01)
+    assert watched.result.counted == 36
+    assert cuda.made <= 6
+
+
+def test_cuda_is_found_as_soon_as_the_program_works_with_it(clock, monkeypatch):
+    cuda = SimulatedCuda(clock)
+    cuda.is_initialized = lambda: cuda.made_use_of
+    cuda.made_use_of = False
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    assert cuda_in_use() is None
+    watched = watch(Loader(clock, 0.1, 40), progress=False)
+    for _ in watched:
+        cuda.made_use_of = True
+        cuda.work(0.1)
+    assert watched.result.stall is not None
+
+
+def test_a_gpu_that_was_never_timed_leaves_a_wait_open(clock, monkeypatch):
+    watched = watch(Loader(clock, 0.1, 40), progress=False)
+    for _ in watched:
+        clock.sleep(0.1)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=SimulatedCuda(clock)))
+    assert watched.result.verdict == "cannot tell"
+    assert "the loop may run ahead of the GPU, which was not timed" in watched.result.summary
