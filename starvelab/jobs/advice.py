@@ -1,4 +1,4 @@
-"""What other numbers of workers, and other changes, would bring to a job that was watched.
+"""Advice for a job that was watched: what other numbers of workers, and other changes, would bring to it.
 
 The times of the job come from what was found; `times` has the model of its loader.
 """
@@ -100,7 +100,7 @@ class WorkerAdvice(TableRepr):
 
     @property
     def summary(self) -> str:
-        """What to change, and what it will bring."""
+        """Say what to change, and what it will bring."""
         if self.gain < SLIGHT:
             fewer = self._enough if self.enough.workers < self.now.workers else ""
             return f"Keep the {_counted(self.now.workers)}: more would bring less than 5 %{fewer}."
@@ -210,7 +210,7 @@ def _counted(workers: int) -> str:
 
 
 def _fewest(model: JobModel) -> int:
-    """The fewest workers that bring the most, with headroom."""
+    """Return the fewest workers that bring the most, with headroom."""
     likely = model.likely
     times = likely.scaled(HEADROOM, likely.receive)
     # Workers that hardly ever wait need a core each: more of them find none.
@@ -220,7 +220,7 @@ def _fewest(model: JobModel) -> int:
 
 
 def _candidates(model: JobModel) -> range:
-    """Numbers of workers that are worth a look: up to where the step binds whatever the cores allow."""
+    """Return the numbers of workers that are worth a look: up to where the step binds in any case."""
     slow = model.slow
     needed = int(HEADROOM * (slow.wait + 2 * slow.compute + slow.pack) / slow.step) + 2
     return range(min(max(needed, model.workers, 2), MAX_WORKERS) + 1)
@@ -232,7 +232,7 @@ def _option(finding: JobFinding, model: JobModel, workers: int) -> Option:
 
 
 def _now(finding: JobFinding, model: JobModel) -> Option:
-    """The job as it was measured."""
+    """Return the job as it was measured."""
     period = 1e3 / finding.batch_rate.m_as("1/s")
     return _made(finding, model, model.workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
 

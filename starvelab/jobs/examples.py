@@ -165,18 +165,18 @@ class _Training:
     events: list[Event] = field(default_factory=list)
 
     def add(self, category: str, name: str, start: float, length: float, **arguments: object) -> None:
-        """One event; what has a device belongs to the GPU."""
+        """Add an event; what has a device belongs to the GPU."""
         process = DEVICE if "device" in arguments else PROCESS
         event = {"ph": "X", "cat": category, "name": name, "pid": process, "tid": process}
         self.events.append(event | {"ts": 1e3 * start, "dur": 1e3 * length, "args": arguments})
 
     def on_host(self, category: str, name: str, length: float) -> None:
-        """The loop is at something for so long."""
+        """Let the loop be at something for so long."""
         self.add(category, name, self.now, length)
         self.now += length
 
     def copies(self, length: float, *, ahead_of: float | None) -> None:
-        """A batch goes to the GPU; from pinned memory it went ahead of a moment, beside other kernels."""
+        """Copy a batch to the GPU; from pinned memory it went ahead of a moment, beside other kernels."""
         launched = self._launched("cudaMemcpyAsync")
         memory = "Pageable" if ahead_of is None else "Pinned"
         start = launched if ahead_of is None else ahead_of - length
@@ -189,7 +189,7 @@ class _Training:
         self.free = max(self.free, start + length)
 
     def computes(self, length: float) -> None:
-        """A kernel."""
+        """Run a kernel."""
         start = max(self._launched("cudaLaunchKernel"), self.free)
         self.free = start + length
         name = "void at::native::vectorized_elementwise_kernel"

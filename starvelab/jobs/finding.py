@@ -1,4 +1,4 @@
-"""What was found about a training job: how long it waits for data, and whether that starves the GPU.
+"""The finding about a training job: how long it waits for data, and whether that starves the GPU.
 
 `loop`, the hooks and the readers of traces make it.
 """
@@ -21,7 +21,7 @@ from .stages import StageCosts
 
 @dataclass(frozen=True)
 class BatchContents:
-    """What a batch holds.
+    """The contents of a batch.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class BatchContents:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JobFinding(TableRepr):
-    """How much a training job waits for its input pipeline.
+    """The share of its time that a training job waits for data, and what explains it.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class JobFinding(TableRepr):
 
     @property
     def verdict(self) -> str:
-        """How input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
+        """Say how input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
         if self.stall is not None and self.stall_interval is not None:
             certain = is_certain(self.stall_interval, self.counted, self.min_batches)
             return verdict_of(self.stall) if certain else UNKNOWN
@@ -160,7 +160,7 @@ class JobFinding(TableRepr):
 
     @property
     def summary(self) -> str:
-        """The share that waits, the verdict, the largest stage if there was a probe, and what to do."""
+        """Say the share that waits, the verdict, the largest stage if there was a probe, and what to do."""
         parts = (self._share, self._judged, self.stages.summary if self.stages else "", self.next_step)
         return " ".join(filter(None, parts))
 
@@ -194,7 +194,7 @@ class JobFinding(TableRepr):
 
     @property
     def next_step(self) -> str:
-        """What to do, in one sentence."""
+        """Say what to do, in one sentence."""
         if self.verdict == NOT_BOUND and self.gpu is not None and self.gpu.next_step:
             return self.gpu.next_step
         if self.verdict == NOT_BOUND:
@@ -264,7 +264,7 @@ class JobFinding(TableRepr):
 
     @property
     def note(self) -> str:
-        """What the numbers cannot say, in one line."""
+        """Say in one line what the numbers cannot tell."""
         if self.stall is not None or self.verdict in (NOT_BOUND, UNKNOWN):
             return ""
         return (

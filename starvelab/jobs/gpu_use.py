@@ -1,4 +1,4 @@
-"""What the GPUs of a trace did while the training loop went from batch to batch, and why they were idle.
+"""The GPUs of a trace: how they were used while the loop went from batch to batch, and why they were idle.
 
 A trace is brought to a timeline before, and which stretches of time count is decided in `traces`.
 """
@@ -20,7 +20,7 @@ MAX_STEPS = 100  # more than a picture can hold; a trace may have thousands
 
 @dataclass(frozen=True)
 class GpuUse:
-    """What the GPUs did, as shares of the time, 0 to 1.
+    """Use of the GPUs, as shares of the time, 0 to 1.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class GpuUse:
 
     @property
     def cause(self) -> str:
-        """What costs the GPU most time: waiting for data, pageable copies, copies, launch gaps or nothing."""
+        """Name what costs most time: waiting for data, pageable copies, copies, launch gaps or nothing."""
         costs = {
             "waiting for data": self.idle_in_waits,
             "pageable copies": self.copying_pageable,
@@ -65,13 +65,13 @@ class GpuUse:
 
     @property
     def verdict(self) -> str:
-        """How idle, and whether for want of data: "28 % idle and not starved"."""
+        """Say how idle it is, and whether for want of data: "28 % idle and not starved"."""
         starved = "starved" if self.idle_in_waits >= SLIGHT else "not starved"
         return f"{percent(self.idle, 0)} idle and {starved}"
 
     @property
     def next_step(self) -> str:
-        """What to do about what costs most, in one sentence; empty where a trace says no more."""
+        """Say what to do about what costs most, in one sentence; empty where a trace says no more."""
         if self.cause == "pageable copies":
             return (
                 f"Copies from or to pageable memory ({self.pageable_copies}) take "
@@ -117,30 +117,30 @@ class TraceSteps:
 
     @property
     def waited(self) -> np.ndarray:
-        """How long the loop waited for each batch [ms]."""
+        """Time that the loop waited for each batch [ms]."""
         waited: np.ndarray = self.received - self.asked
         return waited
 
     @property
     def computed(self) -> np.ndarray:
-        """How long the GPU ran kernels in each step [ms]; zeros without a GPU."""
+        """Time that the GPU ran kernels in each step [ms]; zeros without a GPU."""
         return self._of(self.computing, self.asked, self.end)
 
     @property
     def copied(self) -> np.ndarray:
-        """How long the GPU copied and computed nothing in each step [ms]."""
+        """Time that the GPU copied and computed nothing in each step [ms]."""
         copied: np.ndarray = self._of(self.busy, self.asked, self.end) - self.computed
         return copied
 
     @property
     def idle_in_wait(self) -> np.ndarray:
-        """How long the GPU had nothing to do while the loop waited [ms]."""
+        """Time that the GPU had nothing to do while the loop waited [ms]."""
         idle: np.ndarray = self.waited - self._of(self.busy, self.asked, self.received)
         return idle
 
     @property
     def idle_otherwise(self) -> np.ndarray:
-        """How long the GPU was idle after the loop had its batch [ms]."""
+        """Time that the GPU was idle after the loop had its batch [ms]."""
         idle: np.ndarray = self.end - self.received - self._of(self.busy, self.received, self.end)
         return idle
 

@@ -125,17 +125,13 @@ class _Kineto:
         waiting = [
             process for process in self.processes.values() if any(t.waits for t in process.threads.values())
         ]
-        if len(waiting) > 1 and len(waiting) == len(self.devices.gpus):
-            # Traces of several ranks in one file: each process has its GPU, in the order of their numbers.
-            for number, (process, device) in enumerate(
-                zip(waiting, sorted(self.devices.gpus, key=str), strict=True)
-            ):
-                process.rank, process.gpus = number, {device: self.devices.gpus[device]}
-                process.pageable_bytes = self.devices.pageable_bytes / len(waiting)
-            return waiting
-        if len(waiting) > 1:
+        if len(waiting) > 1:  # traces of several ranks in one file
+            devices = sorted(self.devices.gpus, key=str)
             for number, process in enumerate(waiting):
                 process.rank = number
+                if len(devices) == len(waiting):  # each has its GPU, in the order of their numbers
+                    process.gpus = {devices[number]: self.devices.gpus[devices[number]]}
+                    process.pageable_bytes = self.devices.pageable_bytes / len(waiting)
             return waiting
         only = waiting[0] if waiting else next(iter(self.processes.values()), Timeline())
         only.rank, only.gpus = rank, self.devices.gpus

@@ -28,7 +28,7 @@ else:
 
 
 class WithLoader(Protocol):
-    """What is read of a `Trainer`."""
+    """The part that is read of a `Trainer`."""
 
     train_dataloader: object
 
@@ -53,7 +53,7 @@ class StarvelabCallback(LoopCallback, Callback):
         self._begin()
 
     def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, batch_idx: int) -> None:  # noqa: ARG002
-        """The loop has its batch."""
+        """Record that the loop has its batch."""
         self._pass.receive(batch)
 
     def on_train_batch_end(
@@ -64,15 +64,15 @@ class StarvelabCallback(LoopCallback, Callback):
         batch: object,  # noqa: ARG002
         batch_idx: int,  # noqa: ARG002
     ) -> None:
-        """The step is over."""
+        """Record that the step is over."""
         self._pass.ask()
 
     def on_validation_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
-        """An evaluation is over: the wait for the next batch begins here."""
+        """Record that an evaluation is over: the wait for the next batch begins here."""
         self._pass.ask()
 
     def on_save_checkpoint(self, trainer: object, pl_module: object, checkpoint: object) -> None:  # noqa: ARG002
-        """A checkpoint will be written, and no hook says when that is done."""
+        """Leave the next wait out: a checkpoint is written, and no hook says when that is done."""
         self._pass.interrupt()
 
     def on_train_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002

@@ -213,7 +213,7 @@ class Pass:
         self.under_way.append(self)
 
     def ask(self, source: object = None) -> None:
-        """The step is over; from now on the loop waits for its next batch, and for nothing else.
+        """End the step: from now on the loop waits for its next batch, and for nothing else.
 
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
@@ -235,7 +235,7 @@ class Pass:
             self.spent = time.thread_time()
 
     def receive(self, batch: object = None, source: object = None) -> None:
-        """The loop has its batch."""
+        """End the wait: the loop has its batch."""
         now, recorder = time.perf_counter(), self.recorder
         first = not self.batches
         if recorder.device is not None:
@@ -256,11 +256,11 @@ class Pass:
         self.received = time.perf_counter()
 
     def interrupt(self) -> None:
-        """The loop does something else before its next batch: how long it waits for that is not known."""
+        """Leave out the next wait: the loop does something else before its next batch."""
         self.known = False
 
     def end(self) -> None:
-        """The pass is over, or was left: its time is no part of the step of a loop around it."""
+        """End the pass, which is over or was left: its time is no part of the step of a loop around it."""
         if self not in self.under_way:
             return
         self.under_way.remove(self)

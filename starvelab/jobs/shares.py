@@ -37,16 +37,10 @@ def without_interruptions(lengths: np.ndarray) -> np.ndarray:
 
 
 def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst: int = 1) -> Share:
-    """Return the share of the time that the parts take, with a bootstrap interval.
+    """Return the share of the time that the parts take of the lengths, with a bootstrap interval.
 
-    Parameters
-    ----------
-    parts, lengths : array of float
-        Seconds that were waited for each batch, and seconds from batch to batch, waiting included.
-    ordinary : array of bool
-        Which batches count.
-    burst : int
-        Batches that come together, which is how several workers deliver: blocks are multiples of it.
+    The lengths are from batch to batch; those that are not `ordinary` do not count. Batches come in bursts,
+    which is how several workers deliver: blocks are multiples of them.
     """
     used, whole = parts[ordinary], lengths[ordinary]
     total = float(whole.sum())

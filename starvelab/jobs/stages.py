@@ -38,7 +38,7 @@ WAITING = "more requests at once"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StageCosts(TableRepr):
-    """What each stage of a loader costs.
+    """The costs of the stages of a loader.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class StageCosts(TableRepr):
         return max(others, key=others.__getitem__, default="")
 
     def lever(self, prepare_cpu: float | None) -> Advice:
-        """What to try about the largest stage.
+        """Return what to try about the largest stage.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class StageCosts(TableRepr):
 
     @property
     def summary(self) -> str:
-        """Which stage is the largest, in one or two sentences."""
+        """Say which stage is the largest, in one or two sentences."""
         if self.reason:
             return f"Which stage costs most was not timed: {self.reason}."
         if self.timed < MIN_BATCHES:
@@ -158,7 +158,7 @@ class StageSamples:
         unpacking: float = 0.0,
         way: float | None = None,
     ) -> None:
-        """One more batch; `way` is known only where the loop waited for it."""
+        """Add a batch; `way` is known only where the loop waited for it."""
         for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
             times.append(seconds)
             if len(times) >= 2 * MAX_KEPT:
@@ -169,11 +169,11 @@ class StageSamples:
                 del self.ways[:MAX_KEPT]
 
     def finish(self, seconds: float) -> None:
-        """What receiving the last batch took beyond unpacking it."""
+        """Add what receiving the last batch took beyond unpacking it."""
         self.batches[3][-1] += seconds
 
     def costs(self, workers: int, *, stream: bool = False, reason: str = "") -> StageCosts:
-        """What was found so far, of a loader with so many workers."""
+        """Return what was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
         timed = min(map(len, self.batches))
         items, collate, packing, unpacking = (np.array(times[:timed]) for times in self.batches)
@@ -200,7 +200,7 @@ class StageSamples:
 
 
 def _blocks(seconds: np.ndarray) -> np.ndarray:
-    """Means of neighbors, which resemble each other: at most so many blocks of the same size."""
+    """Return means of neighbors, which resemble each other: at most so many blocks of the same size."""
     count = min(len(seconds), BLOCKS)
     if not count:
         return seconds
@@ -212,27 +212,19 @@ def _blocks(seconds: np.ndarray) -> np.ndarray:
 def _shares(
     blocks: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, float], dict[str, tuple[float, float]], float]:
-    """Share of each stage, its interval, and how often the largest is the largest of what is drawn."""
+    """Return the share of each stage, its interval, and how often the largest is the largest of a draw."""
     if not blocks:
         return {}, {}, 0.0
-    rng = np.random.default_rng(0)
-    means, drawn = [], []
+    rng, sizes = np.random.default_rng(0), dict.fromkeys(map(len, blocks.values()))
     # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
-    draws: dict[int, np.ndarray] = {}
-    for each in blocks.values():
-        count = len(each)
-        if count not in draws:
-            draws[count] = rng.integers(count, size=(RESAMPLES, count))
-        means.append(float(each.mean()))
-        drawn.append(each[draws[count]].mean(axis=1))
-    values, samples = np.array(means), np.array(drawn)
+    draws = {count: rng.integers(count, size=(RESAMPLES, count)) for count in sizes}
+    samples = np.array([each[draws[len(each)]].mean(axis=1) for each in blocks.values()])
     samples = samples / np.maximum(samples.sum(axis=0), 1e-12)
-    shares = values / max(float(values.sum()), 1e-12)
+    means = np.array([each.mean() for each in blocks.values()])
+    shares = means / max(float(means.sum()), 1e-12)
     ends = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=1)
-    lead = float(np.mean(samples.argmax(axis=0) == shares.argmax()))
-    names = list(blocks)
     return (
-        {name: float(share) for name, share in zip(names, shares, strict=True)},
-        {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)},
-        lead,
+        dict(zip(blocks, shares.tolist(), strict=True)),
+        dict(zip(blocks, map(tuple, ends.T.tolist()), strict=True)),
+        float(np.mean(samples.argmax(axis=0) == shares.argmax())),
     )

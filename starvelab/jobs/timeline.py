@@ -1,4 +1,4 @@
-"""What every trace is brought to: who waited when on the host, and what the GPU did when.
+"""The timeline that every trace is brought to: who waited when on the host, and what the GPU did when.
 
 All times are microseconds since one moment of the trace. Spans are arrays of two columns, start and end.
 """
@@ -72,7 +72,7 @@ class HostThread:
 
 @dataclass
 class GpuWork:
-    """What one GPU did, piece by piece."""
+    """The work of one GPU, piece by piece."""
 
     starts: array[float] = field(default_factory=lambda: array("d"))
     ends: array[float] = field(default_factory=lambda: array("d"))

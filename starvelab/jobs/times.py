@@ -23,35 +23,18 @@ ROUNDS = 12  # until the stretched times and the rate agree
 
 @dataclass(frozen=True)
 class JobTimes:
-    """Mean times of a batch [ms].
+    """Mean times of a batch [ms], and the cores."""
 
-    Attributes
-    ----------
-    step : float
-        The training step.
-    wait : float
-        What a worker waits while it prepares a batch, mostly to read.
-    compute : float
-        What it computes.
-    receive : float
-        What the loop itself spends on receiving a batch from a worker.
-    pack : float
-        What handing over costs a worker and a loop without workers does not show; 0 where `compute` has it.
-    loop_compute : float
-        What the loop's process computes for a batch with workers, its step among it.
-    cores : float
-    """
-
-    step: float
-    wait: float
-    compute: float
-    receive: float
-    pack: float
-    loop_compute: float
+    step: float  # the training step
+    wait: float  # of a worker while it prepares a batch, mostly to read
+    compute: float  # of that worker
+    receive: float  # what the loop itself spends on receiving a batch from a worker
+    pack: float  # what handing over costs a worker, where `compute` lacks it: in a loop without workers
+    loop_compute: float  # what the loop's process computes for a batch with workers, its step among it
     cores: float
 
     def period(self, workers: int) -> float:
-        """Milliseconds from batch to batch, on average."""
+        """Return the milliseconds from batch to batch, on average."""
         period = self._period(workers, 0.0, 0.0)
         if not workers:
             return period
@@ -76,31 +59,22 @@ class JobTimes:
         return max(prepare / workers, loop, computed)
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
-        """These times if what was measured of the workers is off by a factor, and receiving is as given."""
+        """Return these times if those of the workers are off by a factor, and receiving is as given."""
         return replace(self, wait=self.wait * factor, compute=self.compute * factor, receive=receive)
 
 
 @dataclass(frozen=True)
 class JobModel:
-    """A job's times as they are most likely, and at the two ends of what they may be.
-
-    Attributes
-    ----------
-    likely, slow, fast : JobTimes
-    workers : int
-        That the job has.
-    dataset_share : float or None
-        Of what a worker takes for a batch, the share of its dataset; None where there was no probe.
-    """
+    """A job's times as they are most likely, and at the two ends of what they may be."""
 
     likely: JobTimes
     slow: JobTimes
     fast: JobTimes
-    workers: int
-    dataset_share: float | None
+    workers: int  # that the job has
+    dataset_share: float | None  # of what a worker takes for a batch; None where there was no probe
 
     def periods(self, workers: int) -> tuple[float, float, float]:
-        """Milliseconds from batch to batch: likely, at most, at least."""
+        """Return the milliseconds from batch to batch: likely, at most, at least."""
         return (
             self.likely.period(workers),
             self.slow.period(workers) * (1 + ERROR / 2),
@@ -108,22 +82,12 @@ class JobModel:
         )
 
     def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
-        """The same job with other times."""
+        """Return the same job with other times."""
         return replace(self, likely=change(self.likely), slow=change(self.slow), fast=change(self.fast))
 
 
 def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
-    """The times of a job that was watched.
-
-    Parameters
-    ----------
-    finding : JobFinding
-    workers : int
-        That it has.
-    step : float
-        Its training step [ms].
-    cores : float
-    """
+    """Return the times of a job that was watched, with so many workers and a step of so many milliseconds."""
     period = 1e3 / finding.batch_rate.m_as("1/s")
     waits, queued = max(period - step, 1e-3), finding.prepare_queued or 0.0
     # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
@@ -162,7 +126,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
 def throughputs_of(
     finding: JobFinding, likely: float, at_most: float, at_least: float
 ) -> tuple[Quantity, Quantity, Quantity]:
-    """Samples a second, likely, at least and at most, from what passes between two batches [ms].
+    """Return the samples a second, likely, at least and at most, for what passes between two batches [ms].
 
     Batches a second where their size is not known.
     """
@@ -175,7 +139,7 @@ def throughputs_of(
 
 
 def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:
-    """Milliseconds in which the loop receives a batch from a worker, and their range."""
+    """Return the milliseconds in which the loop receives a batch from a worker, and their range."""
     stages = finding.stages
     if stages is not None and stages.receiving is not None:
         known = stages.receiving.m_as("ms")

@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 class Arguments(Protocol):
-    """What is read of `TrainingArguments`."""
+    """The part that is read of `TrainingArguments`."""
 
     train_batch_size: int
     gradient_accumulation_steps: int
@@ -50,23 +50,23 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
         self._begin()
 
     def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """The loop has the batches of this step."""
+        """Record that the loop has the batches of this step."""
         self._pass.receive()
 
     def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """The step is over."""
+        """Record that the step is over."""
         self._pass.ask()
 
     def on_log(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """The loss was read, for which the loop waited for the GPU: the wait for data begins here."""
+        """Begin the wait for data here: the loss was read, for which the loop waited for the GPU."""
         self._pass.ask()
 
     def on_evaluate(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """An evaluation is over: the wait for data begins here."""
+        """Begin the wait for data here: an evaluation is over."""
         self._pass.ask()
 
     def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """A checkpoint is written: the wait for data begins here."""
+        """Begin the wait for data here: a checkpoint is written."""
         self._pass.ask()
 
     def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What the system tells of a training job: what its processes use, and how long its GPU has nothing to do.
+"""Usage of a training job, as the system tells it: of its processes, and how long its GPU has nothing to do.
 
 Workers are separate processes, which the system counts; without workers the loop's own thread prepares. What
 of the preparing is no work of the CPU is waiting, mostly to read.
@@ -23,7 +23,7 @@ from .torch_internals import worker_numbers
 
 
 class ProcessUse:
-    """What those who prepare batches use, and the loop's process: each look counts since the one before."""
+    """Usage of those who prepare batches and of the loop's process: each look counts since the one before."""
 
     def __init__(self) -> None:
         self.busy = self.passed = 0.0  # seconds of the CPU, and seconds that passed
