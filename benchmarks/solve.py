@@ -31,7 +31,7 @@ def ours(side: int) -> dict[str, Callable[[], object]]:
     """The lab's calls, by what they are."""
     import numpy as np
 
-    from starvelab import Hardware, Models, Pipeline, SingleNodeModel, sweep
+    from starvelab import Hardware, Models, Pipeline, SingleNodeModel
 
     solver, model, hardware = SingleNodeModel(), Models.ResNet50, Hardware.Cloud.A100
     pipeline = Pipeline(model=model, hardware=hardware)
@@ -39,7 +39,7 @@ def ours(side: int) -> dict[str, Callable[[], object]]:
     return {
         "single solve": lambda: solver.solve(model=model, hardware=hardware, batch_size=256),
         "pipeline solve": lambda: pipeline.solve(batch_size=256),
-        "sweep": lambda: sweep(pipeline, batch_size=values, workers=values),
+        "sweep": lambda: pipeline.sweep(batch_size=values, workers=values),
     }
 
 

@@ -16,11 +16,12 @@ from unittest.mock import patch
 
 from tabulate import tabulate
 
-from starvelab import PUBLISHED, Q_, Hardware, Models, Pipeline
+from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Pipeline
 from starvelab.model import rate_law, rates
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
+from starvelab.model.description import PARTS
 from starvelab.model.step import Step
 from starvelab.tables import cell
 from starvelab.units import Quantity
@@ -28,7 +29,7 @@ from starvelab.units import Quantity
 from .report import REPOSITORY, options
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "published.toml"
-# Fields of a pipeline that the file gives by a name in the catalogue.
+# Fields of a pipeline of which the file names an entry of the catalogue.
 NAMED = {"model": "Models", "hardware": "Hardware", "link": "Links", "storage": "Storage"}
 AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 
@@ -81,13 +82,13 @@ RULES: dict[str, Callable[..., Any]] = {
 # ---- What is set beside a row ------------------------------------------------------------------------------
 
 
-FIGURES: dict[str, Callable[[Step], Any]] = {
-    "throughput": lambda step: step.throughput,
-    "step_time": lambda step: step.step_time,
-    "stall": lambda step: step.stall,
-    "speedup": lambda step: (step.throughput / step.pipeline.solve(workers=1).throughput).m_as(""),
-    "copy_rate": lambda step: step.pipeline.transferred * step.pipeline.batch_size / step.stage_times["copy"],
-    "read_rate": lambda step: step.pipeline.size * step.pipeline.batch_size / step.stage_times["read"],
+FIGURES: dict[str, Callable[[Pipeline, Step], Any]] = {
+    "throughput": lambda _, step: step.throughput,
+    "step_time": lambda _, step: step.step_time,
+    "stall": lambda _, step: step.stall,
+    "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
+    "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
+    "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
 }
 
 
@@ -98,7 +99,7 @@ def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
         case "throughput":
             rate = value
         case "step_time":
-            rate = one * pipe.batch_size * pipe.accelerators / value
+            rate = one * pipe.batch_size * pipe.hardware.count / value
         case "copy_rate":
             rate = one * value / pipe.transferred
         case "read_rate":
@@ -170,12 +171,16 @@ def inside(rows: list[Held]) -> int:
     return sum(row.beyond <= own_error(others[row.group]) for row in rows)
 
 
-def held(what: str, group: str, measured: float, step: Step, at: int | None = None) -> Held:
-    """A measurement beside what the sources allow for a step, or for one of its points."""
-    off = 1 + step.pipeline.assumptions.model_error
-    low, high = (end.m_as("img/s") for end in step.throughput_range)
-    found = (step.throughput.m_as("img/s"), low * off, high / off)
-    return Held(what, group, measured, *(float(one if at is None else one[at]) for one in found))
+def allowed(pipe: Pipeline) -> list[Any]:
+    """The throughput of a pipeline, and the lowest and the highest that its sources allow [sample/s]."""
+    step, off = pipe.solve(), 1 + pipe.assumptions.model_error
+    low, high = (end.m_as("img/s") for end in step.ranges.throughput)
+    return [step.throughput.m_as("img/s"), low * off, high / off]
+
+
+def of_framework(hardware: str, framework: str, precision: str) -> Accelerator:
+    """An accelerator whose rate is the one that was measured in a framework."""
+    return Accelerator(entry_at("Hardware", hardware), rate=Framework(framework), precision=precision)
 
 
 def held_rates() -> list[Held]:
@@ -194,16 +199,14 @@ def held_rates() -> list[Held]:
             rate_law.sample_time.cache_clear()
             pipe = Pipeline(
                 model=entry_at("Models", rate.model),
-                hardware=entry_at("Hardware", rate.hardware),
-                framework=rate.framework,
-                precision=rate.precision,
+                hardware=of_framework(rate.hardware, rate.framework, rate.precision),
                 phase=rate.phase,
                 batch_size=rate.batch_size or 256,
-                cpu_throughput="1e9 img/s",
+                workers="1e9 img/s",
                 # The factor itself is what these rows are there to find.
                 assumptions=PUBLISHED.replace(extrapolated_time=1.0),
             )
-            rows.append(held(what, what, rate.fact.number, pipe.solve()))
+            rows.append(Held(what, what, rate.fact.number, *allowed(pipe)))
         rate_law.sample_time.cache_clear()
     return rows
 
@@ -238,24 +241,22 @@ class Published:
     def held(self) -> list[Held]:
         """Every measurement to which a range is held: the rows, and each point of the ladders."""
         rows = [
-            held(test.what, test.name, test.samples[0], self.pipeline(test.name)[0].solve())
+            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name)[0]))
             for test in self.tests
             if test.samples[0] is not None
         ]
         for ladder in self.ladders:
-            fields = {**ladder["pipeline"], "hardware": entry_at("Hardware", ladder["pipeline"]["hardware"])}
-            batches = [int(batch) for batch in ladder["rates"]]
-            step = Pipeline(
-                **fields,
+            pipe = Pipeline(
                 model=Models.ResNet50,
+                hardware=of_framework(**ladder["of"]),
                 phase="forward",
-                batch_size=batches,
-                cpu_throughput="1e9 img/s",
+                batch_size=[int(batch) for batch in ladder["rates"]],
+                workers="1e9 img/s",
                 assumptions=PUBLISHED,
-            ).solve()
-            what = ", ".join(ladder["pipeline"].values())
-            measured = enumerate(ladder["rates"].values())
-            rows += [held(what, what, float(rate), step, at) for at, rate in measured]
+            )
+            what = ", ".join(ladder["of"].values())
+            points = zip(ladder["rates"].values(), *allowed(pipe), strict=True)
+            rows += [Held(what, what, *map(float, point)) for point in points]
         return rows
 
     def value(self, name: str) -> Any:
@@ -266,20 +267,17 @@ class Published:
         """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
         uses: dict[str, None] = {}
         fields = self._fill(self._entry(name)["pipeline"], uses)
-        for field, kind in NAMED.items():
-            # A text with a space is a quantity.
-            if isinstance(fields.get(field), str) and " " not in fields[field]:
-                fields[field] = entry_at(kind, fields[field])
         changed = fields.pop("assumptions", {})
         assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
-        return Pipeline(**fields, assumptions=assumptions), tuple(uses)
+        given = {field: _given(field, value) for field, value in fields.items()}
+        return Pipeline(**given, assumptions=assumptions), tuple(uses)
 
     def test(self, name: str) -> Tested:
         """Predict a row, or a guess, and compare."""
         entry = self._entry(name)
         pipe, uses = self.pipeline(name)
         step, figure = pipe.solve(), entry.get("figure", "throughput")
-        measured, predicted = _quantity(entry["value"]), FIGURES[figure](step)
+        measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step)
         share = predicted / measured
         error = float(share.m_as("") if isinstance(share, Quantity) else share) - 1
         if isinstance(measured, Quantity):
@@ -306,6 +304,15 @@ class Published:
             return self.value(name)
         constant = self.constants[name]
         return RULES[constant["rule"]](**self._fill(constant["with"], uses))
+
+
+def _given(field: str, value: Any) -> Any:
+    """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
+    if isinstance(value, dict):
+        return PARTS[field](**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
+    # A text with a space is a quantity.
+    named = field in NAMED and isinstance(value, str) and " " not in value
+    return entry_at(NAMED[field], value) if named else value
 
 
 def _quantity(value: Any) -> Any:
@@ -395,9 +402,7 @@ GUESS_HEADERS = ("what", "measured", "predicted", "error", "assumed")
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(__doc__, rows=(None, 1))
     parser.add_argument("--format", default="simple", help="a format of tabulate, for example github")
-    parser.add_argument(
-        "--uses", action="store_true", help="name the rows that each prediction rests on"
-    )
+    parser.add_argument("--uses", action="store_true", help="name the rows that each prediction rests on")
     parser.add_argument("--left-out", action="store_true", help="also list what is not predicted, and why")
     asked = parser.parse_args(arguments)
 

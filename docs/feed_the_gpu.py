@@ -14,7 +14,19 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Storage, bill
+from starvelab import (
+    PUBLISHED,
+    Cache,
+    Datasets,
+    Drive,
+    Hardware,
+    Links,
+    Models,
+    Pipeline,
+    Samples,
+    Storage,
+    Workers,
+)
 from starvelab.model.catalogue import Entry
 from starvelab.model.page_cache import hit_share
 from starvelab.model.prices import part_prices, prices_of
@@ -73,8 +85,8 @@ class Scenario:
 
     @cached_property
     def price(self) -> float:
-        """Dollars for an hour of the GPU, as `bill` takes them: the middle of what is listed."""
-        price = bill(self.pipeline(self.choices[0], FIRST)).price
+        """Dollars for an hour of the GPU, as `Pipeline.bill` takes them: the middle of what is listed."""
+        price = self.pipeline(self.choices[0], FIRST).bill().price
         assert price is not None  # a scenario's GPU has a price
         return float(price.m_as("USD/h"))
 
@@ -92,25 +104,24 @@ class Scenario:
     def pipeline(self, choice: Choice, values: Values) -> Pipeline:
         """The pipeline of a setting, or of many that share a drive and a decoder."""
         drive, decode = choice
-        pipeline = Pipeline(
+        samples = Samples(self.dataset)
+        if decode != "cpu":
+            # The GPU takes files, so these cross the link, and the workers only join them to batches.
+            samples = samples.replace(
+                cpu_time=self.dataset.collation_time,
+                transfer=self.dataset.sample_size,
+                decoder_time=Q_("1 img") / self.hardware.image_decode_rate,
+            )
+        cache = Cache(self.cached[np.searchsorted(MEMORY, values["memory"])])
+        return Pipeline(
             model=self.model,
             hardware=self.hardware,
-            dataset=self.dataset,
-            storage=getattr(Storage, drive),
+            dataset=samples,
+            storage=Drive(getattr(Storage, drive), cache=cache),
             link=self.link or self.hardware,
-            workers=values["workers"],
-            cores=values["cores"],
+            workers=Workers(values["workers"], cores=values["cores"]),
             batch_size=values["batch"],
-            cached_fraction=self.cached[np.searchsorted(MEMORY, values["memory"])],
             assumptions=PUBLISHED,
-        )
-        if decode == "cpu":
-            return pipeline
-        # The GPU takes files, so these cross the link, and the workers only join them to batches.
-        return pipeline.replace(
-            cpu_time=self.dataset.collation_time,
-            decoder_time=Q_("1 img") / self.hardware.image_decode_rate,
-            transfer_size=self.dataset.sample_size,
         )
 
 

@@ -7,6 +7,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     checks | show | widgets  what a notebook imports of the lesson, by short names
     lesson | jobs            checks, figures, widgets | a training job of one's own, watched
     measure                  a real loader, and what starves it
+    pipeline                 the one description of an input pipeline, and what can be asked of it
     model | simulate         stages on resources | a loader in time, step by step
     tables | fields          quantities as text and HTML | what a field of a description may hold
     units | runtime          one registry with its own vocabulary | "are we grading?"
@@ -22,21 +23,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
-from .model.analysis import (
-    accelerators_fed,
-    bill,
-    crossover,
-    epochs,
-    explain,
-    sensitivity,
-    sweep,
-    throughput_range,
-    workers_needed,
-)
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from .model.catalogue import Datasets, Hardware, Links, Models, Storage
-from .model.pipeline import Pipeline
+from .model.parts import Accelerator, Cache, Drive, Framework, Handover, Jitter, Link, Samples, Workers
 from .model.stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
+from .pipeline import Pipeline
 from .units import Q_
 
 __version__ = "0.1.0"
@@ -55,30 +46,30 @@ __all__ = [
     "PUBLISHED",
     "Q_",
     "TUTORIAL",
+    "Accelerator",
     "Assumptions",
+    "Cache",
     "DataModel",
     "Datasets",
+    "Drive",
+    "Framework",
+    "Handover",
     "Hardware",
     "InputError",
+    "Jitter",
+    "Link",
     "Links",
     "MissingValueError",
     "Models",
     "Pipeline",
+    "Samples",
     "SingleNodeModel",
     "StarvelabError",
     "Storage",
     "TransferModel",
     "TransformationModel",
     "UnknownNameError",
-    "accelerators_fed",
-    "bill",
-    "crossover",
-    "epochs",
-    "explain",
-    "sensitivity",
-    "sweep",
-    "throughput_range",
-    "workers_needed",
+    "Workers",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline, Storage
+from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline, Samples, Storage, Workers
 
 # 500 KB images, eight workers of 250 MB/s, batches of 256: the CPU binds.
 WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -12,8 +12,8 @@ KITS = Pipeline(
     model=Models.UNet3D,
     hardware=Hardware.Cloud.A100,
     batch_size=7,
-    sample_size=Datasets.KiTS19.sample_size,
-    worker_rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img"),
+    dataset=Samples(size=Datasets.KiTS19.sample_size),
+    workers=Workers(rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img")),
     storage=Storage.NVMe_Gen4,
     assumptions=PUBLISHED,
 )

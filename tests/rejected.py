@@ -31,8 +31,10 @@ def _row(arguments: dict[str, Any], rest: Callable[[Any], str]) -> Row:
 def not_positive(**arguments: Any) -> Row:
     return _row(
         arguments,
-        lambda v: f"must be finite and positive, got {format_quantity(v) if isinstance(v, Quantity) else v}. "
-        "Check the value and its sign.",
+        lambda v: (
+            f"must be finite and positive, got {format_quantity(v) if isinstance(v, Quantity) else v}. "
+            "Check the value and its sign."
+        ),
     )
 
 

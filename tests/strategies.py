@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, Links, Models, Pipeline, Storage
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Accelerator,
+    Cache,
+    Drive,
+    Handover,
+    Hardware,
+    Link,
+    Links,
+    Models,
+    Pipeline,
+    Samples,
+    Storage,
+    Workers,
+)
 from starvelab.model.stages import Cost, Line
 
 
@@ -45,43 +59,58 @@ lines = st.builds(Line, st.fractions(0, 20, max_denominator=6), st.fractions(0, 
 costs = st.lists(lines, min_size=1, max_size=3).map(lambda pieces: Cost(tuple(pieces)))
 
 
-def _pipeline(**fields: Any) -> Pipeline:
-    """A pipeline of drawn fields, without those that say nothing beside others."""
-    if fields["storage"] is None:
-        fields["cached_fraction"] = None
-    if fields["cpu_throughput"] is not None:
-        fields |= dict.fromkeys(("cpu_time", "cores", "read_wait", "handover_time"))
-    elif fields["cpu_time"] is not None:
-        fields["worker_rate"] = None
-    return Pipeline(**fields)
+def _given(part: type, first: str | None = None, **optional: st.SearchStrategy) -> st.SearchStrategy:
+    """A part with some of its fields; the one that is named first is always there."""
+    required = {} if first is None else {first: optional.pop(first)}
+    return st.fixed_dictionaries(required, optional=optional).map(lambda fields: part(**fields))
 
 
-def pipelines(**fixed: st.SearchStrategy) -> st.SearchStrategy[Pipeline]:
+times = quantities(0, 100, "ms")
+caches = _given(Cache, "share", share=st.sampled_from([0.0, 0.138, 0.5, 1.0]))
+stores = _given(Drive, "of", of=drives, count=st.integers(1, 4), wait=times, cache=caches)
+# What one worker takes is said by the samples or by the workers.
+samples = _given(
+    Samples,
+    size=sample_sizes,
+    transfer=sample_sizes | st.sampled_from(["uint8", "float32"]),
+    device_time=quantities(0, 1, "ms"),
+    decoder_time=quantities(0.001, 1, "ms"),
+)
+slow_samples = _given(Samples, "cpu_time", cpu_time=quantities(0.01, 200, "ms"), size=sample_sizes)
+workers = _given(
+    Workers, "count", count=worker_counts, cores=st.integers(1, 64), handover=_given(Handover, worker=times)
+)
+rated_workers = st.builds(Workers, worker_counts, rate=supply_rates)
+supplies = quantities(10, 60_000, "MB/s") | quantities(10, 60_000, "img/s")
+buses = _given(Link, "of", of=links, overlaps=st.booleans())
+devices = _given(
+    Accelerator,
+    "of",
+    of=accelerators,
+    count=st.sampled_from([1, 2, 8]),
+    rate=quantities(1, 50_000, "img/s"),
+    step_overhead=quantities(0, 50, "ms"),
+)
+
+
+@st.composite
+def pipelines(draw: st.DrawFn, **fixed: st.SearchStrategy) -> Pipeline:
     """Pipelines of every kind; a field named here is drawn from what is given."""
-    fields = {
-        "model": models,
-        "hardware": accelerators,
-        "batch_size": batch_sizes,
-        "workers": worker_counts,
-        "sample_size": st.none() | sample_sizes,
-        "worker_rate": st.none() | supply_rates,
-        "cpu_throughput": st.none() | quantities(10, 60_000, "MB/s"),
-        "storage": st.none() | drives,
-        "cached_fraction": st.none() | st.sampled_from([0.0, 0.138, 0.5, 1.0]),
-        "link": st.none() | links,
-        "transfer_size": st.none() | sample_sizes,
-        "device_input_time": st.none() | quantities(0, 1, "ms"),
-        "decoder_time": st.none() | quantities(0.001, 1, "ms"),
-        "accelerator_rate": st.none() | quantities(1, 50_000, "img/s"),
-        "step_overhead": st.none() | quantities(0, 50, "ms"),
-        "cpu_time": st.none() | quantities(0.01, 200, "ms"),
-        "cores": st.none() | st.integers(1, 64),
-        "read_wait": st.none() | quantities(0, 100, "ms"),
-        "handover_time": st.none() | quantities(0, 100, "ms"),
-        "accelerators": st.sampled_from([1, 1, 2, 8]),
-        "copy_overlaps": st.booleans(),
-        "phase": st.sampled_from([None, "forward", "training"]),
-        "overlap": st.booleans(),
-        "assumptions": assumptions,
-    }
-    return st.builds(_pipeline, **{**fields, **fixed})
+    sources = st.tuples(samples, workers | rated_workers) | st.tuples(slow_samples, workers)
+    fields = draw(
+        st.fixed_dictionaries(
+            {"model": models, "hardware": devices, "batch_size": batch_sizes, "assumptions": assumptions},
+            optional={
+                "storage": stores,
+                "link": buses,
+                "phase": st.sampled_from(["forward", "training"]),
+                "overlap": st.booleans(),
+            },
+        )
+    )
+    fields["dataset"], fields["workers"] = draw(sources)
+    fields |= {name: draw(strategy) for name, strategy in fixed.items()}
+    waits = getattr(fields.get("storage"), "wait", None) is not None
+    if "workers" not in fixed and not waits and fields["dataset"].cpu_time is None:
+        fields["workers"] = draw(st.just(fields["workers"]) | supplies)
+    return Pipeline(**fields)

@@ -113,9 +113,7 @@ def test_a_command_of_the_grader_shows_its_options(capsys, command, option):
 
 
 @each_command
-def test_a_command_without_what_it_needs_says_how_to_install_it(
-    capsys, without, command, tmp_path
-):
+def test_a_command_without_what_it_needs_says_how_to_install_it(capsys, without, command, tmp_path):
     package, extra = NEEDS[command]
     without(package)
     script = tmp_path / "train.py"

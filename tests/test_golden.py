@@ -15,22 +15,22 @@ from starvelab import (
     DataModel,
     Hardware,
     Models,
-    Pipeline,
+    Samples,
     SingleNodeModel,
     TransferModel,
     TransformationModel,
-    crossover,
-    workers_needed,
 )
 from starvelab.tables import percent
 from starvelab.units import format_quantity
+
+from .cases import WALL
 
 GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "tutorial.toml").read_text(encoding="utf-8"))
 A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
 
 
 def pipeline(**fields):
-    return Pipeline(model=RESNET50, hardware=A100, **fields)
+    return WALL.replace(fields)
 
 
 def baseline(*, batch_size):
@@ -109,11 +109,11 @@ COMPUTE = {
     "utilization_percent": lambda **at: 100 * pipeline(**at).solve().utilization,
     "utilization_limit": lambda: limit("accelerator") / limit("CPU"),
     "slowdown": lambda **at: pipeline(**at).solve().slowdown,
-    "crossover": lambda **at: crossover(pipeline(**at)).batch,
-    "last_fed_batch": lambda **at: crossover(pipeline(**at)).last_fed,
+    "crossover": lambda **at: pipeline(**at).crossover().batch,
+    "last_fed_batch": lambda **at: pipeline(**at).crossover().last_fed,
     "supply_that_never_binds_gb_per_s": lambda: Fraction(500_000) / limit("accelerator") / 10**9,
-    "workers_needed": lambda batch_size, **at: workers_needed(pipeline(**at), batch_size=batch_size).workers,
-    "workers_before_rounding": lambda **at: workers_needed(pipeline(**at)).exact,
+    "workers_needed": lambda batch_size, **at: pipeline(**at).workers_needed(batch_size=batch_size).workers,
+    "workers_before_rounding": lambda **at: pipeline(**at).workers_needed().exact,
     "binding": lambda **at: pipeline(**at).solve().bottleneck,
     "training_step_ms": lambda **at: (
         pipeline(phase="training", **at).solve().resource_times["accelerator"].m_as("ms")
@@ -132,7 +132,7 @@ COMPUTE = {
     "other_releases_step_ms": lambda **changes: (
         other_release(**changes).solve().stage_times["model"].m_as("ms")
     ),
-    "other_releases_workers": lambda **changes: workers_needed(other_release(**changes)).workers,
+    "other_releases_workers": lambda **changes: other_release(**changes).workers_needed().workers,
 }
 
 
@@ -174,13 +174,13 @@ def test_every_golden_table_says_how_it_is_derived_and_where_it_comes_from(name)
 
 
 def test_exercise_1_is_16_against_6_697_ms():
-    step = pipeline(batch_size=64, cpu_throughput="2 GB/s").solve()
+    step = pipeline(batch_size=64, workers="2 GB/s").solve()
     assert step.resource_times["CPU"].m_as("ms") == pytest.approx(16, rel=1e-12)
     assert step.resource_times["accelerator"].m_as("ms") == pytest.approx(6.697051, abs=5e-7)
 
 
 def test_exercise_3_is_5_12_against_18_471_ms():
-    step = pipeline(batch_size=512, cpu_throughput="50 GB/s").solve()
+    step = pipeline(batch_size=512, workers="50 GB/s").solve()
     assert step.resource_times["CPU"].m_as("ms") == pytest.approx(5.12, rel=1e-12)
     assert step.resource_times["accelerator"].m_as("ms") == pytest.approx(18.471410, abs=5e-7)
 
@@ -193,8 +193,8 @@ def test_28_workers_tie_with_one_nvme_drive():
 
 
 def test_the_cpu_supply_that_never_binds_is_19_024_gb_per_second():
-    assert crossover(pipeline(cpu_throughput="19.025 GB/s")).batch is None
-    assert crossover(pipeline(cpu_throughput="19.024 GB/s")).batch > 1000
+    assert pipeline(workers="19.025 GB/s").crossover().batch is None
+    assert pipeline(workers="19.024 GB/s").crossover().batch > 1000
 
 
 def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
@@ -208,7 +208,7 @@ def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
 
 
 def test_436_workers_of_5_mb_need_109_gb_per_second_from_a_drive_of_7():
-    needed = workers_needed(pipeline(sample_size="5 MB"))
+    needed = pipeline(dataset=Samples(size="5 MB")).workers_needed()
     assert needed.workers == 436
     assert not needed.feasible
     assert "Reading would take 109 GB/s, and the drive gives 7 GB/s." in needed.obstacles

@@ -196,8 +196,9 @@ show_model()
 # Here is the model with *your* calibration. What would four workers do on eight cores?
 
 # %%
-mine = measure.predict(calibration, stepping).step.pipeline
-explore(mine, after="next-wait", advice=False, workers=(1, 16), cores=[1, 2, 4, 8, 16])
+mine = measure.predict(calibration, stepping).pipeline
+explore(mine, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice=False,
+        workers=(1, 16))
 
 # %% [markdown]
 # ## Exercise 2.2: predict a rate (7 points, in parts)

@@ -11,7 +11,7 @@
 # - predict its other rows, and see how two tempting models fail on them.
 
 # %% role="setup" id="setup-published"
-from starvelab import Pipeline, Q_
+from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import diagnose
 from starvelab.show import say, table
@@ -189,10 +189,13 @@ faster = 1000 / 1.28 - read
 def steps(after_compute, by_workers):
     """Steps a second [a number] of the model; both are [ms] of a batch, the second what
     all workers take for it."""
-    model = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=4,
-                     accelerator_rate=Q_(256 * 3.45, "img/s"),
-                     step_overhead=Q_(after_compute, "ms"),
-                     cpu_time=Q_(by_workers * 4 / 256, "ms"))
+    model = Pipeline(
+        batch_size=256,
+        dataset=Samples(cpu_time=Q_(by_workers * 4 / 256, "ms")),
+        workers=Workers(4, cores=4),
+        hardware=Accelerator(rate=Q_(256 * 3.45, "img/s"),
+                             step_overhead=Q_(after_compute, "ms")),
+    )
     return model.solve().throughput.m_as("img/s") / 256
 
 # %%
@@ -267,10 +270,11 @@ reveal("ladder-fix", then=show_others)
 # accelerator sets the pace. How far is that from the start, and what do more workers do in its place?
 
 # %%
-START = Pipeline(model=None, hardware=None, batch_size=256, workers=4, cores=4,
-                 accelerator_rate="826.9 img/s", cpu_time="17.6 ms")
-explore(START, after="ladder-fix", advice=False, cpu_time=(Q_("1 ms"), Q_("20 ms")),
-        workers=[1, 2, 4, 6, 8], accelerator_rate=(Q_("200 img/s"), Q_("2000 img/s")))
+START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
+                 workers=Workers(4, cores=4), hardware="826.9 img/s")
+explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fix",
+        advice=False, workers=[1, 2, 4, 6, 8],
+        hardware=(Q_("200 img/s"), Q_("2000 img/s")))
 
 # %% [markdown]
 # ## In your own words

@@ -15,7 +15,7 @@
 # %% role="setup" id="setup-levers"
 import numpy as np  # noqa: F401 (for your answers too)
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, bill
+from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import InputPipeline, Transform, VirtualAccelerator
 from starvelab.measure import photo_transforms, photos, run
@@ -351,7 +351,7 @@ check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", w
 # %%
 here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
                 assumptions=PUBLISHED)
-bill(here, price="2 USD/h", samples=1_281_167)
+here.bill(price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
 # More than half of the money is paid for waiting. The GPU draws less power meanwhile, so a smaller share of its energy is wasted.
@@ -362,8 +362,8 @@ bill(here, price="2 USD/h", samples=1_281_167)
 table(["workers", "an hour", "throughput", "an epoch of ImageNet"], [
     [workers, price, rate, (price * Q_("1281167 img") / rate).to("USD")]
     for workers in (4, 8, 16, 24, 32)
-    for price, rate in [(Q_(2 + 0.05 * workers, "USD/h"),
-                         here.solve(workers=workers, cores=workers).throughput)]
+    for price in [Q_(2 + 0.05 * workers, "USD/h")]
+    for rate in [here.solve(workers=Workers(workers, cores=workers)).throughput]
 ])
 
 # %% [markdown]

@@ -14,7 +14,7 @@
 import numpy as np
 from PIL import Image, ImageFilter
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_
+from starvelab import PUBLISHED, Accelerator, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.host import has_processes
 from starvelab.measure import diagnose, photos
@@ -313,8 +313,9 @@ predict("mixed-precision", unchanged=1,
 
 # %%
 def trained(workers, precision):
-    return Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
-                    workers=workers, precision=precision, assumptions=PUBLISHED).solve()
+    a100 = Accelerator(Hardware.Cloud.A100, precision=precision)
+    return Pipeline(model=Models.ResNet50, hardware=a100, batch_size=256,
+                    workers=workers, assumptions=PUBLISHED).solve()
 
 
 def show_precision():
@@ -335,10 +336,11 @@ reveal("mixed-precision", faster, then=show_precision)
 # Move the workers, the batch size and the precision. From how many workers on does mixed precision keep its full gain?
 
 # %%
-explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
-                 workers=8, precision="tf32", assumptions=PUBLISHED),
-        after="mixed-precision", advice=False, workers=[4, 8, 16, 24, 32, 38],
-        precision=["tf32", "fp16"], batch_size=[32, 64, 128, 256, 512])
+explore(Pipeline(model=Models.ResNet50, batch_size=256, workers=8,
+                 hardware=Accelerator(Hardware.Cloud.A100, precision="tf32"),
+                 assumptions=PUBLISHED),
+        {"hardware.precision": ["tf32", "fp16"]}, after="mixed-precision", advice=False,
+        workers=[4, 8, 16, 24, 32, 38], batch_size=[32, 64, 128, 256, 512])
 
 # %% [markdown]
 # ## Exercise 6.3: choose the levers (6 points, read by a person)

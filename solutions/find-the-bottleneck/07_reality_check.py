@@ -16,7 +16,7 @@
 from itertools import pairwise, permutations
 
 from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline, Q_,
-                       SingleNodeModel, crossover, show, workers_needed)
+                       SingleNodeModel, show)
 from starvelab.checks import Credit, check
 from starvelab.model.rates import measured_rates
 from starvelab.tables import percent
@@ -216,31 +216,31 @@ def answers(assumptions):
     step = p.solve()
     of_drive = (step.demand_at_ceiling / a100.storage_bandwidth).m_as("")
     return {
-        "1: ceiling": p.solve(cpu_throughput="1e9 img/s").throughput,
+        "1: ceiling": p.solve(workers="1e9 img/s").throughput,
         "2: reading at the ceiling": step.demand_at_ceiling,
         "2: share of a 7 GB/s drive": percent(of_drive),
         "3: preparing a batch": step.resource_times["CPU"],
         "3: GPU busy": percent(step.utilization),
         "3: slowdown": f"{step.slowdown:.2f}x",
-        "4: first starved batch": crossover(p).starves_from}
+        "4: first starved batch": p.crossover().starves_from}
 
 # %%
 def share_that_trains(p):
     """Where the GPU's decoder decodes, and the drive is fast enough."""
-    dali = p.solve(batch_size=512, cpu_throughput="1e9 img/s",
-                   decoder_time=Q_("1 img") / a100.image_decode_rate)
+    dali = p.solve({"dataset.decoder_time": Q_("1 img") / a100.image_decode_rate},
+                   batch_size=512, workers="1e9 img/s")
     return percent((dali.stage_times["model"] / dali.step_time).m_as(""), 0)
 
 # %%
 def later_answers(assumptions):
     p = pipe.replace(assumptions=assumptions)
-    scans = p.replace(sample_size=Datasets.Medical5MB.sample_size)
+    scans = p.replace({"dataset.size": Datasets.Medical5MB.sample_size})
     small = p.solve(batch_size=64, phase="training")
     return {
-        "5: workers needed at 256": workers_needed(p).workers,
-        "5: at any batch": workers_needed(p, batch_size="any").workers,
+        "5: workers needed at 256": p.workers_needed().workers,
+        "5: at any batch": p.workers_needed(batch_size="any").workers,
         "6: training at a batch of 64": f"{small.bottleneck} binds",
-        "6: workers for 5 MB scans": workers_needed(scans).workers or "none is enough",
+        "6: workers for 5 MB scans": scans.workers_needed().workers or "none is enough",
         "6: GPU decodes, and trains": share_that_trains(p),
     }
 
@@ -255,7 +255,7 @@ def verdicts(assumptions):
     p = pipe.replace(assumptions=assumptions)
     step = p.solve()
     return {"The CPU binds": step.bottleneck == "CPU",
-            "Eight workers are too few": workers_needed(p).workers > 8,
+            "Eight workers are too few": p.workers_needed().workers > 8,
             "A 7 GB/s drive is too slow for the GPU's ceiling":
                 step.demand_at_ceiling > a100.storage_bandwidth}
 
@@ -298,8 +298,8 @@ told = {name: pipe.replace(assumptions=TUTORIAL.replace(**changed))
 
 # %%
 show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
-    [name, p.solve().resource_times["accelerator"], workers_needed(p).workers,
-     workers_needed(p, batch_size=32).workers]
+    [name, p.solve().resource_times["accelerator"], p.workers_needed().workers,
+     p.workers_needed(batch_size=32).workers]
     for name, p in told.items()
 ])
 

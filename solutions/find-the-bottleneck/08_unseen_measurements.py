@@ -14,8 +14,8 @@
 # %% role="setup" id="setup-unseen"
 from statistics import median  # for your answers too
 
-from starvelab import PUBLISHED, Datasets, Hardware, Links, Models, Pipeline, Q_
-from starvelab import Storage, show
+from starvelab import (PUBLISHED, Accelerator, Datasets, Framework, Hardware, Links,
+                       Models, Pipeline, Q_, Samples, Storage, Workers, show)
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.widgets import explore, predict, progress, reveal
@@ -33,10 +33,11 @@ a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 # 64 workers on 128 cores, one NVMe drive of 7 GB/s.
 
 # %%
+volumes = Samples(size=Datasets.KiTS19.sample_size,
+                  cpu_time=Datasets.KiTS19.preparation_time)
 kits = Pipeline(
-    model=Models.UNet3D, hardware=a100, batch_size=7,
-    sample_size=Datasets.KiTS19.sample_size, cpu_time=Datasets.KiTS19.preparation_time,
-    workers=64, cores=128, storage=Storage.NVMe_Gen4, assumptions=PUBLISHED,
+    model=Models.UNet3D, hardware=a100, batch_size=7, dataset=volumes,
+    workers=Workers(64, cores=128), storage=Storage.NVMe_Gen4, assumptions=PUBLISHED,
 )
 predict("shared-drive", unit="%", question="Eight A100s share that drive. How busy is "
                                            "each of them, in percent?")
@@ -51,7 +52,7 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 # %%
 def show_sharing():
     counts = list(range(1, 9))
-    on_a100, on_h100 = (kits.solve(hardware=one, accelerators=counts)
+    on_a100, on_h100 = (kits.solve({"hardware.count": counts}, hardware=one)
                         for one in (a100, Hardware.Cloud.H100))
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
                 "binds"], [
@@ -62,7 +63,7 @@ def show_sharing():
     ])
 
 # %%
-reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"),
+reveal("shared-drive", Q_(100 * kits.solve({"hardware.count": 8}).utilization, "%"),
        then=show_sharing)
 
 # %% [markdown]
@@ -71,8 +72,8 @@ reveal("shared-drive", Q_(100 * kits.solve(accelerators=8).utilization, "%"),
 # wall stays where it is, and you run into it sooner.
 
 # %%
-explore(kits.replace(accelerators=8, storage=Q_("7 GB/s")), after="shared-drive",
-        accelerators=(1, 8), workers=[4, 8, 16, 32, 64],
+explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
+        {"hardware.count": (1, 8)}, after="shared-drive", workers=[4, 8, 16, 32, 64],
         hardware={"A100": a100, "H100": Hardware.Cloud.H100},
         storage=(Q_("1 GB/s"), Q_("30 GB/s")))
 
@@ -96,31 +97,31 @@ predict("typical-error", unit="%", between=(0, None),
                  "percent?")
 
 # %%
-def eight(hardware, **fields):
+def eight(hardware, batch_size, workers, **qualified):
     """Eight accelerators on one host; DALI's threads, 10 for each A100 and 8 for each
     V100, share its cores."""
-    return Pipeline(model=resnet, hardware=hardware, accelerators=8,
-                    assumptions=PUBLISHED, **fields).solve()
+    host = Accelerator(hardware, count=8, **qualified)
+    return Pipeline(model=resnet, hardware=host, batch_size=batch_size, workers=workers,
+                    assumptions=PUBLISHED).solve()
 
 # %%
 def on_h100(rate, model):
     """What an H100 does, from what an A100 was measured to do."""
     found = extrapolate_rate(rate, model=model, measured_on=a100,
                              to=Hardware.Cloud.H100)
-    return Pipeline(accelerator_rate=found, batch_size=7, cpu_throughput="1e9 img/s",
+    return Pipeline(hardware=found, batch_size=7, workers="1e9 img/s",
                     assumptions=PUBLISHED)
 
 # %%
-v100, threads = Hardware.Cloud.V100, {"loader": "pool", "workers": 64}
+v100, threads = Hardware.Cloud.V100, Workers(64, kind="pool")
 # which decodes on the GPU
-mxnet = eight(a100, batch_size=512, framework="MXNet", cpu_throughput="1e9 img/s")
+mxnet = eight(a100, 512, "1e9 img/s", rate=Framework("MXNet"))
 rows = [
     ["PyTorch AMP, 8 A100", Q_("16621 img/s"),
-     eight(a100, batch_size=256, loader="pool", workers=80).throughput],
-    ["PyTorch AMP, 8 V100", Q_("8322 img/s"),
-     eight(v100, batch_size=256, **threads).throughput],
+     eight(a100, 256, Workers(80, kind="pool")).throughput],
+    ["PyTorch AMP, 8 V100", Q_("8322 img/s"), eight(v100, 256, threads).throughput],
     ["PyTorch FP32, 8 V100", Q_("2855 img/s"),
-     eight(v100, batch_size=112, precision="fp32", **threads).throughput],
+     eight(v100, 112, threads, precision="fp32").throughput],
     ["MXNet AMP, 8 A100", Q_("26673.72 img/s"), mxnet.throughput],
 ]
 
@@ -129,12 +130,12 @@ rows = [[f"ResNet-50, {what}", *values, "NVIDIA/DeepLearningExamples"]
         for what, *values in rows]
 
 # %%
-mlperf = on_h100(Q_("27170 img/s") / 8, resnet).replace(accelerators=8).solve()
+mlperf = on_h100(Q_("27170 img/s") / 8, resnet).solve({"hardware.count": 8})
 unet = on_h100(Q_("7 img") / Q_("0.636 s"), Models.UNet3D).solve()
 # only a loader, or a link: nothing waits for it
-alone = Pipeline(accelerator_rate="1e9 img/s", assumptions=PUBLISHED)
-loader = alone.solve(batch_size=128, workers=64, cores=32)
-copy = alone.solve(link=Links.PCIe4_x16, transfer_size="1 MB", batch_size=1)
+alone = Pipeline(hardware="1e9 img/s", assumptions=PUBLISHED)
+loader = alone.solve(batch_size=128, workers=Workers(64, cores=32))
+copy = alone.solve(batch_size=1, dataset=Samples(transfer="1 MB"), link=Links.PCIe4_x16)
 
 # %%
 rows += [
@@ -272,7 +273,7 @@ credit.total()
 # believe.
 
 # %%
-claim = Pipeline(accelerator_rate="3375 img/s", accelerators=8, batch_size=256,
+claim = Pipeline(hardware=Accelerator(rate="3375 img/s", count=8), batch_size=256,
                  workers=64, storage=Storage.NVMe_Gen4)
 claim.solve()
 

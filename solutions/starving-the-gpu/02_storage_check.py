@@ -180,7 +180,7 @@ reveal("storage-check",
 
 # %%
 behind_a_fast_cpu = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
-                             cpu_throughput=Q_("50 GB/s"), storage=Storage.NVMe_Gen4)
+                             workers="50 GB/s", storage=Storage.NVMe_Gen4)
 explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in drives},
         batch_size=[8, 16, 32, 64, 128, 256, 512, 1024])
 

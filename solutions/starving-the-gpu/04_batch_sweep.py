@@ -14,7 +14,7 @@
 # %% role="setup" id="setup-04"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel, crossover, sweep
+from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel
 from starvelab.checks import check
 from starvelab.show import over_batch, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
@@ -50,11 +50,11 @@ predict("crossover", between=(1, None), whole=True,
 # It promises a crossover, and starts at a batch of 32:
 
 # %%
-found = crossover(pipe)
+found = pipe.crossover()
 
 
 def show_walkthrough():
-    return sweep(pipe, batch_size=[32, 64, 128, 256, 512, 1024])
+    return pipe.sweep(batch_size=[32, 64, 128, 256, 512, 1024])
 
 
 reveal("crossover", found.starves_from, then=show_walkthrough)
@@ -90,7 +90,7 @@ reveal("crossover", then=lambda: table(headers, rows))
 def draw_lines(workers=8, batch_size=64):
     """Draw the time of each resource, and where they cross."""
     here = pipe.replace(workers=workers, batch_size=batch_size)
-    return Drawing(svg.lines_over_batch(here), str(crossover(here)))
+    return Drawing(svg.lines_over_batch(here), str(here.crossover()))
 
 
 explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],

@@ -15,8 +15,7 @@
 # %% role="setup" id="setup-05"
 from math import ceil, floor
 
-from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_
-from starvelab import accelerators_fed, explain, sensitivity, sweep, workers_needed
+from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, say, table
 from starvelab.widgets import explore, predict, progress, reveal
@@ -47,11 +46,11 @@ predict("worker-fix", between=(1, None), whole=True,
 # would be *enough*, although "predict how many workers remove the stall" is among its goals.
 
 # %%
-enough = workers_needed(pipe)
+enough = pipe.workers_needed()
 
 
 def show_doubling():
-    return sweep(pipe, batch_size=[512], workers=[8, 16, 32])
+    return pipe.sweep(batch_size=[512], workers=[8, 16, 32])
 
 
 reveal("worker-fix", enough.workers, then=show_doubling)
@@ -70,9 +69,9 @@ reveal("worker-fix", enough.workers, then=show_doubling)
 # %%
 def show_enough():
     rows = [[b, w.workers, float(w.exact)] for b in (32, 64, 128, 256, 512, 1024)
-            if (w := workers_needed(pipe, batch_size=b))]
+            if (w := pipe.workers_needed(batch_size=b))]
     table(["batch", "workers", "before rounding up"], rows)
-    print("At any batch size:", workers_needed(pipe, batch_size="any").workers)
+    print("At any batch size:", pipe.workers_needed(batch_size="any").workers)
 
 
 reveal("worker-fix", then=show_enough)
@@ -149,11 +148,11 @@ reveal("worker-fix", then=lambda: over_workers(
 
 # %%
 say("With 32 workers and one NVMe drive:")
-say(explain(with_drive.replace(workers=32)))
+say(with_drive.replace(workers=32).explain())
 
 # %%
 say("With 16 workers and one NVMe drive, what each change alone would bring:")
-sensitivity(with_drive.replace(workers=16))
+with_drive.replace(workers=16).sensitivity()
 
 # %%
 explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
@@ -285,7 +284,7 @@ check(workers_for(9, []), None, what="the number of workers on an empty curve")
 # %%
 host = pipe.replace(assumptions=PUBLISHED)
 table(["cores", "GPUs that are 90 % busy"], [
-    [cores, accelerators_fed(host.replace(cores=cores, workers=2 * cores), 0.9)]
+    [cores, host.replace(workers=Workers(2 * cores, cores=cores)).accelerators_fed(0.9)]
     for cores in (16, 32, 64, 128)
 ])
 
@@ -373,7 +372,7 @@ credit.total()
 # %%
 quick = TUTORIAL.replace(overhead_per_layer="0.01 ms")
 rows = [
-    [label, p.solve().resource_times["accelerator"], workers_needed(p).workers]
+    [label, p.solve().resource_times["accelerator"], p.workers_needed().workers]
     for label, p in {
         "the walkthrough's": pipe,
         "0.01 ms of overhead a layer": pipe.replace(assumptions=quick),

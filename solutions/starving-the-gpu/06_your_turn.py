@@ -19,8 +19,7 @@
 # %% role="setup" id="setup-06"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Datasets, Hardware, Models, Pipeline, Q_, crossover, sweep
-from starvelab import workers_needed
+from starvelab import Datasets, Hardware, Models, Pipeline, Q_, Samples
 from starvelab.checks import check
 from starvelab.show import say, table
 from starvelab.widgets import explore, predict, progress, reveal
@@ -140,19 +139,18 @@ check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s a
 # Now each image has 5 MB instead of 500 KB. The model, the GPU, the eight workers and the phase stay: it trains.
 
 # %%
-medical = pipe.replace(sample_size=Datasets.Medical5MB.sample_size)
+medical = pipe.replace(dataset=Samples(size=Datasets.Medical5MB.sample_size))
 predict("medical", between=(1, None), whole=True,
         question="Training on these images: what is the smallest batch size at which "
                  "the GPU has to wait?")
 
 # %%
 def show_medical():
-    say(crossover(medical))
-    return sweep(medical, batch_size=[1, 2, 3, 6, 7, 8, 32, 64, 128, 256, 512,
-                                      1024])
+    say(medical.crossover())
+    return medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 64, 128, 256, 512, 1024])
 
 
-reveal("medical", crossover(medical).starves_from, then=show_medical)
+reveal("medical", medical.crossover().starves_from, then=show_medical)
 
 # %% [markdown]
 # The walkthrough asks for this crossing and sweeps from 32 again, so its own table cannot answer its own question. (For
@@ -256,7 +254,7 @@ check(medical_workers(1024, Q_("500 KB")), 22, what="the number of workers for 1
 # workers, read what they prepare, and carry it to the GPU.
 
 # %%
-say(workers_needed(medical, batch_size=256))
+say(medical.workers_needed(batch_size=256))
 
 # %% [markdown]
 # So it is not feasible, by far and for several reasons. Sometimes no number of workers is enough.

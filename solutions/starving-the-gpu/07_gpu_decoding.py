@@ -16,8 +16,8 @@
 from contextlib import suppress
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Storage
-from starvelab import explain
+from starvelab import (PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples,
+                       Storage, Workers)
 from starvelab.checks import Credit, check, hint
 from starvelab.show import say, stage_bars, table
 from starvelab.widgets import explore, lock_predictions, predict, progress, report
@@ -35,11 +35,11 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
 
 # %%
 kits = Pipeline(
-    model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7, workers=8,
-    sample_size=Datasets.KiTS19.sample_size, worker_rate=Q_(1 / 0.184, "img/s"),
-    storage=Storage.SATA_SSD, assumptions=PUBLISHED, phase="training",
+    model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7, phase="training",
+    dataset=Samples(size=Datasets.KiTS19.sample_size), storage=Storage.SATA_SSD,
+    workers=Workers(8, rate=Q_(1 / 0.184, "img/s")), assumptions=PUBLISHED,
 )
-say(explain(kits))
+say(kits.explain())
 stage_bars(kits.solve())
 
 # %% [markdown]
@@ -104,7 +104,7 @@ predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
                  "of 512: what binds?")
 
 # %%
-dali = pipe.replace(batch_size=512, workers=1, cpu_throughput=Q_("50 GB/s"))
+dali = pipe.replace(batch_size=512, workers="50 GB/s")
 
 
 def show_dali():
@@ -131,12 +131,12 @@ reveal("dali", CALLED[dali.solve().bottleneck], then=show_dali)
 
 # %%
 free = dali.replace(storage=Storage.NVMe_Gen4)
-own_hardware = free.replace(decoder_time=Q_("0.12765 ms"))
+own_hardware = free.replace(dataset=Samples(decoder_time="0.12765 ms"))
 cases = {
     "forward, DALI for free": free.replace(phase="forward"),
     "training, DALI for free": free,
     "training, a decoder": own_hardware,
-    "training, kernels decode": free.replace(device_input_time=Q_("0.5106 ms"))}
+    "training, kernels decode": free.replace(dataset=Samples(device_time="0.5106 ms"))}
 
 # %%
 def show_cases():
@@ -160,10 +160,10 @@ reveal("dali", then=show_cases)
 # Move the decoder's time, the batch and the phase. When does the decoder bind, and when the drive?
 
 # %%
-explore(own_hardware.replace(storage=Q_("7 GB/s")), after="dali",
+explore(own_hardware.replace(storage="7 GB/s"),
+        {"dataset.decoder_time": (Q_("0.05 ms"), Q_("0.3 ms"))}, after="dali",
         phase=["training", "forward"], batch_size=[64, 128, 256, 512],
-        storage=(Q_("2 GB/s"), Q_("20 GB/s")),
-        decoder_time=(Q_("0.05 ms"), Q_("0.3 ms")))
+        storage=(Q_("2 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
 # ### Exercise 7.2: the share that trains (4 points)
@@ -294,7 +294,7 @@ credit.total()
 
 # %%
 story = pipe.replace(batch_size=256, assumptions=PUBLISHED)
-say(explain(story))
+say(story.explain())
 
 # %% [markdown]
 # Behind eight workers such a GPU is busy about as much as in the story. That does not prove the story: the sources of a

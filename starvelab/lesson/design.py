@@ -9,8 +9,9 @@ from typing import TypeGuard
 
 from ..model.assumptions import PUBLISHED
 from ..model.catalogue import Datasets, Hardware, Models
-from ..model.pipeline import Pipeline
+from ..model.parts import Accelerator, Drive, Workers
 from ..model.step import Step
+from ..pipeline import Pipeline
 from ..runtime import note
 from ..units import Q_, Quantity
 from .checks import WrongAnswer
@@ -70,13 +71,10 @@ class Design:
         """The host as the model sees it."""
         return Pipeline(
             model=Models.ResNet50,
-            hardware=getattr(Hardware.Cloud, self.gpu),
-            accelerators=self.gpus,
+            hardware=Accelerator(getattr(Hardware.Cloud, self.gpu), count=self.gpus),
             dataset=Datasets.ImageNet,
-            workers=self.cores,
-            cores=self.cores,
-            storage=Q_("0.2 GB/s"),
-            drives=self.drives,
+            workers=Workers(self.cores, cores=self.cores),
+            storage=Drive(Q_("0.2 GB/s"), count=self.drives),
             assumptions=PUBLISHED,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..model.resources import LABELS
 from ..model.step import Step
+from ..pipeline import Pipeline
 from ..simulate import Simulation, simulate
 from ..tables import TableRepr, percent
 from ..units import Quantity, Unchecked, format_quantity
@@ -25,12 +26,15 @@ class Forecast(TableRepr):
 
     Attributes
     ----------
+    pipeline : Pipeline
+        The pipeline as the model of mean rates describes it.
     step : Step
-        By the model of mean rates.
+        By that model.
     simulated : Simulation
         By the simulation, which follows order and chance as well.
     """
 
+    pipeline: Pipeline
     step: Step
     simulated: Simulation
 
@@ -93,8 +97,10 @@ def predict(calibration: Calibration, pipe: Given, **dataset: Unchecked) -> Fore
     """
     pipe = to_pipeline(pipe, dataset, function="predict")
     costs = calibration.costs(pipe)
+    model = to_rate_model(pipe, costs)
     return Forecast(
-        step=to_rate_model(pipe, costs).solve(),
+        pipeline=model,
+        step=model.solve(),
         simulated=simulate(
             to_loader_model(pipe, costs), batches=BATCHES + WARM_UP, replicas=REPLICAS, warm_up=WARM_UP
         ),

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..model.assumptions import TUTORIAL
-from ..model.pipeline import Pipeline as RateModel
+from ..model.parts import Cache, Drive, Handover, Link, Samples, Workers
+from ..pipeline import Pipeline as RateModel
 from ..simulate import Loader as LoaderModel
 from ..units import Q_
 from .devices import VirtualAccelerator
@@ -61,32 +62,31 @@ def to_rate_model(pipe: InputPipeline, costs: WorkerCosts) -> RateModel:
     accelerator, batch = _simulated_accelerator(pipe), pipe.batch_size
     model = RateModel(
         batch_size=batch,
-        accelerator_rate=Q_(batch / accelerator.step_time.m_as("s"), "img/s"),
-        sample_size=Q_(costs.sample_size, "B"),
-        workers=max(pipe.workers, 1),
-        cpu_time=Q_(costs.cpu_time / batch, "ms"),
-        handover_time=Q_(costs.handover_time, "ms"),
-        cores=costs.cores,
+        hardware=accelerator.step_time,
+        dataset=Samples(
+            size=Q_(costs.sample_size, "B"),
+            cpu_time=Q_(costs.cpu_time / batch, "ms"),
+            transfer=Q_(costs.transfer_size, "B"),
+        ),
+        workers=Workers(
+            max(pipe.workers, 1), cores=costs.cores, handover=Handover(Q_(costs.handover_time, "ms"))
+        ),
         # A loop that prepares by itself and waits for each step does one thing after the other.
         overlap=not (pipe.workers == 0 and accelerator.in_flight == 1),
         assumptions=replace(TUTORIAL, name="this machine", contention=costs.contention),
     )
     if pipe.storage is not None and costs.reads:
-        missed = 1 - pipe.storage.cached_fraction
-        model = replace(
-            model,
-            storage=pipe.storage.bandwidth,
-            cached_fraction=pipe.storage.cached_fraction,
-            read_wait=missed * pipe.storage.latency,
+        drive = Drive(
+            pipe.storage.bandwidth, wait=pipe.storage.latency, cache=Cache(pipe.storage.cached_fraction)
         )
+        model = model.replace(storage=drive)
     if pipe.link is not None and costs.copies:
         bytes_sent = batch * costs.transfer_size
-        model = replace(
-            model,
-            link=Q_(bytes_sent / pipe.link.copy_time(bytes_sent), "B/s"),
-            transfer_size=Q_(costs.transfer_size, "B"),
-            copy_overlaps=pipe.link.overlapped and accelerator.in_flight != 1,
+        link = Link(
+            Q_(bytes_sent / pipe.link.copy_time(bytes_sent), "B/s"),
+            overlaps=pipe.link.overlapped and accelerator.in_flight != 1,
         )
+        model = model.replace(link=link)
     return model
 
 

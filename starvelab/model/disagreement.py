@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..tables import cell
 from ..units import Q_, Unchecked
+from .description import Description
 from .facts import Fact
 from .rate_law import SampleTime, Work, frameworks_of, sample_time
 from .rates import launch_time
+from .step import Ranges
 
-if TYPE_CHECKING:  # a pipeline's own module imports that of its result, which asks here
-    from .pipeline import Pipeline
-
-Change = Callable[["Pipeline"], "Pipeline"]
+Change = Callable[[Description], Description]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Choice:
     origin: str
     changes: Mapping[str, Change]
 
-    def ordered(self, pipeline: Pipeline) -> list[Change]:
+    def ordered(self, pipeline: Description) -> list[Change]:
         """The changes from the least to the most favorable; empty where the pipeline does not read this."""
         # A better value makes no resource slower, so what all of them take together tells the ends apart
         # also where this one does not bind.
@@ -39,13 +37,13 @@ class Choice:
         return [change for _, change in sorted(taken, key=lambda pair: pair[0], reverse=True)]
 
 
-def choices(pipeline: Pipeline) -> Iterator[Choice]:
+def choices(pipeline: Description) -> Iterator[Choice]:
     """Every value of a pipeline of which sources disagree; what it gives itself is taken as given."""
     yield from _facts(pipeline)
     yield from filter(None, (_frameworks(pipeline), _launching(pipeline)))
 
 
-def corners(pipeline: Pipeline) -> tuple[list[Pipeline], list[Pipeline]]:
+def corners(pipeline: Description) -> tuple[list[Description], list[Description]]:
     """The pipeline with the least and with the most favorable values, once for each framework of its rate.
 
     Where a pipeline names no framework none of them is the least favorable everywhere: one takes longer to
@@ -68,11 +66,23 @@ def corners(pipeline: Pipeline) -> tuple[list[Pipeline], list[Pipeline]]:
     return lows, highs
 
 
-def _facts(pipeline: Pipeline) -> Iterator[Choice]:
+def ranges_of(pipeline: Description) -> Ranges:
+    """Between which throughputs and utilizations the truth lies: the corners, and the model's own error."""
+    lows, highs = ([one.solve() for one in ends] for ends in corners(pipeline))
+    off = 1 + pipeline.assumptions.model_error
+    low, high = ([one.throughput.m_as("img/s") for one in ends] for ends in (lows, highs))
+    least, most = ([one.utilization for one in ends] for ends in (lows, highs))
+    return Ranges(
+        (Q_(np.minimum.reduce(low) / off, "img/s"), Q_(np.maximum.reduce(high) * off, "img/s")),
+        (np.minimum.reduce(least) / off, np.minimum(np.maximum.reduce(most) * off, 1.0)),
+    )
+
+
+def _facts(pipeline: Description) -> Iterator[Choice]:
     owners: Mapping[str, Unchecked] = {
         "assumptions": pipeline.assumptions,
-        "storage": pipeline.storage,
-        "link": pipeline.link,
+        "storage": pipeline.storage and pipeline.storage.of,
+        "link": pipeline.link and pipeline.link.of,
         "dataset": pipeline.samples,  # also where it came with the model
     }
     for field, owner in owners.items():
@@ -81,22 +91,22 @@ def _facts(pipeline: Pipeline) -> Iterator[Choice]:
                 yield _between(field, owner, name, fact)
 
 
-def _times(pipeline: Pipeline, frameworks: list[str | None]) -> dict[str, SampleTime]:
+def _times(pipeline: Description, frameworks: list[str | None]) -> dict[str, SampleTime]:
     """The time of a sample on the accelerator by each framework's rates; empty where none decides it."""
-    assumed = pipeline.assumptions
-    if pipeline.accelerator_rate is not None or pipeline.model is None or pipeline.hardware is None:
+    assumed, own = pipeline.assumptions, pipeline.hardware
+    if pipeline.numbers["accelerator_rate"] is not None or pipeline.model is None or own.of is None:
         return {}
-    if pipeline.framework is None and not assumed.measured_rates:
+    if own.framework.name is None and not assumed.measured_rates:
         return {}
     work = Work(assumed.numbers["flop_per_mac"], assumed.numbers["training_factor"])
-    asked = (pipeline.model, pipeline.hardware, pipeline.precision, pipeline.phase or assumed.phase, work)
+    asked = (pipeline.model, own.of, own.precision, pipeline.phase or assumed.phase, work)
     times = {name: sample_time(*asked, name) for name in frameworks}
     return {name or time.framework: time for name, time in times.items() if time is not None}
 
 
-def _frameworks(pipeline: Pipeline) -> Choice | None:
+def _frameworks(pipeline: Description) -> Choice | None:
     """The framework of the accelerator's rate, where the pipeline names none and several were measured."""
-    if pipeline.framework is not None or pipeline.model is None:
+    if pipeline.hardware.framework.name is not None or pipeline.model is None:
         return None
     known = _times(pipeline, [*frameworks_of(pipeline.model)])
     if len(known) < 2:
@@ -108,10 +118,10 @@ def _frameworks(pipeline: Pipeline) -> Choice | None:
     )
 
 
-def _launching(pipeline: Pipeline) -> Choice | None:
+def _launching(pipeline: Description) -> Choice | None:
     """How long the host launches a step, as it was measured of its framework."""
-    assumed, hardware = pipeline.assumptions, pipeline.hardware
-    known = [*_times(pipeline, [pipeline.framework]).values()]
+    assumed, hardware = pipeline.assumptions, pipeline.hardware.of
+    known = [*_times(pipeline, [pipeline.hardware.framework.name]).values()]
     fact = assumed.facts.get("overhead_per_layer")
     if not known or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
         return None
@@ -125,31 +135,36 @@ def _launching(pipeline: Pipeline) -> Choice | None:
 
 
 def _launching_times(factor: float) -> Change:
-    def change(pipeline: Pipeline) -> Pipeline:
+    def change(pipeline: Description) -> Description:
         each = factor * pipeline.assumptions.overhead_per_layer
         return pipeline.replace(assumptions=pipeline.assumptions.replace(overhead_per_layer=each))
 
     return change
 
 
-def _work(pipeline: Pipeline) -> float:
+def _work(pipeline: Description) -> float:
     """What all stages do together, at all points [s]."""
     batch = pipeline.numbers["batch_size"]
     return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()))
 
 
 def _in_framework(name: str) -> Change:
-    return lambda p: p.replace(framework=name)
+    def change(pipeline: Description) -> Description:
+        rate = pipeline.hardware.framework.replace(name=name)
+        return pipeline.replace({"hardware.rate": rate})
+
+    return change
 
 
 def _between(field: str, owner: Unchecked, name: str, fact: Fact) -> Choice:
     def with_value(value: Unchecked) -> Change:
         end = dataclasses.replace(fact, value=value, low=None, high=None)  # its source stays
 
-        def change(pipeline: Pipeline) -> Pipeline:
+        def change(pipeline: Description) -> Description:
             # An earlier change may have made this owner another one.
             now = getattr(pipeline, field)
-            return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: end})})
+            now = owner if getattr(now, "of", now) is None else getattr(now, "of", now)
+            return pipeline.replace(**{field: now.replace(**{name: end})})
 
         return change
 

@@ -81,7 +81,8 @@ class LoaderKind:
     facts: dict[str, Fact]
 
 
-LOADERS = ("processes", "threads", "pool")
+# "torch" are the worker processes of PyTorch's DataLoader.
+KINDS = ("processes", "threads", "pool", "torch")
 
 
 @cache
@@ -93,4 +94,4 @@ def loader_kinds() -> dict[str, LoaderKind]:
         values = {key: fact.value for key, fact in facts.items()}
         rate = values.pop("worker_rate", None)
         kinds[name] = LoaderKind(name, WorkerScaling(**values), rate, facts)
-    return kinds
+    return {**kinds, "torch": kinds["processes"]}

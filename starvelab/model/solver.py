@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,38 +16,11 @@ from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.stage import field_names
 from .stages.step_parts import SingleNodeInputs, fits, launch_wait, parts
-from .step import Step
+from .step import Ranges, Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
 _STAGES: Mapping[str, Any] = {stage.NAME: stage for stage in STAGES}
 _T = TypeVar("_T")
-
-
-class Specification(Protocol):
-    """What the solver reads of a pipeline."""
-
-    @property
-    def numbers(self) -> Mapping[str, Number]:
-        """Its fields in base units."""
-
-    @property
-    def overlap(self) -> bool:
-        """Whether resources work at the same time."""
-
-    @property
-    def size(self) -> Quantity:
-        """Stored bytes of a sample."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """That of the swept fields."""
-
-    @property
-    def inputs(self) -> Mapping[str, Inputs]:
-        """The numbers of each stage."""
-
-    def costs(self) -> dict[str, Cost]:
-        """Cost of each stage."""
 
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
@@ -84,25 +57,35 @@ def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
     return {resource: taken[resource] for resource in TIE_ORDER if resource in taken}
 
 
-def solve(pipeline: Specification) -> Step:
-    """Time a step of a pipeline."""
-    batch, shape = pipeline.numbers["batch_size"], pipeline.shape
-    stages = {name: _shaped(cost.at(batch), shape) for name, cost in pipeline.costs().items()}
+def solve(
+    numbers: Mapping[str, Number],
+    inputs: Mapping[str, Inputs],
+    shape: tuple[int, ...],
+    *,
+    overlap: bool,
+    find_ranges: Callable[[], Ranges],
+    find_remarks: Callable[[Step], tuple[str, ...]],
+    ranged: bool,
+) -> Step:
+    """Time a step of these numbers and inputs of stages, in the shape of what is swept."""
+    batch, accelerators = numbers["batch_size"], numbers["accelerators"]
+    stages = {name: _shaped(cost.at(batch), shape) for name, cost in costs(inputs, accelerators).items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
-    model = pipeline.inputs[SingleNodeModel.NAME]
+    model = inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
     waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = reduce(np.maximum if pipeline.overlap else np.add, resources.values())
+    step = reduce(np.maximum if overlap else np.add, resources.values())
     bottleneck, following = _ranking(resources)
     feasible, reason = fits(model.memory, batch)
-    together = batch * pipeline.numbers["accelerators"]
-    cached = pipeline.numbers["cached_fraction"]
-    gigabytes = pipeline.size.m_as("GB") * (1 if cached is None else 1 - cached)
+    together, cached = batch * accelerators, numbers["cached_fraction"]
+    gigabytes = numbers["stored"] * 1e-9 * (1 if cached is None else 1 - cached)
     shown = [name for name in DISPLAY_ORDER if name in resources]
     return Step(
-        pipeline=pipeline,
+        batch_size=batch,
+        accelerators=accelerators,
+        overlap=overlap,
         stage_times={name: _ms(time) for name, time in stages.items()},
         resource_times={name: _ms(resources[name]) for name in shown},
         step_time=_ms(step),
@@ -119,6 +102,9 @@ def solve(pipeline: Specification) -> Step:
         actual_demand=Q_(as_float(together / step * gigabytes), "GB/s"),
         feasible=np.broadcast_to(feasible, shape) if shape else feasible,
         infeasible_reason=reason,
+        find_ranges=find_ranges,
+        find_remarks=find_remarks,
+        ranged=ranged,
     )
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Number, Quantity, Unchecked, format_number
+from ..units import Q_, Number, Quantity, format_number
 from .assumptions import COVERAGE
-from .disagreement import corners
-from .resources import ACCELERATOR, LABELS, STORAGE
+from .resources import ACCELERATOR, LABELS
 
 # Stages for which the accelerator waits, and what they are called.
 _AWAITED = {"host time": "the training loop", "serialized copy": "the copy"}
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Between which values the truth lies in four cases of five (`COVERAGE`).
+
+    The lowest and the highest that the sources of a pipeline's values allow, and the model's own error on
+    top.
+    """
+
+    throughput: tuple[Quantity, Quantity]
+    utilization: tuple[Number, Number]
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,6 +35,11 @@ class Step(TableRepr):
 
     Attributes
     ----------
+    batch_size, accelerators : int or array
+    overlap : bool
+        As they were solved.
+    ranged : bool
+        True if the assumptions have ranges, so that the step shows its own.
     stage_times, resource_times : mapping of str to quantity [time]
         Only what is modeled: a pipeline without `storage` has no "read".
     step_time : quantity [time]
@@ -55,7 +71,9 @@ class Step(TableRepr):
     infeasible_reason : str
     """
 
-    pipeline: Unchecked  # the Pipeline itself, whose module imports this one
+    batch_size: Number
+    accelerators: Number
+    overlap: bool
     stage_times: Mapping[str, Quantity]
     resource_times: Mapping[str, Quantity]
     step_time: Quantity
@@ -72,42 +90,23 @@ class Step(TableRepr):
     actual_demand: Quantity
     feasible: Number
     infeasible_reason: str
+    # What only a reader of the step wants, and needs other solves, is found when it is first shown.
+    find_ranges: Callable[[], Ranges] = field(compare=False)
+    find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
+    ranged: bool = False
 
     @cached_property
-    def _corners(self) -> tuple[list[Step], list[Step]]:
-        lows, highs = corners(self.pipeline)
-        return [one.solve() for one in lows], [one.solve() for one in highs]
-
-    @property
-    def throughput_range(self) -> tuple[Quantity, Quantity]:
-        """Between which throughputs the truth lies in four cases of five (`COVERAGE`) [sample/time].
-
-        The lowest and the highest that the sources of its values allow, and the model's own error on top.
-        """
-        lows, highs = ([one.throughput.m_as("img/s") for one in ends] for ends in self._corners)
-        off = 1 + self.pipeline.assumptions.model_error
-        return Q_(np.minimum.reduce(lows) / off, "img/s"), Q_(np.maximum.reduce(highs) * off, "img/s")
-
-    @property
-    def utilization_range(self) -> tuple[Number, Number]:
-        """The same of the utilization, which is never more than 1."""
-        lows, highs = ([one.utilization for one in ends] for ends in self._corners)
-        off = 1 + self.pipeline.assumptions.model_error
-        return np.minimum.reduce(lows) / off, np.minimum(np.maximum.reduce(highs) * off, 1.0)
+    def ranges(self) -> Ranges:
+        """Between which values the truth lies."""
+        return self.find_ranges()
 
     @property
     def spoken_range(self) -> str:
         """Between which throughputs the truth lies, where the assumptions have ranges; or empty."""
-        if not self.pipeline.assumptions.ranged:
+        if not self.ranged:
             return ""
-        low, high = (format_number(end.m_as("img/s")) for end in self.throughput_range)
+        low, high = (format_number(end.m_as("img/s")) for end in self.ranges.throughput)
         return f"{percent(COVERAGE, 0)} range {low} to {high} img/s"
-
-    @property
-    def spoken_utilization_range(self) -> str:
-        """The same of the utilization."""
-        low, high = (percent(end) for end in self.utilization_range)
-        return f"{percent(COVERAGE, 0)} range {low} to {high}" if self.pipeline.assumptions.ranged else ""
 
     @property
     def spoken_busy(self) -> str:
@@ -129,35 +128,7 @@ class Step(TableRepr):
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
-        pipe = self.pipeline
-        said = (
-            self.infeasible_reason,
-            self.spoken_busy,
-            self._spoken_basis,
-            self._spoken_requests,
-            pipe.foreign_samples,
-            pipe.foreign_rate,
-        )
-        return " ".join(filter(None, said))
-
-    @property
-    def _spoken_requests(self) -> str:
-        """What a request is taken to bring, where that sets the step and the pipeline does not say."""
-        pipe = self.pipeline
-        if np.ndim(self.utilization) or self.bottleneck != STORAGE.name or pipe.samples_per_request != 1:
-            return ""
-        if pipe.solve(samples_per_request=2).stage_times["read"] > 0.9 * self.stage_times["read"]:
-            return ""
-        return "Each request reads one sample, a file of its own: of packed ones pass samples_per_request."
-
-    @property
-    def _spoken_basis(self) -> str:
-        """Where the accelerator's time comes from, if a measured rate was asked for and there is none."""
-        if self.basis.startswith("extrapolated"):
-            return f"The accelerator's time is {self.basis.partition(':')[0]}."
-        if self.pipeline.assumptions.measured_rates and not self.basis.startswith("measured"):
-            return f"The accelerator's time is assumed: {self.basis}, for want of a measured rate."
-        return ""
+        return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
 
     @property
     def headers(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from .catalogue import Datasets, Entry, dataset_of
 from .cost import as_float
 from .scaling import LoaderKind
 
-_PASS = "Pass cpu_time=... for your own."
+_PASS = "Pass Samples(cpu_time=...) for your own."
 
 
 @dataclass(frozen=True)

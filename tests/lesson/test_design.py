@@ -53,7 +53,11 @@ def test_no_host_is_cheaper_than_the_one_that_the_check_compares_with():
     cheapest = []
     for gpu, price in GPU_PRICES.items():
         for gpus in range(1, MAX_COUNTS["gpus"] + 1):
-            step = Design(gpu, gpus, 1, 1).pipeline.replace(workers=cores, cores=cores, drives=drives).solve()
+            step = (
+                Design(gpu, gpus, 1, 1)
+                .pipeline.replace({"workers.cores": cores, "storage.count": drives}, workers=cores)
+                .solve()
+            )
             hours = (IMAGES / step.throughput).m_as("h")
             dollars = hours * (gpus * price + cores * CORE_PRICE + drives * DRIVE_PRICE)
             allowed = (step.utilization >= ENOUGH_BUSY) & (hours <= MAX_HOURS)

@@ -15,17 +15,22 @@ from starvelab import (
     Q_,
     TUTORIAL,
     Datasets,
+    Framework,
     Hardware,
     InputError,
+    Link,
     Links,
     MissingValueError,
     Models,
     Pipeline,
+    Samples,
     Storage,
     UnknownNameError,
 )
+from starvelab.model import parts
 from starvelab.model.stages import STAGES
 from starvelab.model.stages.step_parts import launch_wait
+from starvelab.units import Quantity
 from tests.cases import KITS, WALL
 from tests.rejected import (
     bare,
@@ -38,13 +43,13 @@ from tests.rejected import (
     not_whole,
     other_dimension,
 )
-from tests.strategies import batch_sizes, pipelines, worker_counts
+from tests.strategies import batch_sizes, pipelines, worker_counts, workers
 
 RESOURCE_OF = {stage.NAME: stage.RESOURCE.name for stage in STAGES}
-FULL = WALL.replace(storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, device_input_time="0.01 ms")
+FULL = WALL.replace({"dataset.device_time": "0.01 ms"}, storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
 NEVER = 1 + 1e-9  # what rounding may add
 # A measured pipeline: 100 ms of the accelerator, and 50 ms of the CPU, for each batch.
-KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="2 ms", workers=4)
+KNOWN = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="2 ms"), workers=4)
 
 
 def ms(quantity):
@@ -71,7 +76,7 @@ def test_the_figures_of_a_step_go_together(pipe):
     own -= 1e3 * launch_wait(pipe.inputs["model"], pipe.batch_size)
     assert step.utilization * ms(step.step_time) == pytest.approx(own)
     assert step.slowdown * own == pytest.approx(ms(step.step_time))
-    assert images(step) * ms(step.step_time) == pytest.approx(1e3 * pipe.batch_size * pipe.accelerators)
+    assert images(step) * ms(step.step_time) == pytest.approx(1e3 * pipe.batch_size * pipe.hardware.count)
     ceiling = step.demand_at_ceiling.m_as("GB/s")
     assert step.actual_demand.m_as("GB/s") == pytest.approx(ceiling * step.utilization)
     for resource, time in step.resource_times.items():
@@ -80,7 +85,7 @@ def test_the_figures_of_a_step_go_together(pipe):
         share = step.headroom[resource]
         assert 0 <= share <= 1
         # Only a drive that is spared every read has nothing to do.
-        assert share < 1 or (resource, pipe.cached_fraction) == ("storage", 1)
+        assert share < 1 or (resource, pipe.numbers["cached_fraction"]) == ("storage", 1)
         assert (1 - share) * ms(step.step_time) == pytest.approx(ms(time))
 
 
@@ -104,17 +109,17 @@ def test_without_overlap_the_step_is_the_sum_of_all_stages_and_never_shorter_tha
 @given(pipelines(overlap=st.just(True)), st.floats(1, 100))
 def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
     step = pipe.solve()
-    rate = pipe.assumptions.worker_rate if pipe.worker_rate is None else pipe.worker_rate
-    cpu = {"worker_rate": rate * times}
-    if pipe.cpu_throughput is not None:
-        cpu = {"cpu_throughput": pipe.cpu_throughput * times}
-    elif pipe.cpu_time is not None:
-        cpu = {"cpu_time": pipe.cpu_time / times}
+    if isinstance(pipe.workers, Quantity):
+        cpu = {"workers": pipe.workers * times}
+    elif pipe.dataset.cpu_time is not None:
+        cpu = {"dataset.cpu_time": pipe.dataset.cpu_time / times}
+    else:
+        cpu = {"workers.rate": (pipe.workers.rate or pipe.assumptions.worker_rate) * times}
     faster = {
         "CPU": cpu,
         "link": {"link": Q_(1000 * times, "GB/s")},
         "storage": {"storage": Q_(1000 * times, "GB/s")},
-        "decoder": {"decoder_time": None},
+        "decoder": {"dataset.decoder_time": None},
     }
     changes = [faster[name] for name in step.resource_times if name not in (step.bottleneck, "accelerator")]
     assume(changes)
@@ -125,24 +130,23 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
 @given(pipelines(), st.integers(1, 64), st.integers(1, 50), st.integers(2, 8))
 def test_more_of_anything_never_hurts(pipe, cores, more, times):
     now = pipe.solve()
-    if pipe.cpu_throughput is None:
-        assert ms(pipe.solve(workers=pipe.workers + more).step_time) <= ms(now.step_time) * NEVER
-        fewer, many = (ms(pipe.solve(cores=n).step_time) for n in (cores, cores + 1))
+    if not isinstance(pipe.workers, Quantity):
+        assert ms(pipe.solve(workers=pipe.workers.count + more).step_time) <= ms(now.step_time) * NEVER
+        fewer, many = (ms(pipe.solve({"workers.cores": n}).step_time) for n in (cores, cores + 1))
         assert many <= fewer * NEVER
     # Every cost is a straight line or the larger of two, so a larger batch only spreads what is fixed.
     assert images(pipe.solve(batch_size=pipe.batch_size * times)) * NEVER >= images(now)
-    several = images(pipe.solve(accelerators=pipe.accelerators * times))
+    several = images(pipe.solve({"hardware.count": pipe.hardware.count * times}))
     assert images(now) / NEVER <= several <= times * images(now) * NEVER
-    apart, in_turn = (
-        ms(pipe.solve(overlap=True, copy_overlaps=overlaps).step_time) for overlaps in (True, False)
-    )
+    linked = pipe.replace(link=pipe.link or "32 GB/s", overlap=True)
+    apart, in_turn = (ms(linked.solve({"link.overlaps": copy}).step_time) for copy in (True, False))
     assert apart <= in_turn * NEVER
 
 
 @given(pipelines(), st.sampled_from(["B", "KB", "MB", "MiB", "bit"]))
 def test_the_unit_in_which_a_size_is_given_changes_nothing(pipe, unit):
     step = pipe.solve()
-    again = pipe.solve(sample_size=pipe.size.to(unit), transfer_size=pipe.transferred.to(unit))
+    again = pipe.solve({"dataset.size": pipe.size.to(unit), "dataset.transfer": pipe.transferred.to(unit)})
     assert ms(again.step_time) == pytest.approx(ms(step.step_time))
     assert again.actual_demand.m_as("GB/s") == pytest.approx(step.actual_demand.m_as("GB/s"))
 
@@ -178,22 +182,21 @@ def shapes_of(step):
         {"batch_size": [32, 64]},
         {"workers": np.array([[1], [2], [3]])},
         {"batch_size": np.array([[1], [2]]), "workers": [1, 2, 3]},
-        {"sample_size": Q_([1, 2], "MB")},
-        {"sample_size": Q_([1, 2], "MB"), "worker_rate": "100 img/s", "storage": None, "link": None},
-        {"worker_rate": Q_([1, 2], "img/s")},
-        {"cpu_throughput": Q_([1, 2, 3], "GB/s")},
-        {"cpu_throughput": "2 GB/s", "workers": [1, 2, 3]},
+        {"dataset.size": Q_([1, 2], "MB")},
+        {"dataset.size": Q_([1, 2], "MB"), "workers.rate": "100 img/s"},
+        {"workers.rate": Q_([1, 2], "img/s")},
+        {"workers": Q_([1, 2, 3], "GB/s")},
         {"storage": Q_([1, 7], "GB/s")},
         {"link": Q_([16, 32], "GB/s")},
-        {"transfer_size": Q_([150528, 602112], "B")},
-        {"device_input_time": Q_([0, 0.1], "ms")},
-        {"accelerator_rate": Q_([1000, 2000], "img/s")},
-        {"step_overhead": Q_([0, 1], "ms")},
-        {"cpu_time": Q_([1, 2], "ms"), "cores": [[2], [4], [8]]},
-        {"read_wait": Q_([0, 2], "ms"), "handover_time": Q_([1, 0], "ms")},
-        {"accelerators": [1, 2, 8]},
-        {"link": Q_([16, 32], "GB/s"), "copy_overlaps": False},
-        {"accelerators": [1, 8], "model": None, "hardware": None, "accelerator_rate": "1000 img/s"},
+        {"dataset.transfer": Q_([150528, 602112], "B")},
+        {"dataset.device_time": Q_([0, 0.1], "ms")},
+        {"hardware.rate": Q_([1000, 2000], "img/s")},
+        {"hardware.step_overhead": Q_([0, 1], "ms")},
+        {"dataset.cpu_time": Q_([1, 2], "ms"), "workers.cores": [[2], [4], [8]]},
+        {"storage.wait": Q_([0, 2], "ms"), "workers.handover.worker": Q_([1, 0], "ms")},
+        {"hardware.count": [1, 2, 8]},
+        {"link": Q_([16, 32], "GB/s"), "link.overlaps": False},
+        {"hardware.count": [1, 8], "model": None, "hardware.of": None, "hardware.rate": "1000 img/s"},
         {"batch_size": np.arange(1, 1)},
     ],
     ids=str,
@@ -224,10 +227,10 @@ def test_only_what_is_modeled_has_a_time_in_the_order_of_the_flow():
 
 
 def test_input_work_on_the_accelerator_adds_to_the_models_step_and_is_its_cause_if_it_takes_most():
-    step = WALL.solve(device_input_time="0.1 ms")
+    step = WALL.solve({"dataset.device_time": "0.1 ms"})
     assert ms(step.resource_times["accelerator"]) == pytest.approx(11.743205 + 25.6, abs=1e-6)
     assert step.cause == "input"
-    assert WALL.solve(device_input_time="0.001 ms").cause == "compute"
+    assert WALL.solve({"dataset.device_time": "0.001 ms"}).cause == "compute"
 
 
 def test_a_pipeline_behind_8_workers_reads_2_gb_per_second_although_the_ceiling_asks_for_10_9():
@@ -239,7 +242,7 @@ def test_a_pipeline_behind_8_workers_reads_2_gb_per_second_although_the_ceiling_
 def test_a_tie_is_no_cpu_bottleneck_and_a_hundredth_of_a_percent_more_work_is_one():
     own = ms(WALL.solve(batch_size=64).resource_times["accelerator"])
     tied, starved = (
-        WALL.solve(batch_size=64, cpu_throughput=Q_(64 * 500 / own * share, "MB/s")) for share in (1, 0.9999)
+        WALL.solve(batch_size=64, workers=Q_(64 * 500 / own * share, "MB/s")) for share in (1, 0.9999)
     )
     assert (tied.bottleneck, starved.bottleneck) == ("accelerator", "CPU")
     assert tied.utilization == pytest.approx(1, abs=1e-12)
@@ -249,7 +252,8 @@ def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
     # 2790 images a second on both sides, but by way of bytes the float comes out one bit longer.
     h100 = WALL.replace(hardware=Hardware.Cloud.H100, assumptions=PUBLISHED)
     step = h100.solve(
-        framework="PyTorch (Lambda)", sample_size="3 KB", cpu_throughput=Q_(3 * 2790 / 1000, "MB/s")
+        {"hardware.rate": Framework("PyTorch (Lambda)"), "dataset.size": "3 KB"},
+        workers=Q_(3 * 2790 / 1000, "MB/s"),
     )
     assert step.resource_times["CPU"] > step.resource_times["accelerator"]
     assert step.bottleneck == "accelerator"
@@ -260,15 +264,18 @@ def test_decoded_bytes_cross_the_link_whatever_the_size_of_the_file(assumptions)
     linked = WALL.replace(link="32 GB/s", assumptions=assumptions)
     # 256 images of 224 x 224 x 3 numbers of 4 bytes at 32 GB/s.
     for size in ("100 KB", "500 KB", "5 MB"):
-        copied = linked.solve(sample_size=size).stage_times["copy"]
+        copied = linked.solve({"dataset.size": size}).stage_times["copy"]
         assert ms(copied) == pytest.approx(256 * 602112 / 32e9 * 1e3)
-    assert ms(linked.solve(transfer_size="500 KB").stage_times["copy"]) == pytest.approx(4.0)
+    assert ms(linked.solve({"dataset.transfer": "500 KB"}).stage_times["copy"]) == pytest.approx(4.0)
 
 
 def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_with_them():
     # 512 images of 0.12765 ms are 65.36 ms; the training step of 512 images is 55.38 ms under TUTORIAL.
-    fed = WALL.replace(batch_size=512, phase="training", cpu_throughput="50 GB/s")
-    beside, inside = fed.solve(decoder_time="0.12765 ms"), fed.solve(device_input_time="0.12765 ms")
+    fed = WALL.replace(batch_size=512, phase="training", workers="50 GB/s")
+    beside, inside = (
+        fed.solve({"dataset.decoder_time": "0.12765 ms"}),
+        fed.solve({"dataset.device_time": "0.12765 ms"}),
+    )
     assert ms(beside.step_time) == pytest.approx(65.357, abs=1e-3)
     assert beside.bottleneck == "decoder"
     assert beside.throughput.m_as("img/s") == pytest.approx(7834, abs=0.5)
@@ -289,7 +296,7 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_reason_and_solved_all_the
         "most 1817."
     )
     assert ms(step.step_time) > 0
-    assert not WALL.solve(accelerator_rate="1000 img/s", batch_size=4096, phase="training").feasible
+    assert not WALL.solve({"hardware.rate": "1000 img/s"}, batch_size=4096, phase="training").feasible
     assert WALL.solve(batch_size=[1817, 1818], phase="training").feasible.tolist() == [True, False]
 
 
@@ -313,45 +320,42 @@ TWO = {
     "model": (Models.ResNet18, Models.ViT_B16),
     "hardware": (Hardware.Cloud.H100, Hardware.Cloud.V100),
     "dataset": (Datasets.ImageNet, Datasets.ImageNet.replace(sample_size="5 MB", preparation_time="20 ms")),
-    "workers": (2, 3),
-    "sample_size": ("5 MB", "50 KB"),
-    "worker_rate": ("10 img/s", "20 img/s"),
-    "cpu_throughput": ("10 img/s", "20 img/s"),
+    "workers.count": (2, 3),
+    "dataset.size": ("5 MB", "50 KB"),
+    "workers.rate": ("10 img/s", "20 img/s"),
+    "workers": ("10 img/s", "20 img/s"),
     "storage": (Storage.EBS_gp3, Storage.NVMe_Gen4),
-    "drives": (2, 3),
-    "samples_per_request": (2, 3),
-    "cached_fraction": (0.2, 0.4),
+    "storage.count": (2, 3),
+    "storage.samples_per_request": (2, 3),
+    "storage.cache.share": (0.2, 0.4),
     "link": (Links.PCIe3_x16, Links.PCIe5_x16),
-    "transfer_size": ("1 KB", "2 KB"),
-    "dtype": ("uint8", "float16"),
-    "pinned": (True, False),
-    "copy_overlaps": (True, False),
-    "device_input_time": ("1 ms", "2 ms"),
-    "accelerator_rate": ("100 img/s", "200 img/s"),
-    "framework": ("MXNet", "PyTorch (Lambda)"),
-    "step_overhead": ("1 ms", "2 ms"),
-    "host_time": ("1 ms", "2 ms"),
-    "loader": ("pool", "processes"),
-    "cpu_time": ("1 ms", "2 ms"),
-    "cores": (4, 6),
-    "read_wait": ("1 ms", "2 ms"),
-    "handover_time": ("1 ms", "2 ms"),
-    "accelerators": (1, 2),
-    "precision": ("fp16", "tf32"),
+    "dataset.transfer": ("1 KB", "uint8"),
+    "link.pinned": (True, False),
+    "link.overlaps": (True, False),
+    "dataset.device_time": ("1 ms", "2 ms"),
+    "hardware.rate": ("100 img/s", "200 img/s"),
+    "hardware.step_overhead": ("1 ms", "2 ms"),
+    "hardware.host_time": ("1 ms", "2 ms"),
+    "workers.kind": ("pool", "processes"),
+    "dataset.cpu_time": ("1 ms", "2 ms"),
+    "workers.cores": (4, 6),
+    "storage.wait": ("1 ms", "2 ms"),
+    "workers.handover.worker": ("1 ms", "2 ms"),
+    "hardware.count": (1, 2),
+    "hardware.precision": ("fp16", "tf32"),
     "phase": ("forward", "training"),
 }
 # What the docstring of a pipeline says: the first goes before the others.
 BEFORE = {
-    "cpu_throughput": {"workers", "worker_rate", "loader"},
-    "accelerator_rate": {"model", "precision", "phase"},
-    "worker_rate": {"loader"},
-    "cpu_time": {"loader"},
+    "hardware.rate": {"model", "hardware.precision", "phase"},
+    "workers.rate": {"workers.kind"},
+    "dataset.cpu_time": {"workers.kind"},
 }
 
 
 @pytest.mark.parametrize("first", TWO)
 def test_no_field_takes_another_one_away_without_a_word(first):
-    whole = FULL.replace(assumptions=PUBLISHED, device_input_time=None)
+    whole = FULL.replace({"dataset.device_time": None}, assumptions=PUBLISHED)
     silent = set()
     for other in TWO.keys() - {first}:
         try:
@@ -371,55 +375,55 @@ def test_a_measured_rate_needs_neither_model_nor_hardware():
     assert ms(step.resource_times["accelerator"]) == pytest.approx(100)
     assert ms(step.resource_times["CPU"]) == pytest.approx(50)
     assert (step.bottleneck, step.utilization, step.feasible) == ("accelerator", 1.0, True)
-    assert (step.cause, step.basis) == ("model", "measured: given as accelerator_rate")
+    assert (step.cause, step.basis) == ("model", "measured: given as the rate of the accelerator")
 
 
 @pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
 def test_a_rate_or_a_framework_that_is_given_goes_before_the_catalogue_and_before_the_formula(assumed):
-    step = WALL.solve(accelerator_rate="1000 img/s", assumptions=assumed)
+    step = WALL.solve({"hardware.rate": "1000 img/s"}, assumptions=assumed)
     assert ms(step.stage_times["model"]) == pytest.approx(256)
-    assert step.basis == "measured: given as accelerator_rate"
-    step = WALL.solve(framework="MXNet", phase="training", assumptions=assumed)
+    assert step.basis == "measured: given as the rate of the accelerator"
+    step = WALL.solve({"hardware.rate": Framework("MXNet")}, phase="training", assumptions=assumed)
     assert ms(step.stage_times["model"]) == pytest.approx(256 / 3410.52 * 1e3)
     assert step.basis.startswith("measured: MXNet, NVIDIA/DeepLearningExamples")
 
 
 def test_the_cost_of_a_step_comes_on_top_and_binds_with_the_accelerator():
-    step = KNOWN.solve(step_overhead="25 ms")
+    step = KNOWN.solve({"hardware.step_overhead": "25 ms"})
     assert ms(step.resource_times["accelerator"]) == pytest.approx(125)
     assert step.throughput.m_as("img/s") == pytest.approx(800)
     assert step.utilization == 1
-    assert KNOWN.solve(step_overhead="101 ms").cause == "overhead"
-    assert WALL.solve(step_overhead="1 ms", batch_size=256).cause == "compute"
-    assert WALL.solve(step_overhead="2 ms", batch_size=256).cause == "overhead"
+    assert KNOWN.solve({"hardware.step_overhead": "101 ms"}).cause == "overhead"
+    assert WALL.solve({"hardware.step_overhead": "1 ms"}, batch_size=256).cause == "compute"
+    assert WALL.solve({"hardware.step_overhead": "2 ms"}, batch_size=256).cause == "overhead"
 
 
 def test_the_rate_at_which_an_accelerator_decodes_is_what_decoding_on_it_costs():
     rate = Hardware.Cloud.A100.image_decode_rate
-    step = KNOWN.solve(device_input_time=Q_("1 img") / rate)
+    step = KNOWN.solve({"dataset.device_time": Q_("1 img") / rate})
     assert ms(step.stage_times["input on device"]) == pytest.approx(12.765, abs=5e-4)
 
 
 def test_workers_wait_and_hand_over_and_have_only_so_many_cores():
-    assert ms(KNOWN.solve(handover_time="20 ms").stage_times["transform"]) == pytest.approx(55)
-    assert ms(KNOWN.solve(read_wait="6 ms").stage_times["transform"]) == pytest.approx(200)
-    assert ms(KNOWN.solve(workers=64, cores=2).stage_times["transform"]) == pytest.approx(100)
-    assert KNOWN.solve(read_wait="6 ms").bottleneck == "CPU"
+    assert ms(KNOWN.solve({"workers.handover.worker": "20 ms"}).stage_times["transform"]) == pytest.approx(55)
+    assert ms(KNOWN.solve({"storage.wait": "6 ms"}).stage_times["transform"]) == pytest.approx(200)
+    assert ms(KNOWN.solve({"workers.cores": 2}, workers=64).stage_times["transform"]) == pytest.approx(100)
+    assert KNOWN.solve({"storage.wait": "6 ms"}).bottleneck == "CPU"
 
 
 def test_accelerators_share_cores_and_drive_and_each_has_its_link():
-    one, eight = (FULL.solve(accelerators=n) for n in (1, 8))
+    one, eight = (FULL.solve({"hardware.count": n}) for n in (1, 8))
     for resource, times in (("storage", 8), ("CPU", 8), ("link", 1), ("accelerator", 1)):
         assert ms(eight.resource_times[resource]) == pytest.approx(times * ms(one.resource_times[resource]))
     assert eight.demand_at_ceiling.m_as("GB/s") == pytest.approx(8 * one.demand_at_ceiling.m_as("GB/s"))
-    assert images(KNOWN.solve(accelerators=8, workers=32)) == pytest.approx(8000)
+    assert images(KNOWN.solve({"hardware.count": 8}, workers=32)) == pytest.approx(8000)
     # A starved host prepares no more for eight than for one.
     assert images(eight) == pytest.approx(images(one))
     assert eight.utilization == pytest.approx(one.utilization / 8)
 
 
 def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
-    step = KNOWN.solve(link="1 GB/s", transfer_size="100 KB", copy_overlaps=False)
+    step = KNOWN.solve({"dataset.transfer": "100 KB", "link.overlaps": False}, link="1 GB/s")
     assert list(step.resource_times) == ["CPU", "accelerator"]
     assert ms(step.stage_times["serialized copy"]) == pytest.approx(10)
     assert ms(step.step_time) == pytest.approx(110)
@@ -428,44 +432,49 @@ def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
     assert step.stall == pytest.approx(10 / 110)
 
 
-@given(pipelines(cpu_throughput=st.none(), assumptions=st.just(TUTORIAL)))
+@given(pipelines(workers=workers, assumptions=st.just(TUTORIAL)))
 def test_where_workers_do_not_crowd_a_host_as_many_cores_as_workers_are_enough(pipe):
-    assert ms(pipe.solve(cores=pipe.workers).step_time) == ms(pipe.solve(cores=None).step_time)
+    assert ms(pipe.solve({"workers.cores": pipe.workers.count}).step_time) == ms(
+        pipe.solve({"workers.cores": None}).step_time
+    )
 
 
 # ---- Fields ------------------------------------------------------------------------------------------------
 
 
 UNITS = {
-    **dict.fromkeys(("sample_size", "transfer_size"), "KB"),
-    **dict.fromkeys(("storage", "link"), "GB/s"),
-    **dict.fromkeys(("worker_rate", "cpu_throughput", "accelerator_rate"), "img/s"),
-    **dict.fromkeys(("device_input_time", "step_overhead", "cpu_time", "read_wait", "handover_time"), "ms"),
+    **dict.fromkeys(("Samples.size", "Samples.transfer"), "KB"),
+    **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
+    **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
+    **dict.fromkeys(("Samples.device_time", "Samples.cpu_time", "Samples.decoder_time", "Drive.wait"), "ms"),
+    **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Handover.worker"), "ms"),
+}
+MAY_BE_ZERO = {
+    name for name in UNITS if name.endswith(("device_time", "wait", "overhead", "host_time", "worker"))
 }
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(name):
-    unit = UNITS[name]
-    assert getattr(WALL.replace(**{name: f"5 {unit}"}), name) == Q_(5, unit)
-    prepares = name in ("worker_rate", "cpu_throughput")
+    unit, (part, field) = UNITS[name], name.split(".")
+    made = getattr(parts, part)
+    assert getattr(made(**{field: f"5 {unit}"}), field) == Q_(5, unit)
+    label, prepares = made.LABELS.get(field, name), name == "Workers.rate"
     rows = [
-        no_rate(**{name: 5}) if prepares else bare(unit, **{name: 5}),
-        no_rate(**{name: "5 W"}) if prepares else other_dimension(unit, **{name: "5 W"}),
+        no_rate(**{label: 5}) if prepares else bare(unit, **{label: 5}),
+        no_rate(**{label: "5 W"}) if prepares else other_dimension(unit, **{label: "5 W"}),
     ]
-    if name in ("device_input_time", "step_overhead", "read_wait", "handover_time"):
-        assert WALL.solve(**{name: f"0 {unit}"})
-        rows.append(negative(**{name: f"-1 {unit}"}))
+    if name in MAY_BE_ZERO:
+        assert made(**{field: f"0 {unit}"}).numbers[field] == 0
+        rows.append(negative(**{label: f"-1 {unit}"}))
     else:
-        rows += [not_positive(**{name: Q_(figure, unit)}) for figure in (-1, 0, float("nan"), float("inf"))]
-    if prepares:
-        rows.append(not_positive(**{name: "-1 MB/s"}))
-    for fields, expected in rows:
-        assert refused(InputError, **fields) == expected
+        rows += [not_positive(**{label: Q_(figure, unit)}) for figure in (-1, 0, float("nan"), float("inf"))]
+    for wrong, expected in rows:
+        assert message(InputError, made, **{field: wrong[label]}) == expected
 
 
 def test_a_pipeline_is_changed_only_in_a_copy_and_is_equal_to_one_like_it():
-    assert (WALL.replace(workers=16).workers, WALL.workers) == (16, 8)
+    assert (WALL.replace(workers=16).workers.count, WALL.workers.count) == (16, 8)
     with pytest.raises(AttributeError):
         WALL.workers = 16
     same = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -475,9 +484,10 @@ def test_a_pipeline_is_changed_only_in_a_copy_and_is_equal_to_one_like_it():
 
 
 def test_a_pipeline_shows_its_fields_in_one_line():
-    assert repr(FULL.replace(batch_size=64, sample_size="5 MB", assumptions=PUBLISHED)) == (
-        "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=64, sample_size=5 MB, "
-        "storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, device_input_time=0.01 ms, assumptions=PUBLISHED)"
+    assert repr(FULL.replace({"dataset.size": "5 MB"}, batch_size=64, assumptions=PUBLISHED)) == (
+        'Pipeline(model=Models.ResNet50, batch_size=64, dataset=Samples(size="5 MB", device_time="0.01 ms"), '
+        "storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, hardware=Hardware.Cloud.A100, "
+        "assumptions=PUBLISHED)"
     )
 
 
@@ -505,7 +515,15 @@ def test_pipelines_and_steps_survive_copies_and_pickles(roundtrip):
 # ---- Bad input ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["batch_size", "workers", "accelerators", "cores"])
+COUNTS = {
+    "batch_size": "batch_size",
+    "storage.count": "Drive.count",
+    "hardware.count": "Accelerator.count",
+    "workers.cores": "Workers.cores",
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize(
     ("row", "value"),
     [
@@ -514,8 +532,8 @@ def test_pipelines_and_steps_survive_copies_and_pickles(roundtrip):
     ],
 )
 def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, value):
-    fields, expected = row(**{name: value})
-    assert refused(InputError, **fields) == expected
+    _, expected = row(**{COUNTS[name]: value})
+    assert message(InputError, FULL.replace, {name: value}) == expected
 
 
 @pytest.mark.parametrize(
@@ -535,18 +553,13 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, v
             'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").',
         ),
         (
-            {"link": "32 GB/s", "transfer_size": "600 KB", "dtype": "uint8"},
-            "The bytes of a sample on the link are transfer_size, or follow from dtype, got both. Pass one "
-            "of them.",
-        ),
-        (
             {"link": Storage.HDD},
             "link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. "
             'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").',
         ),
         (
-            {"sample_size": Datasets.KiTS19},
-            "sample_size must be a quantity, got Datasets.KiTS19. Pass one of its values: "
+            {"dataset.size": Datasets.KiTS19},
+            "Samples.size must be a quantity, got Datasets.KiTS19. Pass one of its values: "
             "Datasets.KiTS19.<name>.",
         ),
         (
@@ -555,30 +568,35 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, v
             "Pass for example assumptions=PUBLISHED, without quotes.",
         ),
         none_of("forward, training", phase="backward"),
-        none_of("fp32, tf32, bf16, fp16", precision="fp8"),
+        (
+            {"hardware.precision": "fp8"},
+            none_of("fp32, tf32, bf16, fp16", **{"Accelerator.precision": "fp8"})[1],
+        ),
         (
             {"model": None},
-            "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, got "
-            "no model. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
-            'accelerator_rate="2470 img/s".',
+            "The accelerator's time comes from model and hardware, or from a measured rate, got no model. "
+            'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".',
         ),
         (
-            {"cpu_throughput": "2 GB/s", "read_wait": "1 ms"},
-            "read_wait goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+            {"workers": "2 GB/s", "storage.wait": "1 ms"},
+            "Drive.wait is that of one worker, got it with what all workers supply together. "
+            "Pass workers=8 instead.",
         ),
         (
-            {"cpu_time": "2 ms", "worker_rate": "100 img/s"},
-            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other.",
+            {"dataset.cpu_time": "2 ms", "workers.rate": "100 img/s"},
+            "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them.",
         ),
         (
-            {"framework": "MXNet", "accelerator_rate": "1000 img/s"},
-            "framework names a measured rate of the catalogue, got 'MXNet' beside accelerator_rate. Pass one "
-            "of them.",
+            {"link.pinned": False},
+            "link.pinned qualifies a part that the pipeline has not. Pass link=Link(..., pinned=...).",
         ),
         (
-            {"pinned": False},
-            "pinned=False describes a copy over a link, got it without a link. Pass link=Links.PCIe4_x16 as "
-            "well, or leave pinned out.",
+            {"workers": "2 GB/s", "workers.cores": 4},
+            "workers.cores qualifies a part that the pipeline has not. Pass workers=Workers(..., cores=...).",
+        ),
+        (
+            {"storage": Link("1 GB/s")},
+            'storage is described by Drive, got Link("1 GB/s"). Pass storage=Drive(...).',
         ),
         (
             {"batch_size": [1, 2], "workers": [1, 2, 3]},
@@ -596,10 +614,10 @@ def test_neither_model_nor_hardware_nor_rate_is_no_accelerator():
 
 
 def test_what_the_catalogue_does_not_know_is_refused():
-    assert refused(MissingValueError, framework="Caffe", phase="training") == (
+    assert refused(MissingValueError, phase="training", **{"hardware.rate": "Caffe"}) == (
         "No rate of ResNet-50 on NVIDIA A100 80GB SXM was measured in 'Caffe', or can be extrapolated at "
         "fp16, training. ResNet-50 was measured in MXNet, MXNet (20.12), PyTorch, PyTorch (Lambda v2), "
-        "PyTorch (Lambda), TensorFlow. Pass one of these, or your own accelerator_rate."
+        "PyTorch (Lambda), TensorFlow. Pass one of these, or a rate of your own."
     )
     # Where the pipeline is made, and not only where it is solved.
     assert "NVIDIA T4 lists none" in message(MissingValueError, WALL.replace, storage=Hardware.Cloud.T4)
@@ -609,7 +627,9 @@ def test_what_the_catalogue_does_not_know_is_refused():
     ("field", "expected"),
     [
         ("batchsize", "A pipeline has no field 'batchsize'. Did you mean batch_size?"),
-        ("zzz", "A pipeline has no field 'zzz'. There is: model, hardware, "),
+        ("zzz", "A pipeline has no field 'zzz'. What qualifies a part stands in it: dataset=Samples(...), "),
+        ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
+        ("model.name", "model of a pipeline has no field 'name'."),
         (
             "requests_in_flight",
             "A pipeline has no field 'requests_in_flight': it is one of its assumptions. "
@@ -626,5 +646,5 @@ def test_where_requests_limit_a_drive_the_result_says_what_one_is_taken_to_bring
     disk = WALL.replace(storage=Storage.HDD, assumptions=PUBLISHED)
     assert said in repr(disk.solve())
     # Not where it was given, where the bytes limit, and where something else does.
-    for changes in ({"samples_per_request": 36}, {"sample_size": "1 GB"}, {"drives": 1000}):
+    for changes in ({"storage.samples_per_request": 36}, {"dataset.size": "1 GB"}, {"storage.count": 1000}):
         assert "samples_per_request" not in repr(disk.solve(**changes))

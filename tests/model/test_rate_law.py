@@ -11,6 +11,8 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
+    Accelerator,
+    Framework,
     Hardware,
     Links,
     MissingValueError,
@@ -18,11 +20,7 @@ from starvelab import (
     Pipeline,
     SingleNodeModel,
     Storage,
-    accelerators_fed,
-    explain,
-    sensitivity,
-    sweep,
-    throughput_range,
+    Workers,
 )
 from starvelab.lesson.show.svg import step_bars
 from starvelab.model.rate_law import Work, frameworks_of, sample_time
@@ -32,8 +30,8 @@ from starvelab.show import over_batch, stage_bars
 CLOUD = Hardware.Cloud
 # One accelerator lists no memory, so its steps cannot be timed; see below.
 TIMED = [hardware for hardware in Hardware if hardware.get("memory_bandwidth") is not None]
-FED = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED, cpu_throughput="1e6 img/s")
-BARE = FED.replace(cpu_throughput=None)
+FED = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED, workers="1e6 img/s")
+BARE = FED.replace(workers=8)
 EACH_MODEL = pytest.mark.parametrize("model", list(Models), ids=lambda model: model.path)
 EACH_TIMED = pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
@@ -122,11 +120,15 @@ def test_a_larger_batch_never_lowers_the_throughput(hardware):
 
 @EACH_TIMED
 def test_more_cores_and_drives_and_faster_links_never_lower_the_throughput(hardware):
-    of_host = {"workers": 32, "cores": 16, "storage": Storage.SATA_SSD, "link": Links.PCIe3_x16}
-    pipe = BARE.replace(hardware=hardware, precision=listed(hardware)[-1], accelerators=2, **of_host)
+    pipe = BARE.replace(
+        hardware=Accelerator(hardware, precision=listed(hardware)[-1], count=2),
+        workers=Workers(32, cores=16),
+        storage=Storage.SATA_SSD,
+        link=Links.PCIe3_x16,
+    )
     counts = np.arange(1, 65)
-    for field in ("cores", "workers", "drives"):
-        rates = pipe.solve(**{field: counts}).throughput.m_as("img/s")
+    for field in ("workers.cores", "workers", "storage.count"):
+        rates = pipe.solve({field: counts}).throughput.m_as("img/s")
         assert (np.diff(rates) >= -1e-9 * rates[:-1]).all(), field
     for slow, fast in permutations([one for one in Storage if one.get("request_rate") is None], 2):
         if (
@@ -220,11 +222,11 @@ def test_a_batch_of_one_waits_for_its_launches():
     ],
 )
 def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framework, hardware, milliseconds):
-    one = FED.replace(hardware=hardware, framework=framework, batch_size=1)
+    one = FED.replace({"hardware.rate": Framework(framework)}, hardware=hardware, batch_size=1)
     forward, training = (one.solve(phase=phase).step_time.m_as("ms") for phase in ("forward", "training"))
     assert forward == pytest.approx(milliseconds)
     assert training == pytest.approx(PUBLISHED.launch_factor * milliseconds)
-    spread = {each.name for each in throughput_range(one).disagreements}
+    spread = {each.name for each in one.throughput_range().disagreements}
     assert {"launching a forward pass of ResNet-50", "launch_factor of the assumptions"} <= spread
 
 
@@ -232,18 +234,24 @@ def test_a_launching_time_of_ones_own_is_taken_as_given():
     quick = PUBLISHED.replace(overhead_per_layer="0.1 ms")
     pipe = BARE.replace(hardware=CLOUD.V100, batch_size=1, assumptions=quick)
     assert pipe.solve(phase="forward").step_time.m_as("ms") == pytest.approx(5)
-    names = {one.name for one in throughput_range(pipe).disagreements}
+    names = {one.name for one in pipe.throughput_range().disagreements}
     assert "launching a forward pass of ResNet-50" not in names
 
 
 def test_a_compiled_step_launches_once_and_that_of_a_tpu_is_compiled():
     fed = FED.replace(hardware=CLOUD.H100)
-    small, large = (fed.solve(batch_size=batch, compiled=True) for batch in (64, 256))
+    small, large = (
+        fed.solve({"hardware.rate": Framework(compiled=True)}, batch_size=batch) for batch in (64, 256)
+    )
     assert small.throughput == large.throughput > 1.5 * fed.solve(batch_size=64).throughput
-    one = fed.solve(batch_size=1, compiled=True).step_time.m_as("ms")
+    one = fed.solve({"hardware.rate": Framework(compiled=True)}, batch_size=1).step_time.m_as("ms")
     assert one == pytest.approx(max(0.2556 * 8.33 / 12.78, 1000 / rate(CLOUD.H100)))
-    tpu = fed.replace(hardware=CLOUD.TPU_v5p, precision="bf16", batch_size=1)
-    assert tpu.solve().throughput == tpu.solve(compiled=True).throughput > 1000 * Q_("1 img/s")
+    tpu = fed.replace({"hardware.precision": "bf16"}, hardware=CLOUD.TPU_v5p, batch_size=1)
+    assert (
+        tpu.solve().throughput
+        == tpu.solve({"hardware.rate": Framework(compiled=True)}).throughput
+        > 1000 * Q_("1 img/s")
+    )
     walkthrough = SingleNodeModel().solve(
         model=Models.ResNet50, hardware=CLOUD.A100, batch_size=256, compiled=True
     )
@@ -278,7 +286,9 @@ def test_published_pipelines_have_a_crossover():
 
 @pytest.mark.parametrize(("framework", "forward"), [("MXNet", 2.15), ("PyTorch (Lambda)", 8.33)])
 def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framework, forward):
-    one, large = (FED.solve(framework=framework, batch_size=batch).throughput for batch in (1, 512))
+    one, large = (
+        FED.solve({"hardware.rate": Framework(framework)}, batch_size=batch).throughput for batch in (1, 512)
+    )
     # A step takes at least its launches, forward and twice as many backward.
     assert one.m_as("img/s") == pytest.approx(1000 / (3 * forward))
     assert large.m_as("img/s") > 1500
@@ -286,11 +296,11 @@ def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framewo
 
 def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_it():
     fed = FED.replace(hardware=CLOUD.H100, batch_size=408)
-    step = fed.solve(framework="MXNet", accelerators=8)
+    step = fed.solve({"hardware.count": 8, "hardware.rate": Framework("MXNet")})
     assert step.basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100")
     # MLPerf Training 3.0, MXNet on eight H100: 56,050 img/s.
     assert step.throughput.m_as("img/s") == pytest.approx(56_050, rel=0.1)
-    assert fed.solve(framework="PyTorch (Lambda)").throughput.m_as("img/s") == 2790
+    assert fed.solve({"hardware.rate": Framework("PyTorch (Lambda)")}).throughput.m_as("img/s") == 2790
 
 
 def test_a_result_says_that_its_rate_was_not_measured():
@@ -316,9 +326,9 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
     assert step.utilization == pytest.approx(work / max(work, launch))
     assert step.stall == pytest.approx(1 - step.utilization)
     assert step.bottleneck == "accelerator"
-    assert (accelerators_fed(fed, 0.9) == 0) == (step.utilization < 0.9)
+    assert (fed.accelerators_fed(0.9) == 0) == (step.utilization < 0.9)
     said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch has more work for each launch,"
-    assert (said in explain(fed)) == (work < launch)
+    assert (said in fed.explain()) == (work < launch)
 
 
 def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_counts():
@@ -327,14 +337,14 @@ def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_count
     said = "Busy counts 12.96 ms of the accelerator's 24.99 ms: for the rest it waits for launches."
     assert f"A step of {step.step_time.magnitude:.2f} ms" in repr(step)
     assert step.utilization == pytest.approx(12.96 / step.step_time.m_as("ms"), abs=1e-3)
-    for shown in (repr(step), explain(starved), stage_bars(step).caption, step_bars(step)):
+    for shown in (repr(step), starved.explain(), stage_bars(step).caption, step_bars(step)):
         assert said in shown.replace("&#x27;", "'")
     several = "The accelerator's time holds what it waits for launches, which does not count as busy."
-    for shown in (repr(sweep(starved, workers=[8, 9])), over_batch(starved, batches=[32, 64]).caption):
+    for shown in (repr(starved.sweep(workers=[8, 9])), over_batch(starved, batches=[32, 64]).caption):
         assert several in shown
     # Where it waits for nothing else than its input there is nothing to say.
     assert "Busy" not in repr(starved.solve(batch_size=256))
-    waiting = starved.solve(host_time="3 ms", link=Links.PCIe4_x16, copy_overlaps=False).note
+    waiting = starved.solve({"hardware.host_time": "3 ms", "link.overlaps": False}, link=Links.PCIe4_x16).note
     assert "for the rest it waits for launches, the training loop and the copy." in waiting
 
 
@@ -343,10 +353,11 @@ def test_the_walkthroughs_overhead_counts_as_work():
 
 
 def test_a_faster_accelerator_launches_no_faster():
-    one, many = (sensitivity(FED.replace(batch_size=batch)).changes[-1] for batch in (1, 256))
+    one, many = (FED.replace(batch_size=batch).sensitivity().changes[-1] for batch in (1, 256))
     assert {one.resource, many.resource} == {"accelerator"}
     assert (one.gain, one.limit) == (0, "not now: launches take longest")
     assert many.gain == pytest.approx(0.1)
-    assert "However fast the accelerator itself were, the CPU would not bind." in explain(
-        FED.replace(batch_size=1)
+    assert (
+        "However fast the accelerator itself were, the CPU would not bind."
+        in FED.replace(batch_size=1).explain()
     )

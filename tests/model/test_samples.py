@@ -16,20 +16,14 @@ from starvelab import (
     Links,
     Models,
     Pipeline,
-    bill,
-    epochs,
-    explain,
-    sensitivity,
-    sweep,
-    throughput_range,
-    workers_needed,
+    Samples,
 )
-from starvelab.model.scaling import LOADERS, loader_kinds
+from starvelab.model.scaling import KINDS, loader_kinds
 from tests.rejected import message
-from tests.strategies import pipelines
+from tests.strategies import pipelines, workers
 
 UNET = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7, assumptions=PUBLISHED)
-RATED = {"model": None, "accelerator_rate": "99 img/s"}
+RATED = {"model": None, "hardware.of": None, "hardware.rate": "99 img/s"}
 RESNET = UNET.replace(model=Models.ResNet50, batch_size=256)
 
 
@@ -49,25 +43,25 @@ def test_a_language_model_is_not_starved_by_bytes():
 
 def test_the_data_set_of_imagenet_does_not_take_the_threads_of_a_pool_away():
     """Eight A100 with 80 threads fell from 18,014 to 10,618 images a second."""
-    pool = RESNET.replace(accelerators=8, workers=80, loader="pool")
+    pool = RESNET.replace({"hardware.count": 8, "workers.kind": "pool"}, workers=80)
     named = pool.solve(dataset=Datasets.ImageNet)
     assert named.throughput.m_as("img/s") == pytest.approx(18_014, rel=1e-3)
     assert named.resource_times == pool.solve().resource_times
-    assert named.throughput_range == pool.solve().throughput_range
+    assert named.ranges.throughput == pool.solve().ranges.throughput
     slower = Datasets.ImageNet.replace(preparation_time="20 ms")
     assert pool.solve(dataset=slower).throughput < 0.4 * named.throughput
 
 
 @pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
-@pytest.mark.parametrize("loader", [None, *LOADERS])
-@given(pipe=pipelines(model=st.just(Models.ResNet50), sample_size=st.none()))
+@pytest.mark.parametrize("loader", [None, *KINDS])
+@given(pipe=pipelines(model=st.just(Models.ResNet50), dataset=st.just(Samples()), workers=workers))
 def test_a_data_set_of_the_size_and_cost_that_are_assumed_anyway_changes_nothing(assumed, loader, pipe):
-    pipe = pipe.replace(assumptions=assumed, loader=loader)
+    pipe = pipe.replace({"workers.kind": loader}, assumptions=assumed)
     own = None if loader is None else loader_kinds()[loader].worker_rate
     rate = assumed.worker_rate if own is None else Q_(own, "img/s")
     cost = Q_("1 img") / rate if own is not None or assumed is PUBLISHED else assumed.sample_size / rate
     if own is not None and assumed is TUTORIAL:
-        pipe = pipe.replace(sample_size="114.66 KB")  # on which a pool was measured
+        pipe = pipe.replace({"dataset.size": "114.66 KB"})  # on which a pool was measured
     named = Datasets.ImageNet
     if assumed is TUTORIAL:
         named = named.replace(
@@ -81,7 +75,10 @@ def test_a_data_set_of_the_size_and_cost_that_are_assumed_anyway_changes_nothing
 
 def test_a_data_set_does_not_take_away_what_the_user_assumes():
     mine = PUBLISHED.replace(worker_rate="50 img/s", sample_size="300 KB")
-    for pipe in (RESNET.replace(assumptions=mine), RESNET.replace(assumptions=mine, loader="pool")):
+    for pipe in (
+        RESNET.replace(assumptions=mine),
+        RESNET.replace({"workers.kind": "pool"}, assumptions=mine),
+    ):
         assert of_a_sample(pipe) == pytest.approx(20)
         named = pipe.replace(dataset=Datasets.ImageNet)
         assert (of_a_sample(named), named.size.m_as("KB")) == pytest.approx((20, 300))
@@ -95,34 +92,34 @@ def test_a_data_set_does_not_take_away_what_the_user_assumes():
 
 def of_a_sample(pipe):
     """CPU time of one sample on one worker [ms]."""
-    return pipe.solve(workers=1, cores=1, batch_size=1).stage_times["transform"].m_as("ms")
+    return pipe.solve({"workers.cores": 1}, workers=1, batch_size=1).stage_times["transform"].m_as("ms")
 
 
 def test_of_a_larger_image_the_decoding_goes_with_its_bytes():
     decoding, all_of_it = 4.76, 6.48 + 0.38875
     for size, measured in ((20, 111), (500, 114.66), (5000, 114.66)):
         expected = 1000 / 145.6 * (1 + decoding / all_of_it * (size / measured - 1))
-        assert of_a_sample(RESNET.replace(sample_size=f"{size} KB")) == pytest.approx(expected)
-        named = RESNET.replace(sample_size=f"{size} KB", dataset=Datasets.ImageNet)
+        assert of_a_sample(RESNET.replace({"dataset.size": f"{size} KB"})) == pytest.approx(expected)
+        named = RESNET.replace({"dataset.size": f"{size} KB"}, dataset=Datasets.ImageNet)
         assert of_a_sample(named) == pytest.approx(expected, rel=1e-3)
-        pool = RESNET.replace(sample_size=f"{size} KB", loader="pool")
+        pool = RESNET.replace({"dataset.size": f"{size} KB", "workers.kind": "pool"})
         assert of_a_sample(pool) == pytest.approx(expected * 145.6 / 247)
     # Both sizes that sources give for ImageNet are its own.
-    assert of_a_sample(RESNET.replace(sample_size="111 KB")) == of_a_sample(RESNET)
-    assert RESNET.solve(sample_size="111 KB").note == ""
+    assert of_a_sample(RESNET.replace({"dataset.size": "111 KB"})) == of_a_sample(RESNET)
+    assert RESNET.solve({"dataset.size": "111 KB"}).note == ""
     changed = RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB"))
     assert of_a_sample(changed) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("ends", [0, 1])
 def test_the_ends_of_a_range_go_with_the_bytes_too(ends):
-    scans = RESNET.replace(sample_size="5 MB", workers=4)
+    scans = RESNET.replace({"dataset.size": "5 MB"}, workers=4)
     times = scans.solve().throughput / RESNET.solve(workers=4).throughput
-    small, large = (p.solve(workers=4).throughput_range[ends] for p in (RESNET, scans))
+    small, large = (p.solve(workers=4).ranges.throughput[ends] for p in (RESNET, scans))
     assert (large / small).m_as("") == pytest.approx(times.m_as(""))
 
 
-PASS = " Pass cpu_time=... for your own."
+PASS = " Pass Samples(cpu_time=...) for your own."
 EXTRAPOLATED = (
     "What a worker prepares was measured on images of 114.7 KB, and of 5 MB is extrapolated: decoding goes "
     "with the bytes." + PASS
@@ -137,24 +134,24 @@ POOL = (
 @pytest.mark.parametrize(
     ("pipe", "said"),
     [
-        (RESNET.replace(sample_size="5 MB"), EXTRAPOLATED),
-        (RESNET.replace(sample_size="5 MB", dataset=Datasets.ImageNet), EXTRAPOLATED),
+        (RESNET.replace({"dataset.size": "5 MB"}), EXTRAPOLATED),
+        (RESNET.replace({"dataset.size": "5 MB"}, dataset=Datasets.ImageNet), EXTRAPOLATED),
         (RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB")), EXTRAPOLATED),
         (
-            RESNET.replace(**RATED, dataset=Datasets.ImageNet, sample_size="5 MB"),
+            RESNET.replace({"dataset.size": "5 MB"}, **RATED, dataset=Datasets.ImageNet),
             EXTRAPOLATED,
         ),
         (RESNET.replace(dataset=Datasets.Medical5MB), EXTRAPOLATED),
-        (RESNET.replace(sample_size="5 MB", loader="pool"), EXTRAPOLATED),
+        (RESNET.replace({"dataset.size": "5 MB", "workers.kind": "pool"}), EXTRAPOLATED),
         (RESNET.replace(assumptions=PUBLISHED.replace(sample_size="5 MB")), EXTRAPOLATED),
         (
-            RESNET.replace(sample_size=Q_([100, 5000], "KB")),
+            RESNET.replace({"dataset.size": Q_([100, 5000], "KB")}),
             EXTRAPOLATED.replace("of 5 MB", "of other sizes"),
         ),
-        (UNET.replace(sample_size="5 MB"), SAYS_NOTHING.format("146.6 MB", "5 MB")),
-        (UNET.replace(loader="pool"), POOL),
+        (UNET.replace({"dataset.size": "5 MB"}), SAYS_NOTHING.format("146.6 MB", "5 MB")),
+        (UNET.replace({"workers.kind": "pool"}), POOL),
         (
-            RESNET.replace(**RATED, sample_size="300 KB"),
+            RESNET.replace({"dataset.size": "300 KB"}, **RATED),
             SAYS_NOTHING.format("114.7 KB", "300 KB"),
         ),
         (
@@ -162,7 +159,7 @@ POOL = (
             SAYS_NOTHING.format("114.7 KB", "2.828 MB"),
         ),
         (
-            RESNET.replace(sample_size="5 MB", assumptions=TUTORIAL),
+            RESNET.replace({"dataset.size": "5 MB"}, assumptions=TUTORIAL),
             "That a worker prepares 250 MB/s is assumed, and was measured neither on samples of 500 KB nor "
             "of 5 MB." + PASS,
         ),
@@ -174,11 +171,11 @@ def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
     assert step.note.endswith(said)
     assert f"{said}</p>" in step._repr_html_()
     if not pipe.shape:
-        assert explain(pipe).endswith(said)
-        tables = (bill(pipe, price="1 USD/h"), epochs(pipe, samples=1000), throughput_range(pipe))
-        for shown in (workers_needed(pipe), sensitivity(pipe), *tables):
+        assert pipe.explain().endswith(said)
+        tables = (pipe.bill(price="1 USD/h"), pipe.epochs(samples=1000), pipe.throughput_range())
+        for shown in (pipe.workers_needed(), pipe.sensitivity(), *tables):
             assert said in str(shown)
-    table = sweep(pipe, workers=[1, 2]) if not pipe.shape else sweep(pipe, sample_size=pipe.sample_size)
+    table = pipe.sweep(workers=[1, 2]) if not pipe.shape else pipe.sweep({"dataset.size": pipe.dataset.size})
     assert repr(table).endswith(said)
     assert f"{said}</p>" in table._repr_html_()
 
@@ -186,9 +183,9 @@ def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
 @pytest.mark.parametrize(
     "given",
     [
-        {"cpu_time": "20 ms"},
-        {"worker_rate": "50 img/s"},
-        {"cpu_throughput": "5000 img/s"},
+        {"dataset.cpu_time": "20 ms"},
+        {"workers.rate": "50 img/s"},
+        {"workers": "5000 img/s"},
         {"assumptions": PUBLISHED.replace(worker_rate="50 img/s")},
         {"assumptions": TUTORIAL.replace(worker_rate="250 MB/s")},
         {"dataset": Datasets.Medical5MB.replace(preparation_time="20 ms")},
@@ -196,11 +193,9 @@ def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
     ids=str,
 )
 def test_a_rate_that_is_given_is_taken_as_it_is_at_any_size(given):
-    step = RESNET.solve(sample_size="5 MB", batch_size=1, workers=1, cores=None, **given)
+    step = RESNET.solve({"dataset.size": "5 MB", **given}, batch_size=1, workers=given.get("workers", 1))
     assert "measured" not in step.note
-    assert step.stage_times["transform"].m_as("ms") == pytest.approx(
-        20 if "cpu_throughput" not in given else 0.2
-    )
+    assert step.stage_times["transform"].m_as("ms") == pytest.approx(20 if "workers" not in given else 0.2)
 
 
 def test_a_model_and_a_data_set_must_belong_together():
@@ -215,7 +210,7 @@ def test_a_model_and_a_data_set_must_belong_together():
 
 @pytest.mark.parametrize(("dtype", "size"), [(None, 602112), ("uint8", 150528), ("float16", 301056)])
 def test_decoded_numbers_cross_the_link_in_their_type(dtype, size):
-    pipe = RESNET.replace(link=Links.PCIe4_x16, dtype=dtype)
+    pipe = RESNET.replace({"dataset.transfer": dtype}, link=Links.PCIe4_x16)
     assert pipe.transferred.m_as("B") == pytest.approx(size)
     assert pipe.solve().stage_times["copy"].m_as("ms") == pytest.approx(256 * size / 26e9 * 1e3)
 
@@ -231,7 +226,7 @@ def test_a_result_says_that_its_samples_are_not_the_models():
     for known in (
         UNET,
         tutorial.replace(dataset=Datasets.KiTS19),
-        tutorial.replace(sample_size="500 KB"),
+        tutorial.replace({"dataset.size": "500 KB"}),
         tutorial.replace(model=Models.ResNet50),
     ):
         assert known.solve().note == ""

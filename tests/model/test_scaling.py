@@ -6,50 +6,55 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline
-from starvelab.model.scaling import LOADERS, loader_kinds
-from tests.rejected import message, none_of
+from starvelab import PUBLISHED, Accelerator, Hardware, InputError, Models, Pipeline, Workers
+from starvelab.model.scaling import KINDS, loader_kinds
+from tests.rejected import message
 
 HOST = Pipeline(
-    model=Models.ResNet50, hardware=Hardware.Cloud.A100, accelerator_rate="1e9 img/s", assumptions=PUBLISHED
+    model=Models.ResNet50, hardware=Accelerator(Hardware.Cloud.A100, rate="1e9 img/s"), assumptions=PUBLISHED
 )
 
 
-def rate(**fields):
-    return HOST.solve(**fields).throughput.m_as("img/s")
+def rate(changes=None, **fields):
+    return HOST.solve(changes, **fields).throughput.m_as("img/s")
 
 
 @pytest.mark.parametrize(("workers", "measured"), [(1, 145.6), (8, 1090), (28, 2487)])
 def test_the_law_goes_through_what_was_measured_on_16_cores(workers, measured):
-    assert rate(workers=workers, cores=16) == pytest.approx(measured, rel=3e-3)
+    assert rate({"workers.cores": 16}, workers=workers) == pytest.approx(measured, rel=3e-3)
 
 
 def test_a_host_of_128_cores_feeds_eight_a100():
-    assert rate(workers=128, accelerators=8) == pytest.approx(16_100, rel=0.01)
+    assert rate({"hardware.count": 8}, workers=128) == pytest.approx(16_100, rel=0.01)
     # Published for eight A100 with DALI on the CPU: 16,621.
-    fed = HOST.solve(workers=80, accelerators=8, loader="pool", accelerator_rate="2470 img/s")
+    fed = HOST.solve({"hardware.count": 8, "workers.kind": "pool", "hardware.rate": "2470 img/s"}, workers=80)
     assert fed.throughput.m_as("img/s") > 16_621
 
 
 def test_the_cores_of_the_host_are_known_from_the_catalogue_and_can_be_given():
-    assert rate(workers=64) == rate(workers=64, cores=16)
-    assert rate(workers=64, accelerators=2) == pytest.approx(rate(workers=64, cores=32))
-    assert rate(workers=64, cores=64) > rate(workers=64)
+    assert rate(workers=64) == rate({"workers.cores": 16}, workers=64)
+    assert rate({"hardware.count": 2}, workers=64) == pytest.approx(rate({"workers.cores": 32}, workers=64))
+    assert rate({"workers.cores": 64}, workers=64) > rate(workers=64)
 
 
 def test_threads_of_one_process_share_a_lock_whatever_the_host():
-    assert rate(workers=2, loader="threads", cores=64) / rate(workers=1) == pytest.approx(1.62, rel=0.01)
-    assert rate(workers=64, loader="threads", cores=64) < 5 * rate(workers=1)
+    assert rate({"workers.kind": "threads", "workers.cores": 64}, workers=2) / rate(
+        workers=1
+    ) == pytest.approx(1.62, rel=0.01)
+    assert rate({"workers.kind": "threads", "workers.cores": 64}, workers=64) < 5 * rate(workers=1)
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", KINDS)
 def test_a_loader_does_not_take_away_a_law_that_the_user_assumes(loader):
     mine = PUBLISHED.replace(contention=0.1, coherency=0.001, crowding=0.5, second_thread=0.2)
-    times = [HOST.solve(workers=n, cores=6, loader=loader, assumptions=mine).throughput for n in (8, 1)]
+    times = [
+        HOST.solve({"workers.cores": 6, "workers.kind": loader}, workers=n, assumptions=mine).throughput
+        for n in (8, 1)
+    ]
     assert (times[0] / times[1]).m_as("") == pytest.approx(mine.speedup(8, 6))
 
 
-@given(st.sampled_from(LOADERS), st.integers(1, 200), st.integers(1, 128), st.integers(1, 50))
+@given(st.sampled_from(KINDS), st.integers(1, 200), st.integers(1, 128), st.integers(1, 50))
 def test_more_workers_and_more_cores_never_prepare_less(loader, workers, cores, more):
     scaling = loader_kinds()[loader].scaling
     now = scaling.speedup(workers, cores)
@@ -59,11 +64,12 @@ def test_more_workers_and_more_cores_never_prepare_less(loader, workers, cores, 
 
 
 def test_every_kind_of_loader_says_where_its_law_comes_from():
-    assert tuple(loader_kinds()) == LOADERS
+    assert tuple(loader_kinds()) == KINDS
     for kind in loader_kinds().values():
         assert kind.facts.keys() >= {"contention", "coherency", "crowding", "second_thread"}
 
 
 def test_a_kind_of_loader_that_there_is_not_is_rejected():
-    fields, expected = none_of("processes, threads, pool", loader="dali")
-    assert message(InputError, HOST.replace, **fields) == expected
+    assert message(InputError, Workers, kind="dali") == (
+        "Workers.kind must be one of processes, threads, pool, torch, got 'dali'. Pass one of these."
+    )

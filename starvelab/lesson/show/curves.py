@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis import crossover
 from ...model.analysis._point import overlapping
 from ...model.assumptions import COVERAGE
 from ...model.cost import exceeds
-from ...model.pipeline import Pipeline
 from ...model.resources import ACCELERATOR, CPU, LABELS
 from ...model.step import Step
+from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number
 from .figure import StaticFigure, as_number, as_percent, ascending, bare, new_figure, render_figure
@@ -44,7 +43,7 @@ def over_batch(
         True for a band that shows what the sources of the values allow; where the assumptions have ranges,
         unless given.
     """
-    found = crossover(pipeline)
+    found = pipeline.crossover()
     ticks = ascending([2**i for i in range(11)] if batches is None else batches, "over_batch", "batch sizes")
     at = pipeline.solve(batch_size=ticks)
     dense = np.unique(np.geomspace(ticks[0], ticks[-1], 400).round().astype(int))
@@ -81,7 +80,7 @@ def over_batch(
         for i, b in enumerate(ticks)
     ]
     if banded:
-        ends = zip(*at.utilization_range, strict=True)
+        ends = zip(*at.ranges.utilization, strict=True)
         headers += ["utilization from", "to"]
         rows = [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
     headers, rows = with_feasible(headers, rows, at.feasible)
@@ -133,7 +132,7 @@ def over_workers(
         axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=label, **style)
         if _band(axes, dense, step, color, ranges):
             banded = True
-            columns |= dict(zip((f"{label} from", f"{label} to"), at.utilization_range, strict=True))
+            columns |= dict(zip((f"{label} from", f"{label} to"), at.ranges.utilization, strict=True))
         sentences += [_wall_in_words(name, step, dense)]
         if not can_run:
             sentences += [caveat("with hollow marks", step.infeasible_reason)]
@@ -165,9 +164,9 @@ _BAND = (
 
 def _band(axes: Axes, at: np.ndarray, step: Step, color: str, ranges: bool | None) -> bool:
     """Draw what the sources allow around a line, where that is asked for and more than the line."""
-    if not (step.pipeline.assumptions.ranged if ranges is None else ranges):
+    if not (step.ranged if ranges is None else ranges):
         return False
-    low, high = step.utilization_range
+    low, high = step.ranges.utilization
     if np.array_equal(low, high):
         return False
     axes.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)

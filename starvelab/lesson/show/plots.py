@@ -41,7 +41,7 @@ def stage_bars(step: Step) -> StaticFigure:
     """
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
-    length, overlap = step.step_time.m_as("ms"), step.pipeline.overlap
+    length, overlap = step.step_time.m_as("ms"), step.overlap
     figure = new_figure(7.5, 0.9 + 0.55 * len(times))
     axes = figure.add_subplot()
     for y, (name, ms) in enumerate(times.items()):
@@ -52,7 +52,7 @@ def stage_bars(step: Step) -> StaticFigure:
     axes.invert_yaxis()
     axes.set_xlim(0, length * 1.25)
     axes.axvline(length, color=GRAY, linestyle="--", linewidth=1)
-    axes.set_xlabel(f"time for one batch of {step.pipeline.batch_size} (ms); dashed: the step")
+    axes.set_xlabel(f"time for one batch of {step.batch_size} (ms); dashed: the step")
     bare(axes)
     headers, rows = with_feasible(
         ["resource", "time for a batch", "idle share of a step"],

@@ -15,13 +15,12 @@ from types import MappingProxyType
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis import crossover
 from ...model.analysis._schedule import one_step
-from ...model.pipeline import Pipeline
 from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step
+from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent
 from ...units import format_number, format_quantity
@@ -186,7 +185,7 @@ def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: s
 def step_bars(step: Step) -> str:
     """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization."""
     one_step(step, "step_bars")
-    overlap, busy, length = step.pipeline.overlap, percent(step.utilization), format_quantity(step.step_time)
+    overlap, busy, length = step.overlap, percent(step.utilization), format_quantity(step.step_time)
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     whole = step.step_time.m_as("ms")
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
@@ -279,7 +278,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     The pipeline's own batch size is marked, too. The axes depend on the accelerator alone, so that figures of
     two numbers of workers compare.
     """
-    found = crossover(pipeline)
+    found = pipeline.crossover()
     sizes = np.arange(1, batches + 1)
     step, own = pipeline.solve(batch_size=sizes), pipeline.solve()
     one_step(own, "lines_over_batch")
@@ -302,7 +301,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
         at = float(found.batch)
         ms = float(np.interp(at, sizes, times[ACCELERATOR.name]))
         curves += f'{upright(at, "4 3")}<circle cx="{x * at:.1f}" cy="{_HEIGHT - y * ms:.1f}" r="5"/>'
-    curves += upright(int(own.pipeline.batch_size))
+    curves += upright(int(own.batch_size))
     cannot = sizes[~np.broadcast_to(step.feasible, sizes.shape)]
     if len(cannot):
         first = x * int(cannot[0])
@@ -322,7 +321,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
         for i, name in enumerate(times)
     )
     busy = percent(own.utilization)
-    where = f"batch {own.pipeline.batch_size}, where the accelerator is busy {busy} of a step."
+    where = f"batch {own.batch_size}, where the accelerator is busy {busy} of a step."
     below = [
         "Time for one batch, over the batch size. Dashed: where the lines cross.",
         f"Solid: {where}",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import ipywidgets
 
 from ...errors import InputError, StarvelabError
-from ...model.pipeline import Pipeline
+from ...model.parts import Part, first_field
+from ...pipeline import Pipeline
 from . import words
-from .controls import NO_START, Description, Value, make_control
+from .controls import NO_START, Description, Value, make_control, shown_name
 from .keyboard import Box, spoken
 from .store import PredictionStore
 
@@ -73,6 +74,8 @@ class Drawing:
 
 def explore(
     draw: Draw | Pipeline,
+    of_parts: Mapping[str, Description] | None = None,
+    /,
     *,
     after: str | None = None,
     advice: bool = True,
@@ -84,6 +87,8 @@ def explore(
     ----------
     draw : function or Pipeline
         ``draw(**values)`` returns a `Drawing` or an SVG string. Of a pipeline the stage bars are drawn.
+    of_parts : mapping of str, optional
+        Controls of a pipeline's parts, by the path of their field: ``{"workers.cores": [8, 16]}``.
     after : str, optional
         Key of a prediction; the explorer opens when that is locked.
     advice : bool
@@ -105,15 +110,13 @@ def explore(
     InputError
         If there are no controls, or one cannot be made.
     """
+    controls = {**(of_parts or {}), **controls}
     if not controls:
         raise InputError(
             "An explorer needs something to move, got no controls. Pass for example batch_size=(1, 512)."
         )
     if isinstance(draw, Pipeline):
-        # A pipeline that names no sample size has that of its assumptions, and calls it `size`.
-        starts = {
-            name: getattr(draw, "size" if name == "sample_size" else name, NO_START) for name in controls
-        }
+        starts = {path: _start(draw, path) for path in controls}
         draw = _draw_pipeline(draw, advice)
     elif callable(draw):
         starts = _defaults(draw)
@@ -122,6 +125,18 @@ def explore(
             f"An explorer draws with a function or a Pipeline, got {draw!r:.80}. Pass one of these."
         )
     return Explorer(draw, controls, starts, after)
+
+
+def _start(pipeline: Pipeline, path: str) -> Value:
+    """A field of a pipeline or of a part of it; of a part what a plain value would change."""
+    value: Value = pipeline
+    for name in path.split("."):
+        value = getattr(value, name, NO_START)
+    if path == "dataset.size" and value is None:
+        return pipeline.size  # that of the assumptions
+    if path == "hardware" and pipeline.hardware.of is None:
+        return pipeline.hardware.rate
+    return getattr(value, first_field(type(value))) if isinstance(value, Part) else value
 
 
 def _defaults(draw: Draw) -> dict[str, Value]:
@@ -133,7 +148,6 @@ def _defaults(draw: Draw) -> dict[str, Value]:
 
 def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     # Loaded on first use: most explorers draw with a function of their own.
-    from ...model.analysis import explain
     from ..show import svg
     from ..show.style import with_feasible
 
@@ -143,7 +157,7 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
         headers, rows = with_feasible(
             ["stage", "time for a step"], list(step.stage_times.items()), step.feasible
         )
-        return Drawing(svg.step_bars(step), str(explain(changed, advice=advice)), headers=headers, rows=rows)
+        return Drawing(svg.step_bars(step), str(changed.explain(advice=advice)), headers=headers, rows=rows)
 
     return draw
 
@@ -168,7 +182,7 @@ class Explorer(Box):
         self.sentence = spoken()
         self.table = ipywidgets.HTML()
         self.message = spoken()
-        labels = ", ".join(name.replace("_", " ") for name in controls)
+        labels = ", ".join(map(shown_name, controls))
         super().__init__(
             f"Explorer: {labels}",
             [*self.controls.values(), self.message, self.figure, self.sentence, self.table],

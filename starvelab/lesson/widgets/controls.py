@@ -47,7 +47,7 @@ def make_control(name: str, described: Description, start: Value = NO_START) -> 
     It is described by ``(low, high)`` or ``(low, high, step)`` of numbers or quantities, by the values of a
     list, by a dict of labels to values, or by True or False for a tick box.
     """
-    label = name.replace("_", " ")
+    label = shown_name(name)
     if isinstance(described, bool):
         return _tick_box(label, start if isinstance(start, bool) else described)
     if isinstance(described, Mapping):
@@ -59,6 +59,11 @@ def make_control(name: str, described: Description, start: Value = NO_START) -> 
     raise InputError(
         f"The control {name!r} must be a range, some values or a switch, got {described!r}. {_FORMS}"
     )
+
+
+def shown_name(name: str) -> str:
+    """The name of an argument, or the path of a pipeline's field, as a label."""
+    return name.replace("_", " ").replace(".", " ")
 
 
 def _is_number(value: Value) -> bool:

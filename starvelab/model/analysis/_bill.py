@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError
+from ...errors import MissingValueError
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative
+from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..cost import as_float
+from ..description import Description
 from ..grids import carbon_intensity
-from ..pipeline import Pipeline
 from ..prices import price_age, prices_of
 from ..step import Step
 from ._epoch_size import PASS_SAMPLES, samples_of_epoch
@@ -95,17 +96,19 @@ class Bill(TableRepr):
         shape = np.shape(self.step.utilization)
         if shape:
             return f"{np.prod(shape)} bills, an array of shape {shape}"
-        count = self.step.pipeline.accelerators
+        count = self.step.accelerators
         who = "The accelerator is" if count == 1 else f"The {count} accelerators are"
         draws = "draws" if count == 1 else "draw"
         drawn = "" if self.power is None else f", and {draws} {cell(self.power)}"
-        allowed = self.step.spoken_utilization_range
-        busy = percent(self.step.utilization) + (f" ({allowed})" if allowed else "")
+        busy = percent(self.step.utilization)
+        if self.step.ranged:
+            low, high = (percent(end) for end in self.step.ranges.utilization)
+            busy += f" ({percent(COVERAGE, 0)} range {low} to {high})"
         return f"{who} busy {busy} of each step{drawn}"
 
 
 def bill(
-    pipeline: Pipeline | Step,
+    pipeline: Description,
     *,
     price: Quantity | str | None = None,
     busy_power: Quantity | str | None = None,
@@ -114,46 +117,9 @@ def bill(
     samples: int | None = None,
     today: datetime.date | None = None,
 ) -> Bill:
-    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting.
-
-    Parameters
-    ----------
-    pipeline : Pipeline or Step
-    price : quantity [money/time], optional
-        Of one accelerator; the middle of the listed prices unless given.
-    busy_power, waiting_power : quantity [energy/time], optional
-        What one accelerator draws while it computes and while it waits; `board_power` and `waiting_power` of
-        the catalogue unless given.
-    grid : str or quantity [mass/energy]
-        A country such as "FRA", "world", or grams of CO2 for each kilowatt-hour.
-    samples : int, optional
-        Of an epoch; those of the pipeline's data set unless given.
-    today : datetime.date, optional
-        The day to which the age of the listed prices counts; the present one unless given.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-    MissingValueError
-        If neither a price nor both powers are known.
-
-    Notes
-    -----
-    An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws
-    ``u busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, for
-    launches and for the training loop. The board's power is the most that it may draw, so the energy is an
-    upper bound unless `busy_power` is given. The host, its fans and the cooling are left out.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> wall = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-    >>> found = bill(wall, price="2 USD/h")
-    >>> print(f"{found.hour_waiting.money:.2f~} of {found.hour.money:.2f~}, at {found.power:.0f~}")
-    1.63 USD of 2.00 USD, at 139 W
-    """
-    step = _solved(pipeline)
-    hardware, stall = step.pipeline.hardware, step.stall
+    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting."""
+    step = pipeline.solve()
+    hardware, stall = pipeline.hardware.of, step.stall
     rate, price_note = _price(hardware, price, today)
     busy = _watts(hardware, "busy_power", busy_power, "board_power")
     idle = _watts(hardware, "waiting_power", waiting_power, "waiting_power")
@@ -164,9 +130,9 @@ def bill(
             f"{_named(hardware)} lists no price and no {' and no '.join(missing)}. "
             'Pass for example price="2 USD/h".'
         )
-    intensity, samples = carbon_intensity(grid), samples_of_epoch(step.pipeline, samples)
+    intensity, samples = carbon_intensity(grid), samples_of_epoch(pipeline, samples)
     hours = None if samples is None else samples / step.throughput.m_as("img/h")
-    count = step.pipeline.numbers["accelerators"]
+    count = step.accelerators
     dollars = _product(count, rate)
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
@@ -183,16 +149,6 @@ def bill(
         epoch=_amounts(hours, *whole),
         epoch_waiting=_amounts(hours, *wasted),
         notes=tuple(filter(None, notes)),
-    )
-
-
-def _solved(pipeline: Unchecked) -> Step:
-    if isinstance(pipeline, Step):
-        return pipeline
-    if isinstance(pipeline, Pipeline):
-        return pipeline.solve()
-    raise InputError(
-        f"bill looks at a pipeline, solved or not, got {type(pipeline).__name__}. Pass a Pipeline or a Step."
     )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from math import ceil
 
+from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from ..step import Step
 
 
-def boundary(step: Step, steps: float, start_up: float) -> float:
+def boundary(pipeline: Description, step: Step, steps: float, start_up: float) -> float:
     """How much longer an epoch of so many steps takes than these [s].
 
     Parameters
     ----------
+    pipeline : Pipeline
     step : Step
-        At one point.
+        Of that pipeline, at one point.
     steps : float
         Of an epoch.
     start_up : float
@@ -40,16 +42,16 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
     The threads of a pool prepare one batch together: then W is 1. So it is where only the CPU's supply as a
     whole is known.
     """
-    if not step.pipeline.overlap:  # nothing is prepared ahead of any step
+    if not step.overlap:  # nothing is prepared ahead of any step
         return start_up
     seconds = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
     own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
     read = seconds.get(STORAGE.name, 0.0)
     copy, decode = seconds.get(LINK.name, 0.0), seconds.get(DECODER.name, 0.0)
-    workers = _workers(step)
+    workers = _workers(pipeline)
     if steps < workers:  # the others have nothing to do, and take nobody's core
         workers = float(ceil(steps - 1e-9))
-        fewer = step.pipeline.solve(workers=int(workers) * step.pipeline.accelerators)
+        fewer = pipeline.solve(workers=int(workers) * step.accelerators)
         cpu = float(fewer.resource_times[CPU.name].m_as("s"))
     batch = workers * cpu
     # A share of a round that is left by rounding is none.
@@ -67,9 +69,9 @@ def boundary(step: Step, steps: float, start_up: float) -> float:
     return max(takes) - steps * float(step.step_time.m_as("s"))
 
 
-def _workers(step: Step) -> float:
+def _workers(pipeline: Description) -> float:
     """How many batches are prepared side by side for each accelerator."""
-    pipeline = step.pipeline
-    if pipeline.cpu_throughput is not None or pipeline.loader == "pool":
+    numbers = pipeline.numbers
+    if numbers["cpu_throughput"] is not None or numbers["loader"] == "pool":
         return 1.0
-    return max(1.0, float(pipeline.workers / pipeline.accelerators))
+    return max(1.0, float(numbers["workers"] / numbers["accelerators"]))

@@ -10,7 +10,7 @@ from math import floor
 from ...errors import UnknownNameError
 from ...units import format_number
 from ..cost import Cost
-from ..pipeline import Pipeline
+from ..description import Description
 from ..resources import ACCELERATOR, LABELS, capitalized
 from ._point import one_point, overlapping
 
@@ -52,32 +52,8 @@ class Crossover:
         )
 
 
-def crossover(pipeline: Pipeline, *, resource: str | None = None) -> Crossover:
-    """Find the smallest batch size at which the accelerator waits.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Its batch size does not matter.
-    resource : str, optional
-        Look at this resource alone; otherwise at whichever starves the accelerator first.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-
-    Notes
-    -----
-    Where a small batch is bound by memory traffic and a large one by arithmetic, the accelerator can bind
-    again further on; this is the first crossing.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> found = crossover(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8))
-    >>> found.batch, found.last_fed, found.starves_from
-    (Fraction(39117, 1745), 22, 23)
-    """
+def crossover(pipeline: Description, *, resource: str | None = None) -> Crossover:
+    """Find the smallest batch size at which the accelerator waits."""
     one_point(pipeline, "crossover", whatever=("batch_size",))
     overlapping(pipeline, "crossover")
     costs = pipeline.resource_costs(exact=True)

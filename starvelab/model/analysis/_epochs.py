@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Quantity, as_quantity, nonnegative, positive, positive_int
+from ...units import Q_, Quantity, positive, positive_int
+from ..description import Description
 from ..page_cache import hit_share
-from ..pipeline import Pipeline
+from ..parts import Workers
 from ..step import Step
 from ._boundary import boundary
 from ._epoch_size import PASS_SAMPLES, samples_of_epoch
@@ -108,60 +109,14 @@ class Epochs(TableRepr):
 
 
 def epochs(
-    pipeline: Pipeline,
+    pipeline: Description,
     *,
     memory: Quantity | str | None = None,
     samples: int | None = None,
     evicts: bool = True,
-    start_up: Quantity | str = "0 s",
-    persistent_workers: bool = False,
 ) -> Epochs:
-    """What a page cache does for the first epoch and for each later one, and what is lost between them.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        At one point. With `memory` it has storage, and its `cached_fraction` does not matter.
-    memory : quantity [data], optional
-        What the host has left for its page cache; without it each epoch is like the others.
-    samples : int, optional
-        Of an epoch; those of the pipeline's data set unless given.
-    evicts : bool
-        False for a cache that keeps the samples it has, however many others are read.
-    start_up : quantity [time]
-        What workers need before they begin their first batch. No source gives a value for every job: measure
-        yours.
-    persistent_workers : bool
-        Whether workers live through all epochs. False starts them anew for each, as PyTorch's `DataLoader`
-        does unless it is told otherwise.
-
-    Raises
-    ------
-    InputError
-    MissingValueError
-        If the samples of an epoch are not known.
-
-    Notes
-    -----
-    The first epoch reads each sample once and finds none of them in memory. A later one finds the share that
-    `starvelab.model.page_cache.hit_share` derives. At the boundary of an epoch the queue is empty, and the
-    loop is one step ahead of the accelerator: `starvelab.model.analysis._boundary` has the rule, and
-    `starvelab.simulate.Loader` follows the same batch by batch. Stops being true where several jobs share the
-    memory, and where one epoch is prepared while another one still runs, as DALI does.
-
-    Examples
-    --------
-    >>> from starvelab import Datasets, Hardware, Models, Pipeline
-    >>> pipeline = Pipeline(
-    ...     model=Models.ResNet50, hardware=Hardware.Cloud.A100, dataset=Datasets.ImageNet, storage="200 MB/s"
-    ... )
-    >>> found = epochs(pipeline, memory="51.4 GB")
-    >>> round(found.held, 3), round(found.cached_fraction, 3)
-    (0.35, 0.138)
-    >>> print(epochs(pipeline.replace(workers=64, storage=None), start_up="2 s").summary)
-    Between two epochs 3.549 s are lost, as nothing is prepared then
-    """
-    one_point(pipeline, "epochs", whatever=("cached_fraction",) if memory is not None else ())
+    """What a page cache does for the first epoch and for each later one, and what is lost between them."""
+    one_point(pipeline, "epochs", whatever=("storage.cache.share",) if memory is not None else ())
     if memory is not None and pipeline.storage is None:
         raise InputError(
             "The page cache serves reads from a drive, got a pipeline without storage. "
@@ -173,13 +128,14 @@ def epochs(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
             f"{PASS_SAMPLES}"
         )
-    begin = nonnegative(as_quantity(start_up, "s", "start_up"), "s", "start_up")
+    crew = pipeline.workers if isinstance(pipeline.workers, Workers) else Workers()
+    begin = float(crew.numbers["start_up"] or 0.0)
     first, later, held = pipeline, pipeline, None
-    cached = float(pipeline.cached_fraction or 0.0)
+    cached = float(pipeline.numbers["cached_fraction"] or 0.0)
     if memory is not None:
         held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
         cached = float(hit_share(held)) if evicts else held
-        first, later = (pipeline.replace(cached_fraction=share) for share in (0.0, cached))
+        first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))
     steps = samples / (pipeline.numbers["batch_size"] * pipeline.numbers["accelerators"])
     cold, warm = first.solve(), later.solve()
     return Epochs(
@@ -188,8 +144,8 @@ def epochs(
         cached_fraction=cached,
         first=cold,
         later=warm,
-        first_boundary=Q_(boundary(cold, steps, begin), "s"),
-        boundary=Q_(boundary(warm, steps, 0.0 if persistent_workers else begin), "s"),
+        first_boundary=Q_(boundary(first, cold, steps, begin), "s"),
+        boundary=Q_(boundary(later, warm, steps, 0.0 if crew.persistent else begin), "s"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...tables import percent
 from ...units import Number, format_number
 from ..cost import exceeds
-from ..pipeline import Pipeline
+from ..description import Description
 from ..resources import ACCELERATOR, CPU, LABELS, RESOURCES, capitalized
 from ..stages import HostLoopModel, SerializedCopyModel, SingleNodeModel
 from ..stages.step_parts import SingleNodeInputs, launch_wait
@@ -25,28 +25,8 @@ _CAUSES = {
 _AWAITED = {SerializedCopyModel.NAME: "the copy", HostLoopModel.NAME: "the training loop"}
 
 
-def explain(pipeline: Pipeline, *, advice: bool = True) -> str:
-    """Say what binds, by how much, and what to do next.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        At one point: no swept arguments.
-    advice : bool
-        Whether to go on from what binds to what to do about it.
-
-    Raises
-    ------
-    InputError
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> print(explain(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16)))
-    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. The
-    largest part of each step is fixed overhead: a larger batch spreads that over more samples. From batch 23
-    on the CPU would bind.
-    """
+def explain(pipeline: Description, *, advice: bool = True) -> str:
+    """Say what binds, by how much, and what to do next."""
     one_point(pipeline, "explain")
     step = pipeline.solve()
     if not pipeline.overlap:
@@ -60,12 +40,12 @@ def explain(pipeline: Pipeline, *, advice: bool = True) -> str:
     return " ".join(sentence for sentence in (memory, *sentences) if sentence)
 
 
-def _accelerators(pipeline: Pipeline) -> str:
-    return "the accelerator" if pipeline.accelerators == 1 else "the accelerators"
+def _accelerators(pipeline: Description) -> str:
+    return "the accelerator" if pipeline.hardware.count == 1 else "the accelerators"
 
 
-def _are(pipeline: Pipeline) -> str:
-    return "is" if pipeline.accelerators == 1 else "are"
+def _are(pipeline: Description) -> str:
+    return "is" if pipeline.hardware.count == 1 else "are"
 
 
 def _awaited(step: Step) -> dict[str, str]:
@@ -74,7 +54,7 @@ def _awaited(step: Step) -> dict[str, str]:
     return {name: label for name, label in _AWAITED.items() if name in taken and taken[name].magnitude > 0}
 
 
-def _in_turn(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+def _in_turn(pipeline: Description, step: Step) -> tuple[str, ...]:
     best = pipeline.solve(overlap=True)
     return (
         f"Nothing overlaps, so all stages add up to {spoken_time(step.step_time)}, and "
@@ -85,11 +65,11 @@ def _in_turn(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     )
 
 
-def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+def _fed(pipeline: Description, step: Step) -> tuple[str, ...]:
     following = step.next_bottleneck
     who, each, batch = "The accelerator binds", "it", "it"
-    if pipeline.accelerators > 1:
-        who, each, batch = f"The {pipeline.accelerators} accelerators bind", "each", "one for each"
+    if step.accelerators > 1:
+        who, each, batch = f"The {step.accelerators} accelerators bind", "each", "one for each"
     awaited = _awaited(step)
     together = f"together with {' and '.join(awaited.values())} " if awaited else ""
     evidence = (
@@ -107,14 +87,14 @@ def _fed(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
     return evidence, _idle(pipeline, step), cause, later
 
 
-def _launching(pipeline: Pipeline) -> Number:
+def _launching(pipeline: Description) -> Number:
     """How long the accelerator waits for launches in a step [s]."""
     model = pipeline.inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
     return launch_wait(model, pipeline.numbers["batch_size"])
 
 
-def _idle(pipeline: Pipeline, step: Step) -> str:
+def _idle(pipeline: Description, step: Step) -> str:
     """What the accelerator waits for within its part of the step, and how busy that leaves it."""
     awaited, launching = _awaited(step), _launching(pipeline)
     if launching > 0:
@@ -132,12 +112,12 @@ def _idle(pipeline: Pipeline, step: Step) -> str:
         f"{percent(step.utilization)} of it."
     )
     if SerializedCopyModel.NAME in awaited:
-        pinned = "" if pipeline.pinned else "from pinned memory and "
+        pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
         sentence += f" The copy would overlap {pinned}on a stream of its own."
     return sentence
 
 
-def _cause(pipeline: Pipeline, step: Step) -> str:
+def _cause(pipeline: Description, step: Step) -> str:
     """What the accelerator's own time is made of, as far as that is known."""
     cause, source = step.cause, ""
     if step.basis.startswith("measured"):
@@ -153,7 +133,7 @@ def _cause(pipeline: Pipeline, step: Step) -> str:
     if cause == "memory" and source:
         # Under the law of measured rates it is that of activations, which a larger batch does not spread.
         advice = "faster memory would shorten it"
-    if cause in ("compute", "memory") and pipeline.precision in ("fp32", "tf32"):
+    if cause in ("compute", "memory") and pipeline.hardware.precision in ("fp32", "tf32"):
         advice = f"lower precision or {advice}" if "shorten" in advice else advice
     return f"{source}The largest part of {'the rest' if _awaited(step) else 'each step'} is {name}: {advice}."
 
@@ -162,7 +142,7 @@ def _exceeds_model(step: Step, stage: str) -> bool:
     return stage in step.stage_times and bool(step.stage_times[stage] > step.stage_times["model"])
 
 
-def _spare(pipeline: Pipeline, step: Step) -> str:
+def _spare(pipeline: Description, step: Step) -> str:
     """How much faster the accelerator would have to be before the next resource binds."""
     own, ready = (step.resource_times[name].m_as("ms") for name in (ACCELERATOR.name, step.next_bottleneck))
     label, subject = LABELS[step.next_bottleneck], capitalized(step.next_bottleneck)
@@ -182,11 +162,11 @@ def _spare(pipeline: Pipeline, step: Step) -> str:
     return f"{who} would have to be {spare} times as fast before {label} binds."
 
 
-def _starved(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
+def _starved(pipeline: Description, step: Step) -> tuple[str, ...]:
     name, a_batch = step.bottleneck, f"a batch of {pipeline.batch_size}"
     need, each, wait = "needs", "", "waits"
-    if pipeline.accelerators > 1:
-        a_batch += f" for each of the {pipeline.accelerators} accelerators"
+    if step.accelerators > 1:
+        a_batch += f" for each of the {step.accelerators} accelerators"
         need, each, wait = "need", " each", "wait"
     who, verb = capitalized(name), RESOURCES[name].verb
     if name == CPU.name and time_without_waits(pipeline, step) is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...errors import InputError
-from ..pipeline import Pipeline
+from ..description import Description
 
 
-def one_point(pipeline: Pipeline, question: str, *, whatever: tuple[str, ...] = ()) -> None:
+def one_point(pipeline: Description, question: str, *, whatever: tuple[str, ...] = ()) -> None:
     """Reject a pipeline with swept fields, except those that do not matter to the question."""
     swept = [name for name in pipeline.swept if name not in whatever]
     if swept:
@@ -16,7 +16,7 @@ def one_point(pipeline: Pipeline, question: str, *, whatever: tuple[str, ...] = 
         )
 
 
-def overlapping(pipeline: Pipeline, question: str) -> None:
+def overlapping(pipeline: Description, question: str) -> None:
     """Reject a pipeline in which nothing overlaps: then no resource hides behind another."""
     if not pipeline.overlap:
         raise InputError(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Quantity, format_number
+from ..description import Description
 from ..disagreement import Choice, choices, corners
-from ..pipeline import Pipeline
 from ..resources import LABELS
 from ..step import Step
 from ._point import one_point
@@ -47,12 +47,15 @@ class ThroughputRange(TableRepr):
         With the values that are least and most favorable together.
     disagreements : tuple of Disagreement
         Those that change the throughput alone, the largest change first.
+    model_error : float
+        How far off the model itself is assumed to be, as a share.
     """
 
     step: Step
     lowest: Step
     highest: Step
     disagreements: tuple[Disagreement, ...]
+    model_error: float = 0.0
 
     @property
     def summary(self) -> str:
@@ -69,7 +72,7 @@ class ThroughputRange(TableRepr):
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, if it cannot, and how far off the model itself may be."""
-        error = self.step.pipeline.assumptions.model_error
+        error = self.model_error
         own = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
         return " ".join(filter(None, (self.step.note, own if error else "")))
 
@@ -87,35 +90,8 @@ class ThroughputRange(TableRepr):
         ]
 
 
-def throughput_range(pipeline: Pipeline) -> ThroughputRange:
-    """The lowest and the highest throughput that the sources of a prediction's values allow.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        At one point: no swept arguments. What it gives itself is taken as given.
-
-    Raises
-    ------
-    InputError
-
-    Notes
-    -----
-    Each assumption and each fact of the drive, the link and the data set lies between its `low` and `high`,
-    where the catalogue has these. The accelerator's rate is that of any framework that was measured, unless
-    the pipeline names one. The throughput never falls as one of these becomes more favorable, so it is
-    lowest where each is at its less favorable end, and highest where each is at the other. A value of which
-    only one source is known adds nothing. The error of the model itself stands below the table: a `Step` has
-    it in its own `throughput_range`, and shows that where its assumptions have ranges.
-
-    Examples
-    --------
-    >>> from starvelab import PUBLISHED, Hardware, Models, Pipeline
-    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
-    >>> found = throughput_range(pipeline)
-    >>> [round(one.throughput.m_as("img/s")) for one in (found.lowest, found.step, found.highest)]
-    [767, 1090, 1548]
-    """
+def throughput_range(pipeline: Description) -> ThroughputRange:
+    """The lowest and the highest throughput that the sources of a prediction's values allow."""
     one_point(pipeline, "throughput_range")
     lows, highs = ([one.solve() for one in ends] for ends in corners(pipeline))
     disagreements = (_alone(choice, pipeline) for choice in choices(pipeline))
@@ -125,10 +101,11 @@ def throughput_range(pipeline: Pipeline) -> ThroughputRange:
         lowest=min(lows, key=_throughput),
         highest=max(highs, key=_throughput),
         disagreements=tuple(sorted(found, key=lambda one: (one.lowest / one.highest).m_as(""))),
+        model_error=pipeline.assumptions.model_error,
     )
 
 
-def _alone(choice: Choice, pipeline: Pipeline) -> Disagreement:
+def _alone(choice: Choice, pipeline: Description) -> Disagreement:
     reached = sorted(_throughput(change(pipeline).solve()) for change in choice.changes.values())
     lowest, highest = Q_(reached[0], "img/s"), Q_(reached[-1], "img/s")
     return Disagreement(choice.name, tuple(choice.changes), lowest, highest, choice.origin)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...errors import InputError
 from ...units import Unchecked, positive_int
 from ..step import Step
-from ._point import one_point
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def schedule(step: Step, *, batches: int = 5) -> tuple[Job, ...]:
     free = dict.fromkeys(times, 0.0)
     jobs = []
     for batch in range(positive_int(batches, "batches")):
-        ready = 0.0 if step.pipeline.overlap else max(free.values())
+        ready = 0.0 if step.overlap else max(free.values())
         for resource, duration in times.items():
             start = max(ready, free[resource])
             ready = free[resource] = start + duration
@@ -70,4 +71,6 @@ def one_step(step: Unchecked, question: str) -> None:
         raise InputError(
             f"{question} looks at a solved pipeline, got {type(step).__name__}. Pass pipeline.solve()."
         )
-    one_point(step.pipeline, question)
+    if np.ndim(step.utilization):
+        many = np.size(step.utilization)
+        raise InputError(f"{question} looks at one point, got {many}. Solve for one.")

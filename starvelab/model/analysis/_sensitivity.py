@@ -10,7 +10,7 @@ from ...tables import paragraph, percent, to_html, to_text
 from ...units import Q_, Quantity, format_number, format_quantity
 from ..catalogue import Entry
 from ..cost import exceeds
-from ..pipeline import Pipeline
+from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, STORAGE
 from ..stages import SingleNodeModel
 from ..stages.step_parts import SingleNodeInputs, launch_wait
@@ -68,32 +68,14 @@ class Sensitivities:
         return to_html(self.headers, self.rows, caption=caption) + paragraph(self.note)
 
 
-def sensitivity(pipeline: Pipeline) -> Sensitivities:
-    """Try one more worker, one more GB/s, a tenth faster accelerator.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        At one point: no swept arguments.
-
-    Raises
-    ------
-    InputError
-        For a sweep, or for stages or a copy that do not overlap.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> found = sensitivity(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8))
-    >>> [(change.resource, round(change.gain, 3)) for change in found.changes]
-    [('CPU', 0.125), ('accelerator', 0.0)]
-    """
+def sensitivity(pipeline: Description) -> Sensitivities:
+    """Try one more worker, one more GB/s, a tenth faster accelerator."""
     one_point(pipeline, "sensitivity")
     overlapping(pipeline, "sensitivity")
-    if pipeline.link is not None and not pipeline.copy_overlaps:
+    if pipeline.link is not None and not pipeline.link.overlaps:
         raise InputError(
-            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
-            "time of two. Pass copy_overlaps=True, and compare the step with and without."
+            "sensitivity looks at one resource at a time, got Link(overlaps=False): then a copy takes the "
+            "time of two. Pass overlaps=True, and compare the step with and without."
         )
     step = pipeline.solve()
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
@@ -113,10 +95,10 @@ def sensitivity(pipeline: Pipeline) -> Sensitivities:
 # same would help: until that resource is as fast as the one that binds next.
 
 
-def _more_workers(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
-    if pipeline.cpu_throughput is not None:
+def _more_workers(pipeline: Description, step: Step) -> tuple[str, float, str]:
+    if isinstance(pipeline.workers, Quantity):
         return _a_tenth_faster(CPU.name, step)
-    n, following = pipeline.workers, step.next_bottleneck
+    n, following = pipeline.workers.count, step.next_bottleneck
     more = pipeline.solve(workers=n + 1).resource_times[CPU.name].m_as("ms")
     wanted = pipeline.resource_costs(exact=True)[following].at(pipeline.batch_size)
     enough = min_workers(in_time(pipeline, pipeline.batch_size, wanted))
@@ -127,12 +109,15 @@ def _more_workers(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
     return f"{n + 1} workers instead of {n}", more, limit
 
 
-def _more_storage(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+def _more_storage(pipeline: Description, step: Step) -> tuple[str, float, str]:
+    drive = pipeline.storage
+    assert drive is not None  # it is among the resources
+
     def time(bandwidth: Quantity) -> float:
         """Reading time with another bandwidth and the same latency."""
         storage: Entry | Quantity = bandwidth
-        if isinstance(pipeline.storage, Entry) and pipeline.storage.kind == "Storage":
-            storage = pipeline.storage.replace(bandwidth_sustained=bandwidth)
+        if isinstance(drive.of, Entry) and drive.of.kind == "Storage":
+            storage = drive.of.replace(bandwidth_sustained=bandwidth)
         return float(pipeline.solve(storage=storage).resource_times[STORAGE.name].m_as("ms"))
 
     now, change = pipeline.storage_bandwidth, "storage with 1 GB/s more"
@@ -148,12 +133,12 @@ def _more_storage(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
             limit = "more requests in flight: latency binds, not bandwidth"
         else:
             limit = "more drives: the requests that one serves bind, not bandwidth"
-        if pipeline.cache_bandwidth is not None:
+        if pipeline.numbers["cache_bandwidth"] is not None:
             limit = "a faster drive alone is not enough: what memory serves takes its time too"
     return change, time(now + Q_("1 GB/s")), limit
 
 
-def _more_link(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+def _more_link(pipeline: Description, step: Step) -> tuple[str, float, str]:
     now = pipeline.link_bandwidth
     faster = pipeline.solve(link=now + Q_("1 GB/s")).resource_times[LINK.name].m_as("ms")
     return "link with 1 GB/s more", faster, _until(now, LINK.name, step)[1]
@@ -173,7 +158,7 @@ def _a_tenth_faster(resource: str, step: Step) -> tuple[str, float, str]:
     return f"{resource} a tenth faster", now / 1.1, limit
 
 
-def _faster_accelerator(pipeline: Pipeline, step: Step) -> tuple[str, float, str]:
+def _faster_accelerator(pipeline: Description, step: Step) -> tuple[str, float, str]:
     change, faster, limit = _a_tenth_faster(ACCELERATOR.name, step)
     model = pipeline.inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
@@ -182,7 +167,7 @@ def _faster_accelerator(pipeline: Pipeline, step: Step) -> tuple[str, float, str
     return change, faster, limit
 
 
-_CHANGES: Mapping[str, Callable[[Pipeline, Step], tuple[str, float, str]]] = {
+_CHANGES: Mapping[str, Callable[[Description, Step], tuple[str, float, str]]] = {
     STORAGE.name: _more_storage,
     CPU.name: _more_workers,
     LINK.name: _more_link,

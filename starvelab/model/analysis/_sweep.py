@@ -15,7 +15,8 @@ from ...tables import paragraph, percent, to_html, to_text
 from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
-from ..pipeline import SWEEPABLE, Pipeline, check_fields
+from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields
+from ..disagreement import ranges_of
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _MAX_ROWS = 12
@@ -78,38 +79,18 @@ class Sweep:
         return to_html(self.headers, self.rows) + paragraph(self.note)
 
 
-def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked) -> Sweep:
-    """Solve a pipeline for every combination of the given values.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-    ranges : bool, optional
-        Whether to add the lowest and the highest throughput that the sources of the values allow; where the
-        assumptions have ranges, unless given.
-    **fields : sequence, array or quantity array
-        Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
-        ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-    >>> table = sweep(pipe, batch_size=[32, 64, 128])
-    >>> (100 * table["utilization"]).round(1).tolist()
-    [73.2, 41.9, 26.2]
-    """
+def sweep(
+    pipeline: Description, changes: Changes = None, /, *, ranges: bool | None = None, **fields: Unchecked
+) -> Sweep:
+    """Solve a pipeline for every combination of the given values."""
+    fields = {**(changes or {}), **fields}
     if not fields:
         raise InputError(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
         )
     check_fields(fields)
     for name in fields:
-        if name not in SWEEPABLE:
+        if name not in SWEEPABLE and name not in PLAIN:
             raise InputError(
                 f"A sweep takes fields that are numbers or quantities ({', '.join(SWEEPABLE)}), got {name}. "
                 f"Solve once for each {name} instead."
@@ -118,7 +99,8 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
     counts = [len(v) for v in values.values()]
     index = np.indices(counts, dtype=np.intp).reshape(len(counts), -1)
     grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
-    step, claim = pipeline.solve(**grid), ""
+    pipeline = pipeline.replace(grid)
+    step, claim = pipeline.solve(), ""
     columns = dict(grid)
     for name, time in step.resource_times.items():
         columns[f"{name}_time"] = time
@@ -126,12 +108,12 @@ def sweep(pipeline: Pipeline, *, ranges: bool | None = None, **fields: Unchecked
         columns["feasible"] = np.broadcast_to(step.feasible, step.utilization.shape)
     columns |= {"step_time": step.step_time, "throughput": step.throughput}
     if pipeline.assumptions.ranged if ranges is None else ranges:
-        columns["lowest_throughput"], columns["highest_throughput"] = step.throughput_range
+        columns["lowest_throughput"], columns["highest_throughput"] = ranges_of(pipeline).throughput
         if pipeline.assumptions.model_error:
             held = percent(COVERAGE, 0)
             claim = f"Lowest and highest throughput claim to hold the truth in {held} of the cases."
     columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
-    return Sweep(columns, " ".join(filter(None, (claim, step.spoken_busy, step.pipeline.foreign_rate))))
+    return Sweep(columns, " ".join(filter(None, (claim, step.spoken_busy, pipeline.foreign_rate))))
 
 
 def _values(name: str, given: Unchecked) -> Number:

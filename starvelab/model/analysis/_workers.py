@@ -15,8 +15,8 @@ from typing import TypeVar
 from ...errors import InputError, MissingValueError
 from ...units import Q_, Number, Quantity, format_number, positive_int
 from ..cost import Cost, exceeds
+from ..description import Description
 from ..inputs import Inputs
-from ..pipeline import Pipeline
 from ..resources import ACCELERATOR
 from ..solver import costs
 from ..stages import DataModel, TransferModel, TransformationModel
@@ -75,38 +75,12 @@ class WorkersNeeded:
         return " ".join(filter(None, (verdict, *self.obstacles, self.note)))
 
 
-def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -> WorkersNeeded:
-    """Count the workers that remove the CPU stall: ``n >= b S / (w g(b))`` where each has a core to itself.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Its number of workers does not matter.
-    batch_size : int or "any", optional
-        That of the pipeline unless given; "any" asks for enough at every batch size.
-
-    Raises
-    ------
-    InputError
-        If the pipeline gives the CPU's supply as a whole, so that there are no workers to count.
-
-    Notes
-    -----
-    Several accelerators are fed by one set of workers, and the answer is for all of them. Feasibility looks
-    at the pipeline's drive and link, or at those of the accelerator's host where the pipeline does not model
-    them, and at the pipeline's cores, or the host's where the catalogue knows them.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline, Q_
-    >>> scan = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, sample_size=Q_("5 MB"))
-    >>> workers_needed(scan, batch_size=256).workers
-    436
-    """
-    if pipeline.cpu_throughput is not None:
+def workers_needed(pipeline: Description, *, batch_size: int | str | None = None) -> WorkersNeeded:
+    """Count the workers that remove the CPU stall."""
+    if isinstance(pipeline.workers, Quantity):
         raise InputError(
-            "workers_needed counts workers, got a pipeline with cpu_throughput. "
-            "Pass cpu_throughput=None, and worker_rate if need be."
+            "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
+            "Pass workers=8, or workers=Workers(8, rate=...)."
         )
     any_batch = isinstance(batch_size, str) and batch_size == "any"
     if batch_size is not None and not any_batch:
@@ -131,7 +105,7 @@ def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -
     ratio = seconds(1) / own_seconds
     workers = min_workers(enough)
     rate = float((batch or 1) / own_seconds)
-    demand = Q_(pipeline.accelerators * rate * pipeline.size.m_as("GB"), "GB/s")
+    demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
     obstacles = []
     if workers is None:
         obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(MAX_WORKERS), ratio))
@@ -143,10 +117,10 @@ def workers_needed(pipeline: Pipeline, *, batch_size: int | str | None = None) -
     )
 
 
-def cpu_cost(pipeline: Pipeline, workers: int) -> Cost:
+def cpu_cost(pipeline: Description, workers: int) -> Cost:
     """What preparing the batches of a step would cost the CPU with that many workers, exactly."""
     inputs = dataclasses.replace(pipeline.inputs[TransformationModel.NAME], workers=workers)  # type: ignore[call-arg]
-    return costs({TransformationModel.NAME: inputs}, pipeline.accelerators, exact=True)[
+    return costs({TransformationModel.NAME: inputs}, pipeline.numbers["accelerators"], exact=True)[
         TransformationModel.NAME
     ]
 
@@ -156,12 +130,12 @@ def counted_workers(workers: int) -> str:
     return "1 worker" if workers == 1 else f"{workers} workers"
 
 
-def in_time(pipeline: Pipeline, batch: int, seconds: Fraction) -> Callable[[int], bool]:
+def in_time(pipeline: Description, batch: int, seconds: Fraction) -> Callable[[int], bool]:
     """Whether that many workers prepare a batch in so many seconds: a question for `min_workers`."""
     return lambda workers: cpu_cost(pipeline, workers).at(batch) <= seconds
 
 
-def _always_in_time(pipeline: Pipeline, own: Cost) -> Callable[[int], bool]:
+def _always_in_time(pipeline: Description, own: Cost) -> Callable[[int], bool]:
     return lambda workers: starves_from(cpu_cost(pipeline, workers), own) is None
 
 
@@ -179,56 +153,60 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
     return least + bisect_left(range(least, most), True, key=enough)
 
 
-def _too_few_cores(pipeline: Pipeline, most: Fraction, wanted: Fraction) -> str:
+def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> str:
     """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
     who, more = "Workers get in each other's way: together they", ""
     inputs = pipeline.inputs[TransformationModel.NAME]
     cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
     if cores is not None:
-        unlimited = pipeline.replace(cores=MAX_WORKERS)
+        unlimited = pipeline.replace({"workers.cores": MAX_WORKERS})
         anywhere = Fraction(cpu_cost(unlimited, 1).limit) / Fraction(cpu_cost(unlimited, MAX_WORKERS).limit)
         if anywhere < wanted:  # as threads of one process, which share a lock
             cores, most, who = None, anywhere, "Workers get in each other's way: on any number of cores they"
-            if pipeline.loader == "threads":
+            if pipeline.numbers["loader"] == "threads":
                 who = (
                     "Carried on from one and two threads on two cores, under a Python with its global lock, "
                     "threads would"
                 )
                 more = " A free-threaded build of Python has no such lock, and was not measured."
-    if cores is not None and pipeline.cores is not None:
+    if cores is not None and pipeline.numbers["cores"] is not None:
         who = f"However many workers share the {cores} cores, together they"
-    elif cores is not None and pipeline.hardware is not None:
-        each = pipeline.hardware.number("host_cores")
-        who = f"A typical host has {each} cores for each {pipeline.hardware.name}: together its workers"
+    elif cores is not None and (hardware := pipeline.hardware.of) is not None:
+        each = hardware.number("host_cores")
+        who = f"A typical host has {each} cores for each {hardware.name}: together its workers"
     return (
         f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
         f"{format_number(wanted, 3)} times.{more}"
     )
 
 
-def _obstacles(pipeline: Pipeline, workers: int | None, rate: float) -> list[str]:
+def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[str]:
     """What stands in the way of preparing, reading and copying that many samples a second for each device."""
-    a, hardware, count = pipeline.assumptions, pipeline.hardware, pipeline.accelerators
+    a, hardware, count = pipeline.assumptions, pipeline.hardware.of, pipeline.hardware.count
     sizes, obstacles = pipeline.sizes, []
     cores = None
     # Where the law of scaling has counted the cores, they are no obstacle any more.
-    if hardware is not None and pipeline.cores is None and not a.numbers["host_cores"]:
+    if hardware is not None and pipeline.numbers["cores"] is None and not a.numbers["host_cores"]:
         cores = hardware.number("host_cores")
     if hardware is not None and workers is not None and cores is not None and workers > count * cores:
         obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
-    storage = hardware if pipeline.storage is None else pipeline.numbers["storage"]
+    storage = hardware if pipeline.numbers["storage"] is None else pipeline.numbers["storage"]
     numbers = {**pipeline.numbers, **sizes, "storage": storage}
     reads = {name: numbers[name] for name in field_names(DataModel)}
     data = _resolved(lambda: DataModel(a).resolve(**reads))
     reading = 0.0 if data is None else DataModel.cost(data).limit
     if exceeds(reading * count * rate, 1):
         demand, supply = _bandwidths(sizes["stored"] * count * rate, sizes["stored"] / reading)
-        source = "the drive gives" if pipeline.cached_fraction is None else "the drive and the cache give"
+        source = (
+            "the drive gives"
+            if pipeline.numbers["cached_fraction"] is None
+            else "the drive and the cache give"
+        )
         obstacles.append(f"Reading would take {demand}, and {source} {supply}.")
     link = hardware if pipeline.link is None else pipeline.numbers["link"]
     sent = _resolved(
         lambda: TransferModel(a).resolve(
-            transferred=sizes["transferred"], link=link, pinned=pipeline.pinned, copy_overlaps=True
+            transferred=sizes["transferred"], link=link, pinned=pipeline.numbers["pinned"], copy_overlaps=True
         )
     )
     copying = 0.0 if sent is None else TransferModel.cost(sent).limit

@@ -1,7 +1,7 @@
 """The stage models: what a batch costs each resource.
 
 Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in which a batch meets them; a new
-stage is a file here, an entry in this list, and its fields in `starvelab.model.pipeline.Pipeline`.
+stage is a file here, an entry in this list, and its fields in `starvelab.model.parts`.
 """
 
 from ..cost import Cost, Line

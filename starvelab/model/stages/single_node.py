@@ -11,6 +11,7 @@ from ...units import Q_, Number, Quantity, positive, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Line, name_of_largest
+from ..parts import StepTime
 from ..rate_law import ELEMENT_BYTES, SampleTime, Work, frameworks_of, sample_time
 from ..rates import launch_time
 from ..resources import ACCELERATOR, Resource
@@ -31,7 +32,7 @@ COMPILED_FAMILY = "TPU"
 # Of which framework and host `overhead_per_layer` is; others take longer or shorter in proportion.
 LAUNCHES_OF = ("PyTorch", "Cloud.V100")
 # The basis of a step whose rate the caller gave.
-GIVEN = "measured: given as accelerator_rate"
+GIVEN = "measured: given as the rate of the accelerator"
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             raise MissingValueError(
                 f"No rate of {model.name} on {hardware.name} was measured in {framework!r}, or can be "
                 f"extrapolated at {precision}, {phase}. {model.name} was measured in "
-                f"{', '.join(frameworks_of(model))}. Pass one of these, or your own accelerator_rate."
+                f"{', '.join(frameworks_of(model))}. Pass one of these, or a rate of your own."
             )
         return found
 
@@ -303,6 +304,8 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     @staticmethod
     def cost(inputs: SingleNodeInputs) -> Cost:
         """``b / rate``, ``max(b (arithmetic + traffic), launch)`` or ``max(compute, memory) + overhead``."""
+        if isinstance(inputs.rate, StepTime):
+            return Cost((Line(inputs.rate.seconds, 0),))
         if inputs.rate is not None:
             return Cost((Line(0, 1 / inputs.rate),))
         if inputs.law is not None:
@@ -327,9 +330,9 @@ def _check_accelerator(
     missing = [name for name, entry in (("model", model), ("hardware", hardware)) if entry is None]
     if missing and accelerator_rate is None:
         raise InputError(
-            "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, "
-            f"got no {' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
-            'or accelerator_rate="2470 img/s".'
+            "The accelerator's time comes from model and hardware, or from a measured rate, got no "
+            f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
+            'the rate, such as "2470 img/s".'
         )
     if model is not None:
         check_entry(model, "Models", "model")

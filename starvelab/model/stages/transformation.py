@@ -192,17 +192,16 @@ class TransformationModel(StageModel[TransformationInputs]):
             For values of single workers beside a supply as a whole, for two speeds of one worker, and for a
             rate in bytes without the size of a sample.
         """
-        # A pipeline may keep its worker_rate when its supply as a whole is changed; then it is not used.
-        per_worker = {
-            "worker_rate": worker_rate if cpu_throughput is None else None,
-            "cpu_time": cpu_time,
-            "cores": cores,
-            "read_wait": read_wait,
-            "handover_time": handover_time,
-        }
-        _check_supply(
-            cpu_throughput, {name: value for name, value in per_worker.items() if value is not None}
-        )
+        for name, value in (("Samples.cpu_time", cpu_time), ("Drive.wait", read_wait)):
+            if cpu_throughput is not None and value is not None:
+                raise InputError(
+                    f"{name} is that of one worker, got it with what all workers supply together. "
+                    "Pass workers=8 instead."
+                )
+        if cpu_time is not None and worker_rate is not None:
+            raise InputError(
+                "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them."
+            )
         kind = None if loader is None else loader_kinds()[loader]
         if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
             for_each = hardware.number("host_cores")
@@ -240,20 +239,6 @@ class TransformationModel(StageModel[TransformationInputs]):
         # A worker that waits leaves its core to others, but prepares nothing else meanwhile.
         speedup = inputs.scaling.speedup(n)
         return Cost((on_cores, Line(h / speedup, c / speedup + inputs.read_wait / n)))
-
-
-def _check_supply(cpu_throughput: SupplyRate | None, per_worker: dict[str, Number]) -> None:
-    """Reject values of single workers beside a supply as a whole, and two values for one worker's speed."""
-    if cpu_throughput is not None and per_worker:
-        verb, them = ("goes", "it") if len(per_worker) == 1 else ("go", "them")
-        raise InputError(
-            f"{' and '.join(per_worker)} {verb} with workers, got {them} with cpu_throughput. "
-            "Pass workers=... instead."
-        )
-    if "worker_rate" in per_worker and "cpu_time" in per_worker:
-        raise InputError(
-            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other."
-        )
 
 
 def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, Number]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage, crossover
+from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.lesson.show import style
 from starvelab.show import over_batch, over_workers
 
@@ -26,7 +26,7 @@ def test_the_crossover_is_marked_and_said(drawn):
     assert "which is 100.0 % at batch 1 and 12.5 % at 1024." in picture.alt
     for axes in drawn[0].axes:
         [mark] = [line for line in axes.lines if len(line.get_xdata()) == 2]
-        assert list(mark.get_xdata()) == [float(crossover(PIPE).batch)] * 2
+        assert list(mark.get_xdata()) == [float(PIPE.crossover().batch)] * 2
     assert [text.get_text() for text in drawn[0].axes[1].texts] == ["crossover\nat 22.4"]
 
 
@@ -158,7 +158,7 @@ BAND = (
 def test_the_band_over_the_batch_size_is_what_the_sources_allow(drawn):
     picture = over_batch(MEASURED, batches=[64, 512])
     [band] = drawn[0].axes[1].collections
-    low, high = MEASURED.solve(batch_size=512).utilization_range
+    low, high = MEASURED.solve(batch_size=512).ranges.utilization
     corners = band.get_paths()[0].get_extents()
     at_512 = [y for x, y in band.get_paths()[0].vertices if x == 512]
     assert (min(at_512), max(at_512)) == pytest.approx((low, high))
@@ -189,7 +189,7 @@ def test_a_band_is_drawn_when_it_is_asked_for_and_left_out_when_it_is_not(drawn)
 
 
 def test_a_curve_says_once_on_what_its_worker_was_measured():
-    scans = PIPE.replace(sample_size="5 MB")
+    scans = PIPE.replace({"dataset.size": "5 MB"})
     for picture in (
         over_batch(scans, batches=[8, 16]),
         over_workers({"scans": scans, "more": scans.replace(batch_size=512)}, workers=[8, 32]),

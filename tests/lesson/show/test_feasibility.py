@@ -87,7 +87,7 @@ def test_the_points_of_a_roofline_that_do_not_fit_are_hollow(drawn):
         lambda p: svg.step_bars(p.solve()),
         lambda p: svg.step_parts(
             SingleNodeModel().solve(
-                model=p.model, hardware=p.hardware, batch_size=p.batch_size, phase=p.phase
+                model=p.model, hardware=p.hardware.of, batch_size=p.batch_size, phase=p.phase
             )
         ),
     ],

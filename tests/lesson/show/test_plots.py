@@ -232,7 +232,7 @@ def test_what_draws_a_step_refuses_anything_else(draw):
         f"{name} looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."
     )
     assert refused(lambda: draw(PIPE.solve(workers=[1, 2]))) == (
-        f"{name} looks at one point, got several values of workers. Pass one value of each."
+        f"{name} looks at one point, got 2. Solve for one."
     )
 
 

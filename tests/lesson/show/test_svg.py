@@ -19,7 +19,7 @@ from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-DALI = PIPE.replace(cpu_throughput="50 GB/s", device_input_time="0.12765 ms", phase="training").replace(
+DALI = PIPE.replace({"dataset.device_time": "0.12765 ms"}, workers="50 GB/s", phase="training").replace(
     batch_size=512
 )
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -115,7 +115,7 @@ def test_the_title_names_what_binds_and_the_description_has_every_time():
         "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4.817 ms, accelerator 11.74 ms. "
         "A step takes 64 ms."
     )
-    by_storage = svg.step_bars(PIPE.solve(cpu_throughput="50 GB/s", storage=Storage.SATA_SSD))
+    by_storage = svg.step_bars(PIPE.solve(workers="50 GB/s", storage=Storage.SATA_SSD))
     assert ElementTree.fromstring(by_storage)[0].text.startswith("Storage binds;")
 
 
@@ -199,7 +199,7 @@ def test_a_sweep_is_refused():
     with pytest.raises(InputError) as caught:
         svg.step_bars(PIPE.solve(batch_size=[8, 16]))
     assert str(caught.value) == (
-        "step_bars looks at one point, got several values of batch_size. Pass one value of each."
+        "step_bars looks at one point, got 2. Solve for one."
     )
     with pytest.raises(InputError) as caught:
         svg.step_parts(parts([8, 16]))

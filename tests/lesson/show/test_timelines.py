@@ -257,7 +257,7 @@ def test_waiting_is_hatched_and_working_is_not(drawn):
 
 
 def test_a_bar_too_narrow_for_its_number_has_none(drawn):
-    timeline(PIPE.solve(link=Hardware.Cloud.A100, transfer_size="150528 B"), batches=5)
+    timeline(PIPE.solve({"dataset.transfer": "150528 B"}, link=Hardware.Cloud.A100), batches=5)
     numbers = [text.get_text() for text in drawn[0].axes[0].texts]
     assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
 

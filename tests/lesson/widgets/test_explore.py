@@ -208,9 +208,14 @@ def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
 def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
     pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
     explorer = explore(
-        pipe, batch_size=(1, 1024), workers=[4, 8, 16], sample_size=(Q_("100 KB"), Q_("1 MB")), overlap=True
+        pipe,
+        {"dataset.size": (Q_("100 KB"), Q_("1 MB"))},
+        batch_size=(1, 1024),
+        workers=[4, 8, 16],
+        overlap=True,
     )
-    assert [control.value for control in explorer.controls.values()] == [256, "8", 500, True]
+    assert [control.value for control in explorer.controls.values()] == [500, 256, "8", True]
+    assert explorer.controls["dataset.size"].description == "dataset size (KB)"
     assert explorer.figure.value.count("<svg") == 1
     assert 'role="img"' in explorer.figure.value
     assert "The CPU binds" in explorer.sentence.value
@@ -222,6 +227,11 @@ def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
 def test_a_pipeline_has_no_control_for_what_it_does_not_have():
     pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
     assert "A pipeline has no field &#x27;speed&#x27;" in explore(pipe, speed=(1, 2)).message.value
+
+
+def test_a_control_of_the_accelerators_rate_starts_at_that_rate():
+    rate = explore(Pipeline(hardware="826 img/s"), hardware=(Q_("200 img/s"), Q_("2000 img/s")))
+    assert rate.controls["hardware"].value == 826
 
 
 def test_a_control_may_start_at_nothing_when_the_pipeline_has_nothing():

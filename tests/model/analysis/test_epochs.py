@@ -7,25 +7,25 @@ from random import Random
 
 import pytest
 
-from starvelab import PUBLISHED, Q_, InputError, MissingValueError, Pipeline, epochs
+from starvelab import PUBLISHED, Q_, InputError, MissingValueError, Pipeline, Samples, Workers
 from starvelab.simulate import Loader, simulate
 from tests.cases import KITS, WALL
-from tests.rejected import message, negative, not_positive
+from tests.rejected import message, not_positive
 
 # 100 GB of samples; storage binds at 500 a second unless memory serves more than half of the reads.
 PIPE = Pipeline(
-    accelerator_rate="1000 img/s",
-    cpu_throughput="1000 img/s",
-    sample_size="100 KB",
+    hardware="1000 img/s",
+    workers="1000 img/s",
+    dataset=Samples(size="100 KB"),
     storage="50 MB/s",
     batch_size=100,
 )
-PREPARED = PIPE.replace(storage=None, cpu_throughput=None, cpu_time="4 ms", workers=8)
+PREPARED = PIPE.replace({"dataset.cpu_time": "4 ms"}, storage=None, workers=8)
 MILLION = {"samples": 1_000_000}
 
 
 def test_the_first_epoch_is_cold_and_the_later_ones_are_warm():
-    found = epochs(PIPE, memory="100 GB", **MILLION)
+    found = PIPE.epochs(memory="100 GB", **MILLION)
     assert (found.held, found.cached_fraction) == (1, 1)
     assert (found.first.bottleneck, found.later.bottleneck) == ("storage", "accelerator")
     # 2000 s for the first, and 0.1 s to prepare its last batch; 1000 s for each of nine others.
@@ -34,24 +34,24 @@ def test_the_first_epoch_is_cold_and_the_later_ones_are_warm():
 
 
 def test_a_page_cache_that_holds_35_percent_reads_86_percent_again_and_one_that_keeps_what_it_has_65():
-    found = epochs(PIPE, memory="35 GB", **MILLION)
+    found = PIPE.epochs(memory="35 GB", **MILLION)
     assert found.held == pytest.approx(0.35)
     assert found.cached_fraction == pytest.approx(0.138, abs=5e-4)
     assert found.time(2).m_as("s") == pytest.approx(2000 * (2 - found.cached_fraction) + 0.2)
     # What the pipeline says of its cache does not matter.
-    assert repr(epochs(PIPE.replace(cached_fraction=0.9), memory="35 GB", **MILLION)) == repr(found)
-    keeps = epochs(PIPE, memory="35 GB", evicts=False, **MILLION)
+    assert repr(PIPE.replace({"storage.cache.share": 0.9}).epochs(memory="35 GB", **MILLION)) == repr(found)
+    keeps = PIPE.epochs(memory="35 GB", evicts=False, **MILLION)
     assert (keeps.cached_fraction, keeps.note) == (keeps.held, "")
     assert keeps.time(2).m_as("s") == pytest.approx(2000 * 1.65 + 0.2)
 
 
 def test_the_samples_and_their_size_are_those_of_the_data_set():
     # 168 volumes of 146.6 MB.
-    assert epochs(KITS, memory="10 GB").held == pytest.approx(10e9 / (168 * 146.6e6))
+    assert KITS.epochs(memory="10 GB").held == pytest.approx(10e9 / (168 * 146.6e6))
 
 
 def test_epochs_read_as_a_table():
-    assert repr(epochs(PIPE, memory="35 GB", **MILLION)).splitlines() == [
+    assert repr(PIPE.epochs(memory="35 GB", **MILLION)).splitlines() == [
         "35.0 % of the data fits into memory, which serves 13.8 % of the reads from the second epoch on",
         "epoch            time    at its boundary    read from storage    accelerator busy  bottleneck",
         "----------  ---------  -----------------  -------------------  ------------------  ------------",
@@ -60,7 +60,7 @@ def test_epochs_read_as_a_table():
         "The page cache evicts samples before they are read again. One that keeps what it has would serve "
         "35.0 %: pass evicts=False.",
     ]
-    assert epochs(PIPE, memory="1 TB", **MILLION).summary == (
+    assert PIPE.epochs(memory="1 TB", **MILLION).summary == (
         "All data fits into memory, and only the first epoch reads it from storage"
     )
 
@@ -74,13 +74,11 @@ def as_pipeline(loader):
     read, copy = loader.ms("read_time"), loader.ms("copy_time")
     return Pipeline(
         batch_size=batch,
-        accelerator_rate=Q_(batch, "img") / loader.step_time,
-        cpu_time=loader.prepare_time / batch,
-        workers=loader.workers,
-        sample_size="1 KB",
+        hardware=Q_(batch, "img") / loader.step_time,
+        dataset=Samples(cpu_time=loader.prepare_time / batch, size="1 KB", transfer="1 KB"),
+        workers=Workers(loader.workers, start_up=loader.start_up, persistent=loader.persistent_workers),
         storage=Q_(batch / read, "MB/s") if read else None,
         link=Q_(batch / copy, "MB/s") if copy else None,
-        transfer_size="1 KB",
     )
 
 
@@ -106,11 +104,8 @@ def loaders():
 @pytest.mark.parametrize("loader", [*loaders()], ids=lambda loader: f"{loader.epoch_batches} batches")
 def test_an_epoch_takes_as_long_as_batch_by_batch(loader):
     count = loader.epoch_batches
-    found = epochs(
-        as_pipeline(loader),
+    found = as_pipeline(loader).epochs(
         samples=count * loader.batch_size,
-        start_up=loader.start_up,
-        persistent_workers=loader.persistent_workers,
     )
     ends = simulate(loader, batches=4 * count).trace().step_end
     simulated = (ends[-1] - ends[2 * count - 1]) / 2
@@ -123,7 +118,8 @@ def test_an_epoch_takes_as_long_as_batch_by_batch(loader):
 
 def test_workers_that_are_kept_start_once():
     kept, anew = (
-        epochs(PREPARED, samples=100_000, start_up="2 s", persistent_workers=kept) for kept in (True, False)
+        PREPARED.replace({"workers.start_up": "2 s", "workers.persistent": kept}).epochs(samples=100_000)
+        for kept in (True, False)
     )
     # A worker has the first batch after 400 ms, of which the accelerator computes 100 ms on the one before.
     assert kept.boundary.m_as("ms") == pytest.approx(300)
@@ -137,9 +133,9 @@ def test_workers_that_are_kept_start_once():
 
 def test_workers_without_a_batch_take_nobodys_core():
     # Four batches in an epoch, each 400 ms of a core, and four cores or more.
-    crowd = PREPARED.replace(workers=4, cores=4)
-    few = epochs(crowd, samples=400)
-    many = epochs(crowd.replace(workers=4096), samples=400)
+    crowd = PREPARED.replace({"workers.cores": 4}, workers=4)
+    few = crowd.epochs(samples=400)
+    many = crowd.replace(workers=4096).epochs(samples=400)
     assert many.boundary == few.boundary
     assert few.time(1).m_as("ms") == pytest.approx(400 + 300)
     assert few.rows[0][1] == "0.7 s"
@@ -147,16 +143,16 @@ def test_workers_without_a_batch_take_nobodys_core():
 
 def test_a_pool_prepares_its_first_batch_together():
     fed = PREPARED.replace(assumptions=PUBLISHED)
-    found = epochs(fed.replace(loader="pool"), samples=100_000)
-    assert found.boundary.m_as("ms") < 60 < epochs(fed, samples=100_000).boundary.m_as("ms")
+    found = fed.replace({"workers.kind": "pool"}).epochs(samples=100_000)
+    assert found.boundary.m_as("ms") < 60 < fed.epochs(samples=100_000).boundary.m_as("ms")
 
 
 def test_a_loop_that_prepares_nothing_ahead_loses_what_its_workers_take_to_start():
-    assert epochs(WALL.replace(overlap=False), samples=1000, start_up="2 s").boundary == Q_("2 s")
+    assert WALL.replace({"workers.start_up": "2 s"}, overlap=False).epochs(samples=1000).boundary == Q_("2 s")
 
 
 def test_a_share_in_memory_counts_where_no_memory_is_given():
-    half = epochs(PIPE.replace(cached_fraction=0.5), samples=1_000_000)
+    half = PIPE.replace({"storage.cache.share": 0.5}).epochs(samples=1_000_000)
     assert half.cached_fraction == 0.5
     assert half.time(1).m_as("s") == pytest.approx(1000.1)
 
@@ -179,7 +175,6 @@ def test_a_share_in_memory_counts_where_no_memory_is_given():
             "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline.",
         ),
         (InputError, PIPE, *not_positive(memory="0 GB", **MILLION)),
-        (InputError, PIPE, *negative(start_up="-1 s", **MILLION)),
         (
             InputError,
             PIPE.replace(batch_size=[1, 2]),
@@ -189,4 +184,4 @@ def test_a_share_in_memory_counts_where_no_memory_is_given():
     ],
 )
 def test_what_has_no_epochs_is_rejected(error, pipeline, arguments, expected):
-    assert message(error, epochs, pipeline, **arguments) == expected
+    assert message(error, Pipeline.epochs, pipeline, **arguments) == expected

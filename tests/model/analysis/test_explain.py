@@ -17,9 +17,8 @@ from starvelab import (
     Links,
     Models,
     Pipeline,
+    Samples,
     Storage,
-    explain,
-    workers_needed,
 )
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
@@ -27,8 +26,8 @@ from tests.rejected import message
 from tests.strategies import pipelines
 
 # 100 ms for a batch, and 16 workers of 100 images a second each.
-KNOWN = Pipeline(accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms", workers=16)
-DISK = KNOWN.replace(cpu_time=None, cpu_throughput="5000 img/s", sample_size="1 MB")
+KNOWN = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="10 ms"), workers=16)
+DISK = KNOWN.replace({"dataset.cpu_time": None, "dataset.size": "1 MB"}, workers="5000 img/s")
 STARVED = (
     "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 ms, is busy "
     "18.3 % of each step and waits for the rest."
@@ -38,7 +37,7 @@ LESS = "Prepare less for each sample, or do it ahead of the training or on the a
 
 @given(pipelines())
 def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
-    text = explain(pipe)
+    text = pipe.explain()
     sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", text)
     # That a batch does not fit takes three sentences before all others.
     assert 2 <= len(sentences) <= (13 if pipe.solve().infeasible_reason else 10)
@@ -64,7 +63,7 @@ SAID = {
         "busy 49.4 % of each step and waits for the rest. 3 workers instead of 1 would keep up.",
     ),
     "no number of workers": (
-        WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED),
+        WALL.replace({"workers.rate": "100 img/s"}, assumptions=PUBLISHED),
         "The CPU binds: preparing a batch of 256 takes 342 ms, so the accelerator, which needs 103.6 "
         "ms, is busy 30.3 % of each step and waits for the rest. No number of workers keeps up. A "
         "typical host has 16 cores for each NVIDIA A100 80GB SXM: together its workers reach at most "
@@ -72,11 +71,11 @@ SAID = {
         "times what they prepare now. Use a host with more cores. " + LESS,
     ),
     "a CPU given in bytes": (
-        WALL.replace(cpu_throughput="2 GB/s"),
+        WALL.replace(workers="2 GB/s"),
         f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
     ),
     "a CPU given in images": (
-        WALL.replace(cpu_throughput="4000 img/s"),
+        WALL.replace(workers="4000 img/s"),
         f"{STARVED} To keep it fed, the CPU would have to supply 21800 img/s, and it supplies 4000 "
         f"img/s. {LESS}",
     ),
@@ -88,18 +87,18 @@ SAID = {
         " in memory, or use a faster drive or more of them.",
     ),
     "a storage wall behind a page cache": (
-        KITS.replace(storage=Storage.EBS_gp3_max, cached_fraction=0.138),
+        KITS.replace({"storage.cache.share": 0.138}, storage=Storage.EBS_gp3_max),
         "Storage binds: reading a batch of 7 takes 843.6 ms, so the accelerator, which needs 636 ms, is busy "
         "75.4 % of each step and waits for the rest. Memory serves 13.8 % of the reads. To keep it fed, "
         "storage would have to deliver 1.391 GB/s, and it delivers 1.049 GB/s: store fewer bytes for each "
         "sample, keep more of them in memory, or use a faster drive or more of them.",
     ),
     "a CPU given in bytes prepares what memory serves too": (
-        WALL.replace(cpu_throughput="2 GB/s", storage="20 GB/s", cached_fraction=0.5),
+        WALL.replace({"storage.cache.share": 0.5}, workers="2 GB/s", storage="20 GB/s"),
         f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
     ),
     "a narrow link": (
-        WALL.replace(workers=64, link="8 GB/s", transfer_size="602112 B"),
+        WALL.replace({"dataset.transfer": "602112 B"}, workers=64, link="8 GB/s"),
         "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 ms, is "
         "busy 60.9 % of each step and waits for the rest. To keep it fed, 13.13 GB/s would have to cross the "
         "link, and 8 GB/s do: send fewer bytes for each sample, for example as uint8.",
@@ -111,13 +110,13 @@ SAID = {
         "more samples. From batch 88 on the CPU would bind.",
     ),
     "DALI for nothing": (
-        WALL.replace(cpu_throughput="50 GB/s", batch_size=512),
+        WALL.replace(workers="50 GB/s", batch_size=512),
         "The accelerator binds: it needs 18.47 ms for a batch of 512, and the CPU has prepared it in "
         "5.12 ms. The largest part of each step is arithmetic: a faster accelerator would shorten it."
         " The accelerator would have to be 3.61 times as fast before the CPU binds.",
     ),
     "DALI with its price": (
-        WALL.replace(cpu_throughput="50 GB/s", batch_size=512, device_input_time="0.1 ms"),
+        WALL.replace({"dataset.device_time": "0.1 ms"}, workers="50 GB/s", batch_size=512),
         "The accelerator binds: it needs 69.67 ms for a batch of 512, and the CPU has prepared it in 5.12 "
         "ms. The largest part of each step is input work that was moved onto it: some may be better left to "
         "the CPU. The accelerator would have to be 13.6 times as fast before the CPU binds.",
@@ -129,7 +128,7 @@ SAID = {
         "to be 3.7 times as fast before the CPU binds.",
     ),
     "a link that is next": (
-        KITS.replace(workers=200, storage="8 GB/s", link="1.7 GB/s", transfer_size=KITS.size),
+        KITS.replace({"dataset.transfer": KITS.size}, workers=200, storage="8 GB/s", link="1.7 GB/s"),
         "The accelerator binds: it needs 636 ms for a batch of 7, and the link has copied it in 603.6"
         " ms. The accelerator's own time comes from a measured rate. The accelerator would have to be"
         " 1.05 times as fast before the link binds.",
@@ -141,19 +140,19 @@ SAID = {
         "CPU, with 64 ms.",
     ),
     "eight of them, fed": (
-        KNOWN.replace(accelerators=8, workers=200),
+        KNOWN.replace({"hardware.count": 8}, workers=200),
         "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one "
         "for each in 40 ms. The accelerator's own time comes from a measured rate. The accelerators "
         "would have to be 2.5 times as fast before the CPU binds.",
     ),
     "eight of them, starved": (
-        KNOWN.replace(accelerators=8),
+        KNOWN.replace({"hardware.count": 8}),
         "The CPU binds: preparing a batch of 100 for each of the 8 accelerators takes 500 ms, so the "
         "accelerators, which need 100 ms each, are busy 20.0 % of each step and wait for the rest. 80"
         " workers instead of 16 would keep up.",
     ),
     "too few cores": (
-        KNOWN.replace(workers=4, cores=8),
+        KNOWN.replace({"workers.cores": 8}, workers=4),
         "The CPU binds: preparing a batch of 100 takes 250 ms, so the accelerator, which needs 100 "
         "ms, is busy 40.0 % of each step and waits for the rest. No number of workers keeps up. "
         "However many workers share the 8 cores, together they reach at most 8 times what one does, "
@@ -161,27 +160,27 @@ SAID = {
         "Use a host with more cores. " + LESS,
     ),
     "workers that wait": (
-        KNOWN.replace(read_wait="30 ms", cores=16),
+        KNOWN.replace({"storage.wait": "30 ms", "workers.cores": 16}),
         "The CPU, whose workers wait for storage, binds: waiting for and preparing a batch of 100 "
         "takes 250 ms, so the accelerator, which needs 100 ms, is busy 40.0 % of each step and waits "
         "for the rest. Most of that is waiting, in which cores idle: without it, preparing would take"
         " 62.5 ms. 40 workers instead of 16 would keep up.",
     ),
     "a copy in turn": (
-        KNOWN.replace(link="1 GB/s", transfer_size="100 KB", copy_overlaps=False),
+        KNOWN.replace({"dataset.transfer": "100 KB", "link.overlaps": False}, link="1 GB/s"),
         "The accelerator binds: together with the copy it needs 110 ms for a batch of 100, and the CPU has "
         "prepared it in 62.5 ms. In each step the copy takes 10 ms, so the accelerator is busy 90.9 % of it. "
         "The copy would overlap on a stream of its own. The accelerator's own time comes from a measured "
         "rate. The accelerator would have to be 1.9 times as fast before the CPU binds.",
     ),
     "a costly step": (
-        KNOWN.replace(step_overhead="150 ms"),
+        KNOWN.replace({"hardware.step_overhead": "150 ms"}),
         "The accelerator binds: it needs 250 ms for a batch of 100, and the CPU has prepared it in "
         "62.5 ms. The largest part of each step is fixed overhead: a larger batch spreads that over "
         "more samples. The accelerator would have to be 4 times as fast before the CPU binds.",
     ),
     "a link of its own for each": (
-        KNOWN.replace(link="0.5 GB/s", transfer_size="1 MB", accelerators=2, workers=64),
+        KNOWN.replace({"dataset.transfer": "1 MB", "hardware.count": 2}, link="0.5 GB/s", workers=64),
         "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so the "
         "accelerators, which need 100 ms each, are busy 50.0 % of each step and wait for the rest. To"
         " keep them fed, 1 GB/s would have to cross each link, and 0.5 GB/s do: send fewer bytes for "
@@ -192,19 +191,19 @@ SAID = {
 
 @pytest.mark.parametrize(("pipe", "text"), SAID.values(), ids=SAID)
 def test_it_says_what_a_person_would(pipe, text):
-    assert explain(pipe) == text
+    assert pipe.explain() == text
 
 
 def test_a_tie_is_called_one():
     own = WALL.solve(batch_size=64).resource_times["accelerator"].m_as("s")
-    tied = WALL.replace(batch_size=64, cpu_throughput=Q_(64 / own, "img/s"), workers=1)
-    assert "From batch 65 on the CPU would bind." in explain(tied)
-    always = WALL.replace(assumptions=PUBLISHED, cpu_throughput="2470 img/s")
-    assert explain(always).endswith("The CPU takes equally long: if it were any slower, it would bind.")
+    tied = WALL.replace(batch_size=64, workers=Q_(64 / own, "img/s"))
+    assert "From batch 65 on the CPU would bind." in tied.explain()
+    always = WALL.replace(assumptions=PUBLISHED, workers="2470 img/s")
+    assert always.explain().endswith("The CPU takes equally long: if it were any slower, it would bind.")
 
 
 BYTES_ALONE = WALL.replace(
-    hardware=WALL.hardware.replace(memory_bandwidth="1 GB/s"),
+    hardware=WALL.hardware.of.replace(memory_bandwidth="1 GB/s"),
     assumptions=TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms"),
     batch_size=8,
 )
@@ -215,44 +214,46 @@ BYTES_ALONE = WALL.replace(
     [
         (BYTES_ALONE, "is memory traffic: a larger batch does more arithmetic for each byte."),
         (
-            KNOWN.replace(cpu_time=None, cpu_throughput="1e9 img/s"),
+            KNOWN.replace({"dataset.cpu_time": None}, workers="1e9 img/s"),
             "would have to be more than a hundred times as fast",
         ),
-        (DISK.replace(cpu_throughput="1001 img/s"), "The CPU takes almost as long."),
+        (DISK.replace(workers="1001 img/s"), "The CPU takes almost as long."),
         (DISK.replace(storage="4 MB/s"), "takes 25 s, so the accelerator, which needs 100 ms, "),
         (
             DISK.replace(storage=Storage.S3_connection, assumptions=PUBLISHED),
             "keep them in memory, or open more connections.",
         ),
         (
-            WALL.replace(cpu_throughput="500 MB/s"),
+            WALL.replace(workers="500 MB/s"),
             "the CPU would have to supply 10.9 GB/s, and it supplies 0.5 GB/s.",
         ),
         (
-            DISK.replace(storage="1 GB/s", cached_fraction=1.0, cache_bandwidth="0.5 GB/s"),
+            DISK.replace(
+                {"storage.cache.share": 1.0, "storage.cache.bandwidth": "0.5 GB/s"}, storage="1 GB/s"
+            ),
             "Memory serves 100.0 % of the reads. To keep it fed, storage and memory together would have to "
             "deliver 1 GB/s, and they deliver 0.5 GB/s: store fewer bytes for each sample.",
         ),
         (
-            WALL.replace(batch_size=8, host_time="10 ms"),
+            WALL.replace({"hardware.host_time": "10 ms"}, batch_size=8),
             "The largest part of the rest is fixed overhead: a larger batch spreads that over more samples.",
         ),
         (
-            WALL.replace(cpu_throughput="99 GB/s", link="0.5 GB/s", dtype="uint8"),
+            WALL.replace({"dataset.transfer": "uint8"}, workers="99 GB/s", link="0.5 GB/s"),
             " do: send fewer bytes for each sample.",
         ),
     ],
     ids=lambda value: value if type(value) is str else "",
 )
 def test_it_says_what_follows_and_no_more(pipe, said):
-    text = explain(pipe)
+    text = pipe.explain()
     assert said in text
     # Nothing is said behind an advice that ends the explanation.
     assert text.endswith(said) or not said.endswith(("sample.", "connections.", "long."))
 
 
 def test_a_batch_that_does_not_fit_is_said_first():
-    text = explain(WALL.replace(batch_size=4096, phase="training"))
+    text = WALL.replace(batch_size=4096, phase="training").explain()
     assert text.startswith(
         "The step needs about 179.8 GB of memory, and NVIDIA A100 80GB SXM has 80 GB. Use a batch of at "
         "most 1817. What follows assumes enough memory. The CPU binds"
@@ -260,15 +261,15 @@ def test_a_batch_that_does_not_fit_is_said_first():
 
 
 def test_an_explanation_is_of_one_point():
-    assert message(InputError, explain, WALL.replace(batch_size=[1, 2])) == (
+    assert message(InputError, Pipeline.explain, WALL.replace(batch_size=[1, 2])) == (
         "explain looks at one point, got several values of batch_size. Pass one value of each."
     )
 
 
 def test_a_worker_is_counted_in_the_singular_and_accelerators_in_the_plural():
-    few = KNOWN.replace(workers=1, cpu_time="1 ms")
-    assert str(workers_needed(few)) == "1 worker is enough at batch 100."
-    starved = explain(KNOWN.replace(accelerators=2, storage="1 MB/s"))
+    few = KNOWN.replace({"dataset.cpu_time": "1 ms"}, workers=1)
+    assert str(few.workers_needed()) == "1 worker is enough at batch 100."
+    starved = KNOWN.replace({"hardware.count": 2}, storage="1 MB/s").explain()
     assert "To keep them fed, storage would have to deliver" in starved
 
 
@@ -279,28 +280,30 @@ REQUESTS = "It is the number of requests that limits storage, not their bytes."
 
 
 def test_where_requests_limit_a_drive_smaller_samples_are_no_advice():
-    seeking = DISK.replace(sample_size="100 KB", storage=Storage.HDD, assumptions=PUBLISHED)
-    text = explain(seeking)
+    seeking = DISK.replace({"dataset.size": "100 KB"}, storage=Storage.HDD, assumptions=PUBLISHED)
+    text = seeking.explain()
     assert REQUESTS in text
     assert "100 MB/s, and it delivers" in text
     fewer = "read several samples with each request (samples_per_request)"
     assert f" MB/s: {fewer}, keep them in memory, or use a faster" in text
-    packed = explain(seeking.replace(sample_size="1 MB", samples_per_request=1000))
+    packed = seeking.replace({"dataset.size": "1 MB", "storage.samples_per_request": 1000}).explain()
     assert REQUESTS not in packed
     assert ": store fewer bytes for each sample, keep them in memory, or use a faster drive or more" in packed
 
 
 # What each advice to a starved storage does to a pipeline that follows it.
 FOLLOWED = {
-    "store fewer bytes for each sample": lambda p: p.replace(sample_size=p.size / 2),
+    "store fewer bytes for each sample": lambda p: p.replace({"dataset.size": p.size / 2}),
     "read several samples with each request (samples_per_request)": lambda p: p.replace(
-        samples_per_request=2 * p.samples_per_request
+        {"storage.samples_per_request": 2 * p.storage.samples_per_request}
     ),
-    "keep them in memory": lambda p: p.replace(cached_fraction=0.5),
-    "keep more of them in memory": lambda p: p.replace(cached_fraction=(1 + p.cached_fraction) / 2),
-    "open more connections": lambda p: p.replace(drives=2 * p.drives),
-    "more of them": lambda p: p.replace(drives=2 * p.drives),
-    "use a faster drive": lambda p: p.replace(storage=faster(p.storage)),
+    "keep them in memory": lambda p: p.replace({"storage.cache.share": 0.5}),
+    "keep more of them in memory": lambda p: p.replace(
+        {"storage.cache.share": (1 + p.storage.cache.share) / 2}
+    ),
+    "open more connections": lambda p: p.replace({"storage.count": 2 * p.storage.count}),
+    "more of them": lambda p: p.replace({"storage.count": 2 * p.storage.count}),
+    "use a faster drive": lambda p: p.replace(storage=faster(p.storage.of)),
 }
 
 
@@ -319,99 +322,108 @@ def faster(storage):
 @pytest.mark.parametrize("source", [*Storage, Q_("0.1 GB/s")], ids=lambda s: getattr(s, "path", "0.1 GB/s"))
 def test_each_advice_about_storage_helps_whoever_follows_it(source, size, drives, assumed):
     pipe = DISK.replace(
+        {"dataset.size": size, "storage.count": drives, "hardware.rate": "1e15 img/s"},
         storage=source,
-        sample_size=size,
-        drives=drives,
         assumptions=assumed,
-        accelerator_rate="1e15 img/s",
-        cpu_throughput="1e15 img/s",
+        workers="1e15 img/s",
     )
-    for cached in ({}, {"cached_fraction": 0.5}, {"cached_fraction": 0.9, "cache_bandwidth": "1 MB/s"}):
+    for cached in (
+        {},
+        {"storage.cache.share": 0.5},
+        {"storage.cache.share": 0.9, "storage.cache.bandwidth": "1 MB/s"},
+    ):
         pipe = pipe.replace(**cached)
-        advice = explain(pipe).rpartition(": ")[2].rstrip(".")
+        advice = pipe.explain().rpartition(": ")[2].rstrip(".")
         for one in re.split(", or |, | or (?=more)", advice):
             followed = FOLLOWED[one](pipe)
             assert followed.solve().throughput > 1.05 * pipe.solve().throughput, one
 
 
 def test_what_would_starve_the_accelerator_even_then_is_named():
-    text = explain(DISK.replace(storage="0.1 GB/s", cpu_throughput="200 img/s"))
+    text = DISK.replace(storage="0.1 GB/s", workers="200 img/s").explain()
     assert text.endswith("With faster storage alone the CPU would bind: preparing takes 500 ms.")
-    tied = explain(DISK.replace(storage="0.5 GB/s", cpu_throughput="500 img/s"))
+    tied = DISK.replace(storage="0.5 GB/s", workers="500 img/s").explain()
     assert tied.startswith("The CPU binds")
     assert tied.endswith("Even then storage would bind: reading takes 200 ms.")
 
 
 def test_a_loop_that_is_waited_for_is_part_of_what_is_needed_and_of_no_supply():
-    text = explain(DISK.replace(storage="0.5 GB/s", host_time="50 ms"))
+    text = DISK.replace({"hardware.host_time": "50 ms"}, storage="0.5 GB/s").explain()
     assert "which needs 150 ms with the training loop, is busy 50.0 % of each step" in text
     assert "storage would have to deliver 0.6667 GB/s, and it delivers 0.5 GB/s" in text
-    given = explain(DISK.replace(cpu_throughput="500 img/s", host_time="50 ms"))
+    given = DISK.replace({"hardware.host_time": "50 ms"}, workers="500 img/s").explain()
     assert "the CPU would have to supply 666.7 img/s, and it supplies 500 img/s" in given
-    link = explain(DISK.replace(link="0.5 GB/s", transfer_size="1 MB", host_time="50 ms"))
+    link = DISK.replace(
+        {"dataset.transfer": "1 MB", "hardware.host_time": "50 ms"}, link="0.5 GB/s"
+    ).explain()
     assert "0.6667 GB/s would have to cross the link, and 0.5 GB/s do" in link
 
 
 def test_no_faster_accelerator_shortens_what_it_waits_for():
-    waiting = DISK.replace(host_time="30 ms")
-    assert explain(waiting).endswith("However fast the accelerator itself were, the CPU would not bind.")
-    text = explain(waiting.replace(host_time="10 ms"))
+    waiting = DISK.replace({"hardware.host_time": "30 ms"})
+    assert waiting.explain().endswith("However fast the accelerator itself were, the CPU would not bind.")
+    text = waiting.replace({"hardware.host_time": "10 ms"}).explain()
     assert "The accelerator binds: together with the training loop it needs 110 ms" in text
     assert text.endswith("The accelerator would have to be 10 times as fast before the CPU binds.")
 
 
 def test_pinned_memory_is_advised_to_those_who_copy_from_other_memory():
-    copies = {"link": Links.PCIe3_x16, "pinned": False, "transfer_size": "600 KB"}
-    in_turn = explain(KNOWN.replace(**copies, copy_overlaps=False))
+    copies = {"link": Links.PCIe3_x16, "link.pinned": False, "dataset.transfer": "600 KB"}
+    in_turn = KNOWN.replace({"link.overlaps": False}, **copies).explain()
     assert "The copy would overlap from pinned memory and on a stream of its own." in in_turn
-    fast = KNOWN.replace(accelerator_rate="20000 img/s", cpu_time=None, cpu_throughput="99000 img/s")
-    assert explain(fast.replace(**copies, assumptions=PUBLISHED)).endswith(
-        "12 GB/s would have to cross the link, and 6 GB/s do: copy from pinned memory, or send fewer bytes "
-        "for each sample, for example as uint8."
+    fast = KNOWN.replace({"hardware.rate": "20000 img/s", "dataset.cpu_time": None}, workers="99000 img/s")
+    assert (
+        fast.replace(**copies, assumptions=PUBLISHED)
+        .explain()
+        .endswith(
+            "12 GB/s would have to cross the link, and 6 GB/s do: copy from pinned memory, or send fewer "
+            "bytes for each sample, for example as uint8."
+        )
     )
 
 
 def test_lower_precision_is_advised_where_there_is_one():
-    fast = WALL.replace(cpu_throughput="50 GB/s", batch_size=512)
-    assert "is arithmetic: a faster accelerator would shorten it." in explain(fast)
-    assert "is arithmetic: lower precision or a faster" in explain(fast.replace(precision="tf32"))
+    fast = WALL.replace(workers="50 GB/s", batch_size=512)
+    assert "is arithmetic: a faster accelerator would shorten it." in fast.explain()
+    lower = fast.replace({"hardware.precision": "tf32"}).explain()
+    assert "is arithmetic: lower precision or a faster" in lower
 
 
 def test_workers_that_mostly_wait_are_not_told_to_prepare_less():
-    text = explain(KNOWN.replace(read_wait="60 ms", cores=8))
+    text = KNOWN.replace({"storage.wait": "60 ms", "workers.cores": 8}).explain()
     assert text.startswith("The CPU, whose workers wait for storage, binds: waiting for and preparing a ")
     assert "However many workers share the 8 cores, together they reach at most 56 times" in text
     assert text.endswith(
         "Use a host with more cores. Read several samples with each request or keep them in memory, so that "
         "the workers wait less."
     )
-    assert "Part of that is waiting" in explain(KNOWN.replace(read_wait="1 ms", workers=8))
+    assert "Part of that is waiting" in KNOWN.replace({"storage.wait": "1 ms"}, workers=8).explain()
 
 
 def test_what_was_extrapolated_is_called_so():
-    text = explain(KITS.replace(hardware=Hardware.Cloud.T4, workers=64, batch_size=2))
+    text = KITS.replace(hardware=Hardware.Cloud.T4, workers=64, batch_size=2).explain()
     assert "The accelerator's own time is extrapolated from a measured rate." in text
     assert "is memory traffic: faster memory would shorten it." in text
 
 
 def test_without_overlap_several_accelerators_are_several():
-    text = explain(KNOWN.replace(accelerators=2, overlap=False, workers=50))
+    text = KNOWN.replace({"hardware.count": 2}, overlap=False, workers=50).explain()
     assert "add up to 140 ms, and the accelerators are busy 71.4 % of that." in text
     assert text.endswith("that would be the accelerator, with 100 ms.")
 
 
 def test_samples_that_the_model_does_not_take_are_pointed_out():
-    text = explain(Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2))
+    text = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2).explain()
     assert text.endswith(
         "The samples of 500 KB are those of the assumptions: pass dataset=Datasets.KiTS19 for those of "
         f"{Models.UNet3D.name}."
     )
     named = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2, dataset=Datasets.KiTS19)
-    assert "those of the assumptions" not in explain(named)
+    assert "those of the assumptions" not in named.explain()
 
 
 def test_threads_that_share_a_lock_are_not_told_to_find_cores():
-    text = explain(KNOWN.replace(loader="threads", cores=16))
+    text = KNOWN.replace({"workers.kind": "threads", "workers.cores": 16}).explain()
     assert (
         "Carried on from one and two threads on two cores, under a Python with its global lock, threads "
         "would reach at most 4.26 times what one does, and it would take 10 times. A free-threaded build of "
@@ -422,6 +434,6 @@ def test_threads_that_share_a_lock_are_not_told_to_find_cores():
 
 
 def test_a_wait_that_makes_no_difference_is_not_mentioned():
-    text = explain(KNOWN.replace(workers=8, read_wait="0.01 ms"))
+    text = KNOWN.replace({"storage.wait": "0.01 ms"}, workers=8).explain()
     assert text.startswith("The CPU binds: preparing a batch")
     assert "waiting" not in text

@@ -6,18 +6,7 @@ from functools import partial
 
 import pytest
 
-from starvelab import (
-    Datasets,
-    Hardware,
-    Models,
-    Pipeline,
-    accelerators_fed,
-    crossover,
-    epochs,
-    sensitivity,
-    throughput_range,
-    workers_needed,
-)
+from starvelab import Datasets, Hardware, Models, Pipeline
 
 FITS = Pipeline(
     model=Models.ResNet50,
@@ -33,7 +22,9 @@ WHY = (
 )
 
 
-@pytest.mark.parametrize("ask", [sensitivity, throughput_range, partial(epochs, memory="64 GB")])
+@pytest.mark.parametrize(
+    "ask", [Pipeline.sensitivity, Pipeline.throughput_range, partial(Pipeline.epochs, memory="64 GB")]
+)
 def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
     found = ask(TOO_LARGE)
     assert repr(found).splitlines()[-1].endswith(WHY)
@@ -42,24 +33,24 @@ def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
 
 
 def test_memory_stands_in_the_way_of_workers():
-    found = workers_needed(TOO_LARGE.replace(storage=None))
+    found = TOO_LARGE.replace(storage=None).workers_needed()
     assert not found.feasible
     assert WHY in found.obstacles
-    assert WHY not in workers_needed(FITS).obstacles
-    assert not any("needs about" in one for one in workers_needed(FITS, batch_size="any").obstacles)
+    assert WHY not in FITS.workers_needed().obstacles
+    assert not any("needs about" in one for one in FITS.workers_needed(batch_size="any").obstacles)
 
 
 def test_a_crossover_beyond_the_memory_says_so():
-    fed = FITS.replace(storage=None, cpu_throughput="1e9 img/s")
-    found = crossover(fed.replace(cpu_throughput=fed.solve(batch_size=2000).throughput))
+    fed = FITS.replace(storage=None, workers="1e9 img/s")
+    found = fed.replace(workers=fed.solve(batch_size=2000).throughput).crossover()
     assert found.starves_from in (2000, 2001)
     assert str(found).endswith(f"Batch {found.starves_from} is not feasible. {found.infeasible_reason}")
     assert found.infeasible_reason.startswith("The step needs about")
-    assert crossover(FITS).infeasible_reason == ""
-    assert "feasible" not in str(crossover(FITS))
+    assert FITS.crossover().infeasible_reason == ""
+    assert "feasible" not in str(FITS.crossover())
 
 
 def test_an_accelerator_without_room_for_its_step_is_not_busy():
-    rich = TOO_LARGE.replace(storage=None, cpu_throughput="1e6 img/s")
-    assert accelerators_fed(rich.replace(batch_size=1024)) > 10
-    assert accelerators_fed(rich) == 0
+    rich = TOO_LARGE.replace(storage=None, workers="1e6 img/s")
+    assert rich.replace(batch_size=1024).accelerators_fed() > 10
+    assert rich.accelerators_fed() == 0

@@ -10,6 +10,7 @@ import pytest
 from starvelab import (
     PUBLISHED,
     Datasets,
+    Framework,
     Hardware,
     InputError,
     Links,
@@ -17,8 +18,6 @@ from starvelab import (
     Models,
     Pipeline,
     Storage,
-    sweep,
-    throughput_range,
 )
 from tests.cases import WALL
 from tests.rejected import message
@@ -32,7 +31,7 @@ def images(step):
 
 
 def test_a_prediction_that_the_cpu_binds_is_as_uncertain_as_the_rate_of_its_workers():
-    found = throughput_range(PIPE)
+    found = PIPE.throughput_range()
     # Eight workers prepare 1090 images a second if one prepares 145.6; its sources say 102.5 to 206.8.
     assert images(found.step) == pytest.approx(1090, abs=1)
     assert images(found.lowest) == pytest.approx(images(found.step) * 102.5 / 145.6)
@@ -44,17 +43,17 @@ def test_a_prediction_that_the_cpu_binds_is_as_uncertain_as_the_rate_of_its_work
 
 
 def test_what_is_given_is_taken_as_given():
-    found = throughput_range(PIPE.replace(worker_rate="145.6 img/s"))
+    found = PIPE.replace({"workers.rate": "145.6 img/s"}).throughput_range()
     assert images(found.lowest) == images(found.step) == images(found.highest)
     assert found.summary == "1090 img/s: no source of its values disagrees with another"
     replaced = PIPE.replace(assumptions=PUBLISHED.replace(worker_rate="145.6 img/s"))
-    assert found.disagreements == throughput_range(replaced).disagreements == ()
-    assert throughput_range(WALL).disagreements == ()  # of the tutorial's assumptions
+    assert found.disagreements == replaced.throughput_range().disagreements == ()
+    assert WALL.throughput_range().disagreements == ()  # of the tutorial's assumptions
 
 
 def test_the_accelerators_rate_is_that_of_any_framework_unless_one_is_named():
-    fed = PIPE.replace(cpu_throughput="1e5 img/s")
-    found = throughput_range(fed)
+    fed = PIPE.replace(workers="1e5 img/s")
+    found = fed.throughput_range()
     assert (images(found.lowest), images(found.step), images(found.highest)) == pytest.approx(
         (1582, 2470, 3410.52)
     )
@@ -66,12 +65,12 @@ def test_the_accelerators_rate_is_that_of_any_framework_unless_one_is_named():
         "1582 img/s (PyTorch (Lambda))",
         "2919 img/s (TensorFlow)",  # extrapolated from the 40 GB A100
     )
-    assert throughput_range(fed.replace(framework="MXNet")).disagreements == ()
-    assert throughput_range(fed.replace(accelerator_rate="2000 img/s")).disagreements == ()
+    assert fed.replace({"hardware.rate": Framework("MXNet")}).throughput_range().disagreements == ()
+    assert fed.replace({"hardware.rate": "2000 img/s"}).throughput_range().disagreements == ()
 
 
 def test_the_resource_that_binds_may_be_another_at_each_end():
-    found = throughput_range(WALL.replace(storage=Storage.NVMe_Gen5, workers=64))
+    found = WALL.replace(storage=Storage.NVMe_Gen5, workers=64).throughput_range()
     # 10 GB/s are 20,000 images of 500 KB; 14 GB/s are more than the accelerator takes.
     assert (found.lowest.bottleneck, found.highest.bottleneck) == ("storage", "accelerator")
     assert images(found.lowest) == pytest.approx(20_000)
@@ -82,24 +81,27 @@ def test_the_resource_that_binds_may_be_another_at_each_end():
 )
 def test_whatever_lies_between_the_sources_comes_out_between_the_ends(drive):
     random = Random(drive.path)
-    pipe = PIPE.replace(dataset=Datasets.ImageNet, storage=drive, link=Links.PCIe4_x16, workers=16, drives=4)
-    found = throughput_range(pipe)
+    pipe = PIPE.replace(
+        {"storage.count": 4}, dataset=Datasets.ImageNet, storage=drive, link=Links.PCIe4_x16, workers=16
+    )
+    found = pipe.throughput_range()
     assert images(found.lowest) <= images(found.step) <= images(found.highest)
     for _ in range(3):
         changed = pipe
         for field in ("storage", "link", "dataset"):
+            entry = getattr(pipe, field).of
             values = {
                 name: fact.low + random.random() * (fact.high - fact.low)
-                for name, fact in getattr(pipe, field).facts.items()
+                for name, fact in entry.facts.items()
                 if fact.low is not None
             }
-            changed = changed.replace(**{field: getattr(pipe, field).replace(**values)})
+            changed = changed.replace(**{field: entry.replace(**values)})
         throughput = images(changed.solve())
         assert images(found.lowest) * (1 - 1e-9) <= throughput <= images(found.highest) * (1 + 1e-9)
 
 
 def test_a_range_reads_as_a_table():
-    assert repr(throughput_range(PIPE)).splitlines() == [
+    assert repr(PIPE.throughput_range()).splitlines() == [
         "767.3 to 1548 img/s by its sources, and 1090 img/s as assumed: the CPU binds at the low end, and "
         "the CPU at the high end",
         "value                                      its sources say    throughput from          to",
@@ -110,59 +112,59 @@ def test_a_range_reads_as_a_table():
 
 
 def test_a_sweep_has_no_single_range():
-    assert message(InputError, throughput_range, PIPE.replace(batch_size=[1, 2])) == (
+    assert message(InputError, Pipeline.throughput_range, PIPE.replace(batch_size=[1, 2])) == (
         "throughput_range looks at one point, got several values of batch_size. Pass one value of each."
     )
 
 
 def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
-    step, found = PIPE.solve(), throughput_range(PIPE)
+    step, found = PIPE.solve(), PIPE.throughput_range()
     ends = (images(found.lowest) / OFF, images(found.highest) * OFF)
-    assert [end.m_as("img/s") for end in step.throughput_range] == pytest.approx(ends)
+    assert [end.m_as("img/s") for end in step.ranges.throughput] == pytest.approx(ends)
     assert "1090 img/s (80 % range 661.5 to 1796 img/s): the CPU binds" in repr(step)
     # Also where no source disagrees the model may be wrong.
     assert "1090 img/s (80 % range 939.6 to 1264 img/s): the CPU binds" in repr(
-        PIPE.solve(worker_rate="145.6 img/s")
+        PIPE.solve({"workers.rate": "145.6 img/s"})
     )
 
 
 def test_a_range_is_never_narrower_than_what_the_sources_allow():
-    for pipe in (PIPE, PIPE.replace(hardware=Hardware.Cloud.H100, cpu_throughput="1e6 img/s", batch_size=16)):
-        found, (low, high) = throughput_range(pipe), pipe.solve().throughput_range
+    for pipe in (PIPE, PIPE.replace(hardware=Hardware.Cloud.H100, workers="1e6 img/s", batch_size=16)):
+        found, (low, high) = pipe.throughput_range(), pipe.solve().ranges.throughput
         assert low <= found.lowest.throughput < found.highest.throughput <= high
 
 
 def test_the_tutorials_results_show_no_range_and_have_one():
     step = WALL.replace(storage=Storage.NVMe_Gen5, workers=64).solve()
     assert "img/s: storage binds" in repr(step)
-    low, high = step.throughput_range
+    low, high = step.ranges.throughput
     assert low < high
 
 
 def test_of_a_sweep_each_point_has_its_range():
     swept = PIPE.replace(link=Links.PCIe4_x16).solve(batch_size=[1, 64, 512], workers=[4, 16, 64])
     for batch, workers, low, high, idle, busy in zip(
-        [1, 64, 512], [4, 16, 64], *swept.throughput_range, *swept.utilization_range, strict=True
+        [1, 64, 512], [4, 16, 64], *swept.ranges.throughput, *swept.ranges.utilization, strict=True
     ):
         one = PIPE.solve(link=Links.PCIe4_x16, batch_size=batch, workers=workers)
-        assert [end.m_as("img/s") for end in one.throughput_range] == pytest.approx(
+        assert [end.m_as("img/s") for end in one.ranges.throughput] == pytest.approx(
             [low.m_as("img/s"), high.m_as("img/s")]
         )
-        assert one.utilization_range == pytest.approx((idle, busy))
+        assert one.ranges.utilization == pytest.approx((idle, busy))
         assert idle <= one.utilization <= busy
 
 
 def test_an_accelerator_is_busiest_where_it_is_slow_itself():
-    low, high = PIPE.solve().utilization_range
+    low, high = PIPE.solve().ranges.utilization
     # MXNet's 3411 img/s behind 767.3; at the other end an older PyTorch's 1582 behind 1548: fed.
     assert (low, high) == (pytest.approx(767.3 / 3410.52 / OFF, abs=1e-3), 1)
 
 
 def test_the_data_set_that_comes_with_a_model_has_its_range_too():
     unet = PIPE.replace(model=Models.UNet3D, batch_size=2, workers=2)
-    names = [one.name for one in throughput_range(unet).disagreements]
+    names = [one.name for one in unet.throughput_range().disagreements]
     assert names == [
-        one.name for one in throughput_range(unet.replace(dataset=Datasets.KiTS19)).disagreements
+        one.name for one in unet.replace(dataset=Datasets.KiTS19).throughput_range().disagreements
     ]
     rate = 1 / unet.solve().throughput
     slow = unet.replace(dataset=Datasets.KiTS19.replace(preparation_time="368 ms"))
@@ -170,16 +172,16 @@ def test_the_data_set_that_comes_with_a_model_has_its_range_too():
 
 
 def test_a_sweep_has_columns_for_the_range_where_the_assumptions_have_ranges():
-    table = sweep(PIPE, workers=[4, 8])
+    table = PIPE.sweep(workers=[4, 8])
     assert table["lowest_throughput"].m_as("img/s") == pytest.approx(
-        [images(throughput_range(PIPE.replace(workers=n)).lowest) / OFF for n in (4, 8)]
+        [images(PIPE.replace(workers=n).throughput_range().lowest) / OFF for n in (4, 8)]
     )
     said = "Lowest and highest throughput claim to hold the truth in 80 % of the cases."
     assert said in repr(table)
-    assert said not in repr(sweep(PIPE, workers=[4, 8], ranges=False))
-    assert "lowest_throughput" not in sweep(PIPE, workers=[4, 8], ranges=False).columns
-    assert "lowest_throughput" not in sweep(WALL, workers=[4, 8]).columns
-    assert "highest_throughput_img_per_s" in sweep(WALL, workers=[4, 8], ranges=True).to_dict()
+    assert said not in repr(PIPE.sweep(workers=[4, 8], ranges=False))
+    assert "lowest_throughput" not in PIPE.sweep(workers=[4, 8], ranges=False).columns
+    assert "lowest_throughput" not in WALL.sweep(workers=[4, 8]).columns
+    assert "highest_throughput_img_per_s" in WALL.sweep(workers=[4, 8], ranges=True).to_dict()
 
 
 @pytest.mark.parametrize("phase", ["training", "forward"])
@@ -187,15 +189,21 @@ def test_a_sweep_has_columns_for_the_range_where_the_assumptions_have_ranges():
 @pytest.mark.parametrize("path", ["A100", "H200", "L40S"])
 def test_a_rate_that_is_extrapolated_is_no_more_certain_than_the_one_it_comes_from(path, precision, phase):
     pipe = PIPE.replace(
-        hardware=getattr(Hardware.Cloud, path), precision=precision, phase=phase, cpu_throughput="1e6 img/s"
+        {"hardware.precision": precision},
+        hardware=getattr(Hardware.Cloud, path),
+        phase=phase,
+        workers="1e6 img/s",
     )
-    low, high = (end.m_as("img/s") for end in pipe.solve().throughput_range)
+    low, high = (end.m_as("img/s") for end in pipe.solve().ranges.throughput)
     assert high > 1.1 * low
 
 
 def test_half_precision_has_one_range_by_either_name():
-    fed = PIPE.replace(cpu_throughput="1e6 img/s")
-    assert fed.solve(precision="bf16").throughput_range == fed.solve(precision="fp16").throughput_range
+    fed = PIPE.replace(workers="1e6 img/s")
+    assert (
+        fed.solve({"hardware.precision": "bf16"}).ranges.throughput
+        == fed.solve({"hardware.precision": "fp16"}).ranges.throughput
+    )
 
 
 @pytest.mark.parametrize("model", [*Models], ids=lambda model: model.path)
@@ -206,8 +214,8 @@ def test_a_prediction_lies_within_its_range_over_the_whole_catalogue(model):
         except MissingValueError:
             continue
         for value, (low, high) in (
-            (step.throughput.m_as("img/s"), [end.m_as("img/s") for end in step.throughput_range]),
-            (step.utilization, step.utilization_range),
+            (step.throughput.m_as("img/s"), [end.m_as("img/s") for end in step.ranges.throughput]),
+            (step.utilization, step.ranges.utilization),
         ):
             assert np.all(low <= value * (1 + 1e-9)), hardware.path
             assert np.all(value <= high * (1 + 1e-9)), hardware.path

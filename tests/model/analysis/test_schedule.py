@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Hardware, InputError, Models, Pipeline, Storage
+from starvelab import Accelerator, Hardware, InputError, Models, Pipeline, Samples, Storage
 from starvelab.model.analysis import schedule
 from tests.rejected import message, not_positive, not_whole
 
@@ -55,9 +55,14 @@ def test_a_batch_meets_the_resources_that_are_modeled_in_turn():
 
 def test_a_copy_in_turn_is_part_of_the_accelerators_job():
     known = Pipeline(
-        accelerator_rate="1000 img/s", batch_size=100, cpu_time="1 ms", workers=1, accelerators=2
+        hardware=Accelerator(rate="1000 img/s", count=2),
+        batch_size=100,
+        dataset=Samples(cpu_time="1 ms"),
+        workers=1,
     )
-    jobs = schedule(known.solve(link="1 GB/s", transfer_size="100 KB", copy_overlaps=False), batches=1)
+    jobs = schedule(
+        known.solve({"dataset.transfer": "100 KB", "link.overlaps": False}, link="1 GB/s"), batches=1
+    )
     assert [(job.resource, round(job.end - job.start)) for job in jobs] == [
         ("CPU", 200),
         ("accelerator", 110),
@@ -95,7 +100,7 @@ def test_with_overlap_every_resource_works_ahead():
         (
             PIPE.solve(batch_size=[8, 16], workers=[1, 2]),
             {},
-            "schedule looks at one point, got several values of batch_size, workers. Pass one value of each.",
+            "schedule looks at one point, got 2. Solve for one.",
         ),
         (PIPE, {}, "schedule looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."),
         (PIPE.solve(), *not_positive(batches=0)),

@@ -6,23 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Links, Pipeline, Storage, sensitivity
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Drive,
+    InputError,
+    Links,
+    Pipeline,
+    Samples,
+    Storage,
+    Workers,
+)
 from tests.cases import WALL
 from tests.rejected import message
-from tests.strategies import pipelines
+from tests.strategies import links, pipelines
 
 FULL = WALL.replace(storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
 
 
 def levers(pipe):
-    return {one.resource: one for one in sensitivity(pipe).changes}
+    return {one.resource: one for one in pipe.sensitivity().changes}
 
 
 def limits(pipe):
     return {resource: one.limit for resource, one in levers(pipe).items()}
 
 
-@given(pipelines(overlap=st.just(True), copy_overlaps=st.just(True)))
+@given(pipelines(overlap=st.just(True), link=links))
 def test_only_the_resource_that_binds_is_worth_more_of(pipe):
     step = pipe.solve()
     before = step.throughput.m_as("img/s")
@@ -32,8 +43,8 @@ def test_only_the_resource_that_binds_is_worth_more_of(pipe):
         if resource != step.bottleneck:
             assert lever.gain == pytest.approx(0, abs=1e-11)
             assert lever.limit.startswith("not now: ")
-    if pipe.cpu_throughput is None:
-        more = pipe.solve(workers=pipe.workers + 1)
+    if pipe.numbers["cpu_throughput"] is None:
+        more = pipe.solve(workers=pipe.workers.count + 1)
         assert levers(pipe)["CPU"].throughput.m_as("img/s") == pytest.approx(more.throughput.m_as("img/s"))
 
 
@@ -45,7 +56,11 @@ def test_one_gb_per_second_more_buys_what_the_faster_drive_does():
 
 
 WAITING = Pipeline(
-    accelerator_rate="1000 img/s", batch_size=100, cpu_time="10 ms", cores=10, workers=8, read_wait="30 ms"
+    hardware="1000 img/s",
+    batch_size=100,
+    dataset=Samples(cpu_time="10 ms"),
+    workers=Workers(8, cores=10),
+    storage=Drive(wait="30 ms"),
 )
 NO_NUMBER = "no number of workers is as fast as the accelerator"
 
@@ -55,16 +70,20 @@ NO_NUMBER = "no number of workers is as fast as the accelerator"
     [
         (WALL, "CPU", "44 workers, then the accelerator"),
         (FULL, "CPU", "28 workers, then storage"),
-        (WALL.replace(accelerators=8), "CPU", "349 workers, then the accelerator"),
+        (WALL.replace({"hardware.count": 8}), "CPU", "349 workers, then the accelerator"),
         (WAITING, "CPU", "40 workers, then the accelerator"),  # past the cores
-        (WAITING.replace(cores=5), "CPU", NO_NUMBER),
-        (WALL.replace(worker_rate="100 img/s", assumptions=PUBLISHED), "CPU", NO_NUMBER),
+        (WAITING.replace({"workers.cores": 5}), "CPU", NO_NUMBER),
+        (WALL.replace({"workers.rate": "100 img/s"}, assumptions=PUBLISHED), "CPU", NO_NUMBER),
         (FULL.replace(workers=56), "storage", "10.9 GB/s, then the accelerator"),
         (WALL.replace(workers=56, link="5 GB/s"), "link", "13.13 GB/s, then the accelerator"),
-        (WALL.replace(cpu_throughput="50 GB/s"), "accelerator", "4.59 times as fast, then the CPU"),
-        (WALL.replace(storage="1 GB/s", cached_fraction=1.0), "storage", "not now: the CPU binds"),
+        (WALL.replace(workers="50 GB/s"), "accelerator", "4.59 times as fast, then the CPU"),
+        (WALL.replace({"storage.cache.share": 1.0}, storage="1 GB/s"), "storage", "not now: the CPU binds"),
         (
-            WALL.replace(storage="1 GB/s", cached_fraction=0.5, cache_bandwidth="1.5 GB/s", workers=64),
+            WALL.replace(
+                {"storage.cache.share": 0.5, "storage.cache.bandwidth": "1.5 GB/s"},
+                storage="1 GB/s",
+                workers=64,
+            ),
             "storage",
             "a faster drive alone is not enough: what memory serves takes its time too",
         ),
@@ -75,15 +94,15 @@ def test_more_of_a_resource_pays_until_the_next_one_binds(pipe, resource, limit)
 
 
 def test_a_cpu_that_is_given_as_a_whole_is_made_a_tenth_faster():
-    slow = levers(WALL.replace(cpu_throughput="2 GB/s"))["CPU"]
+    slow = levers(WALL.replace(workers="2 GB/s"))["CPU"]
     assert (slow.change, slow.limit) == ("CPU a tenth faster", "5.45 times as fast, then the accelerator")
     assert slow.gain == pytest.approx(0.1)
 
 
 def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
     waiting = WALL.replace(
+        {"dataset.size": "100 KB"},
         storage=Storage.NFS_10GbE,
-        sample_size="100 KB",
         workers=64,
         assumptions=TUTORIAL.replace(requests_in_flight=2),
     )
@@ -96,10 +115,10 @@ def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
 
 @pytest.mark.parametrize(("drive", "size"), [(Storage.HDD, "115 KB"), (Storage.EBS_gp3, "4 KB")])
 def test_where_a_drive_serves_no_more_requests_more_in_flight_are_no_advice(drive, size):
-    fast = {"accelerator_rate": "1e5 img/s", "cpu_throughput": "1e5 img/s"}
-    waiting = WALL.replace(storage=drive, sample_size=size, assumptions=PUBLISHED, **fast)
+    fast = {"hardware.rate": "1e5 img/s", "workers": "1e5 img/s"}
+    waiting = WALL.replace({"dataset.size": size}, storage=drive, assumptions=PUBLISHED, **fast)
     assert limits(waiting)["storage"] == "more drives: the requests that one serves bind, not bandwidth"
-    assert waiting.solve(drives=2).throughput > 1.9 * waiting.solve().throughput
+    assert waiting.solve({"storage.count": 2}).throughput > 1.9 * waiting.solve().throughput
 
 
 def test_a_tie_is_left_by_neither_of_the_two():
@@ -113,10 +132,10 @@ def test_a_tie_is_left_by_neither_of_the_two():
 
 
 def test_the_levers_show_themselves_as_a_table():
-    text = repr(sensitivity(WALL))
+    text = repr(WALL.sensitivity())
     assert text.splitlines()[2].split("  ")[0] == "9 workers instead of 8"
     assert "+12.5 %" in text
-    assert "<caption>What would help while the CPU binds</caption>" in sensitivity(WALL)._repr_html_()
+    assert "<caption>What would help while the CPU binds</caption>" in WALL.sensitivity()._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +143,7 @@ def test_the_levers_show_themselves_as_a_table():
     [
         (
             {"workers": [1, 2], "storage": Q_([1, 7], "GB/s")},
-            "sensitivity looks at one point, got several values of workers, storage. Pass one value of each.",
+            "sensitivity looks at one point, got several values of storage, workers. Pass one value of each.",
         ),
         (
             {"overlap": False},
@@ -132,11 +151,11 @@ def test_the_levers_show_themselves_as_a_table():
             "Pass overlap=True.",
         ),
         (
-            {"link": "32 GB/s", "copy_overlaps": False},
-            "sensitivity looks at one resource at a time, got copy_overlaps=False: then a copy takes the "
-            "time of two. Pass copy_overlaps=True, and compare the step with and without.",
+            {"link": "32 GB/s", "link.overlaps": False},
+            "sensitivity looks at one resource at a time, got Link(overlaps=False): then a copy takes the "
+            "time of two. Pass overlaps=True, and compare the step with and without.",
         ),
     ],
 )
 def test_a_question_without_one_answer_is_refused(fields, expected):
-    assert message(InputError, sensitivity, WALL.replace(**fields)) == expected
+    assert message(InputError, Pipeline.sensitivity, WALL.replace(**fields)) == expected

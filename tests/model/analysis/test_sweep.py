@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, Hardware, InputError, Storage, UnknownNameError, sweep
-from starvelab.model.pipeline import SWEEPABLE
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Pipeline, Storage, UnknownNameError
+from starvelab.model.description import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message
 from tests.strategies import batch_sizes, pipelines, worker_counts
@@ -23,7 +23,7 @@ from tests.strategies import batch_sizes, pipelines, worker_counts
     st.lists(worker_counts, min_size=1, max_size=3),
 )
 def test_a_sweep_equals_solving_point_by_point(pipe, batches, workers):
-    table = sweep(pipe, batch_size=batches, workers=workers)
+    table = pipe.sweep(batch_size=batches, workers=workers)
     assert len(table) == len(batches) * len(workers)
     for i in range(len(table)):
         batch, count = int(table["batch_size"][i]), int(table["workers"][i])
@@ -38,7 +38,7 @@ def test_a_sweep_equals_solving_point_by_point(pipe, batches, workers):
 
 
 def test_the_columns_are_what_was_swept_then_what_came_out():
-    table = sweep(WALL.replace(storage="7 GB/s"), workers=[1, 2, 3], batch_size=[32, 64])
+    table = WALL.replace(storage="7 GB/s").sweep(workers=[1, 2, 3], batch_size=[32, 64])
     times = ["storage_time", "CPU_time", "accelerator_time", "step_time"]
     found = ["throughput", "utilization", "bottleneck"]
     assert list(table.columns) == ["workers", "batch_size", *times, *found]
@@ -49,12 +49,9 @@ def test_the_columns_are_what_was_swept_then_what_came_out():
 
 
 def test_what_was_measured_can_be_swept_too():
-    table = sweep(
-        WALL.replace(worker_rate=None, cpu_time="2 ms", accelerator_rate="1000 img/s"),
-        accelerators=[1, 8],
-        cores=[4, 8],
-        read_wait=["0 ms", "6 ms"],
-    )
+    table = WALL.replace(
+        {"workers.rate": None, "dataset.cpu_time": "2 ms", "hardware.rate": "1000 img/s"}
+    ).sweep({"hardware.count": [1, 8], "workers.cores": [4, 8], "storage.wait": ["0 ms", "6 ms"]})
     assert table["throughput"].m_as("img/s").tolist() == pytest.approx(
         [1000, 1000, 1000, 1000, 2000, 1000, 4000, 1000]
     )
@@ -66,8 +63,8 @@ def test_what_was_measured_can_be_swept_too():
     ids=str,
 )
 def test_quantities_may_be_given_as_texts_as_a_list_or_as_one_array(sizes):
-    table = sweep(WALL, sample_size=sizes)
-    assert table["sample_size"].m_as("KB").tolist() == [500, 5000]
+    table = WALL.sweep({"dataset.size": sizes})
+    assert table["dataset.size"].m_as("KB").tolist() == [500, 5000]
     assert table["step_time"].m_as("ms").tolist() == pytest.approx([64, 640])
 
 
@@ -75,18 +72,20 @@ def test_quantities_may_be_given_as_texts_as_a_list_or_as_one_array(sizes):
     "batches", [[32, 64], (32, 64), range(32, 65, 32), np.array([32, 64]), {32: "", 64: ""}]
 )
 def test_values_may_be_any_sequence(batches):
-    assert sweep(WALL, batch_size=batches)["batch_size"].tolist() == [32, 64]
+    assert WALL.sweep(batch_size=batches)["batch_size"].tolist() == [32, 64]
 
 
 def test_what_does_not_change_the_step_may_be_swept_all_the_same():
-    table = sweep(WALL.replace(worker_rate="100 img/s"), sample_size=["1 MB", "2 MB"])
+    table = WALL.replace({"workers.rate": "100 img/s"}).sweep({"dataset.size": ["1 MB", "2 MB"]})
     assert len(table["step_time"]) == len(table["bottleneck"]) == 2
 
 
 def test_a_dict_of_plain_arrays_has_the_units_in_its_names():
-    plain = sweep(WALL.replace(storage="7 GB/s"), sample_size=["500 KB"], batch_size=[256, 512]).to_dict()
+    plain = (
+        WALL.replace(storage="7 GB/s").sweep({"dataset.size": ["500 KB"]}, batch_size=[256, 512]).to_dict()
+    )
     assert {type(column) for column in plain.values()} == {np.ndarray}
-    assert plain["sample_size_KB"].tolist() == [500, 500]
+    assert plain["dataset.size_KB"].tolist() == [500, 500]
     assert plain["step_time_ms"].tolist() == pytest.approx([64, 128])
     assert plain["throughput_img_per_s"].tolist() == pytest.approx([4000, 4000])
     assert plain["bottleneck"].tolist() == ["CPU", "CPU"]
@@ -94,14 +93,14 @@ def test_a_dict_of_plain_arrays_has_the_units_in_its_names():
 
 
 def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
-    lines = repr(sweep(WALL, batch_size=[32, 64])).splitlines()
+    lines = repr(WALL.sweep(batch_size=[32, 64])).splitlines()
     assert lines[0].split("  ")[-1].strip() == "bottleneck"
     assert len(lines) == 4
     assert "73.2 %" in lines[2]
-    html = sweep(WALL, batch_size=[32])._repr_html_()
+    html = WALL.sweep(batch_size=[32])._repr_html_()
     assert '<th scope="col">accelerator time</th>' in html
     assert "<td>5.856 ms</td>" in html
-    table = sweep(WALL, batch_size=range(1, 1001))
+    table = WALL.sweep(batch_size=range(1, 1001))
     lines = repr(table).splitlines()
     assert len(lines) == 2 + 13
     assert "..." in lines[8]
@@ -111,7 +110,7 @@ def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
 
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
 def test_a_sweep_survives_copies_and_pickles(roundtrip):
-    table = sweep(WALL, batch_size=[32, 64])
+    table = WALL.sweep(batch_size=[32, 64])
     assert repr(roundtrip(table)) == repr(table)
 
 
@@ -125,7 +124,10 @@ FIELDS = ", ".join(SWEEPABLE)
     [
         ({}, "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."),
         ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
-        ({"sample_size": "5 MB"}, "sample_size must be several values to sweep, got '5 MB'. Pass a list."),
+        (
+            {"dataset.size": "5 MB"},
+            "dataset.size must be several values to sweep, got '5 MB'. Pass a list.",
+        ),
         (
             {"batch_size": []},
             "batch_size must have at least one value to sweep, got none. Pass a list of values.",
@@ -149,31 +151,31 @@ FIELDS = ", ".join(SWEEPABLE)
             'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
         ),
         (
-            {"sample_size": ["5 MB", "5 ms"]},
-            "sample_size must be convertible to MB, got 5 ms. Check what it counts.",
+            {"dataset.size": ["5 MB", "5 ms"]},
+            "dataset.size must be convertible to MB, got 5 ms. Check what it counts.",
         ),
         (
-            {"sample_size": [1, 2]},
-            'sample_size needs a unit, got the bare ndarray array([1, 2]). Write for example Q_(5, "KB").',
+            {"dataset.size": [1, 2]},
+            'Samples.size needs a unit, got the bare ndarray array([1, 2]). Write for example Q_(5, "KB").',
         ),
         ({"workers": [1, 0]}, "workers must be finite and positive, got 0. Check the value and its sign."),
     ],
 )
 def test_bad_input_is_refused(fields, expected):
-    assert message(InputError, sweep, WALL, **fields) == expected
+    assert message(InputError, Pipeline.sweep, WALL, **fields) == expected
 
 
 def test_an_unknown_field_says_which_was_meant():
     assert (
-        message(UnknownNameError, sweep, WALL, batchsize=[1, 2])
+        message(UnknownNameError, Pipeline.sweep, WALL, batchsize=[1, 2])
         == "A pipeline has no field 'batchsize'. Did you mean batch_size?"
     )
 
 
 def test_a_batch_that_does_not_fit_is_marked_and_a_table_in_which_all_fit_has_no_such_column():
     pipe = WALL.replace(hardware=Hardware.Cloud.V100, assumptions=PUBLISHED)
-    assert sweep(pipe, batch_size=[64, 4096])["feasible"].tolist() == [True, False]
-    assert "feasible" not in sweep(pipe, batch_size=[32, 64]).columns
+    assert pipe.sweep(batch_size=[64, 4096])["feasible"].tolist() == [True, False]
+    assert "feasible" not in pipe.sweep(batch_size=[32, 64]).columns
     step = pipe.solve(batch_size=4096)
     assert repr(step).startswith("Not feasible: A step of ")
     assert repr(step).endswith("Use a batch of at most 355.")

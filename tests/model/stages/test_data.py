@@ -13,19 +13,21 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
+    Cache,
     DataModel,
+    Drive,
     Hardware,
     InputError,
     MissingValueError,
     Models,
     Pipeline,
+    Samples,
     Storage,
-    throughput_range,
 )
-from tests.rejected import bare, message, negative, no_share, other_dimension
-from tests.strategies import bandwidths, drives, pipelines, sample_sizes
+from tests.rejected import bare, message, negative, other_dimension
+from tests.strategies import bandwidths, pipelines, sample_sizes, stores
 
-FAST = Pipeline(accelerator_rate="1e9 img/s", cpu_throughput="1e9 img/s")
+FAST = Pipeline(hardware="1e9 img/s", workers="1e9 img/s")
 REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
 
 
@@ -34,7 +36,7 @@ def refused(error, **arguments):
 
 
 def seconds(batch, size, source, assumptions=TUTORIAL):
-    pipe = Pipeline(accelerator_rate="1 img/s", sample_size=size, storage=source, assumptions=assumptions)
+    pipe = Pipeline(hardware="1 img/s", dataset=Samples(size=size), storage=source, assumptions=assumptions)
     return pipe.costs()["read"].at(batch)
 
 
@@ -127,15 +129,15 @@ def test_swept_bandwidths_give_a_time_each():
 # ---- Requests ----------------------------------------------------------------------------------------------
 
 
-def images_a_second(storage, assumptions=PUBLISHED, **fields):
-    return FAST.solve(storage=storage, assumptions=assumptions, **fields).throughput.m_as("img/s")
+def images_a_second(storage, assumptions=PUBLISHED, **drive):
+    return FAST.solve(storage=Drive(storage, **drive), assumptions=assumptions).throughput.m_as("img/s")
 
 
 def test_one_spindle_seeks_for_every_request_however_many_wait():
     assert 75 <= images_a_second(Storage.HDD) <= 200
-    assert images_a_second(Storage.HDD, drives=4) == pytest.approx(4 * images_a_second(Storage.HDD))
+    assert images_a_second(Storage.HDD, count=4) == pytest.approx(4 * images_a_second(Storage.HDD))
     # A seek is spared for each sample in memory, and of large reads there are few.
-    warm = images_a_second(Storage.HDD, cached_fraction=0.75)
+    warm = images_a_second(Storage.HDD, cache=Cache(0.75))
     assert warm == pytest.approx(4 * images_a_second(Storage.HDD))
     packed = images_a_second(Storage.HDD, samples_per_request=1000)
     assert packed == pytest.approx(180e6 / 114.66e3, rel=0.02)
@@ -152,13 +154,13 @@ def test_one_connection_to_an_object_store_waits_for_every_answer():
 def test_twice_as_many_drives_serve_twice_as_much_however_many_there_are(drive):
     # The last are 6,400 connections.
     for count in (1, 32, 3200):
-        once = images_a_second(drive, drives=count)
-        assert images_a_second(drive, drives=2 * count) == pytest.approx(2 * once)
+        once = images_a_second(drive, count=count)
+        assert images_a_second(drive, count=2 * count) == pytest.approx(2 * once)
 
 
 def test_one_hard_disk_ranges_from_the_slowest_report_of_small_files_to_the_fastest():
     # 68 and 93 files of ImageNet in two reports, 15 to 50 MB/s in a paper.
-    found = throughput_range(FAST.replace(storage=Storage.HDD, assumptions=PUBLISHED))
+    found = FAST.replace(storage=Storage.HDD, assumptions=PUBLISHED).throughput_range()
     low, high = (step.throughput.m_as("img/s") for step in (found.lowest, found.highest))
     assert low == pytest.approx(68, rel=0.01)
     assert 0.85 * 50e6 / 114.66e3 < high < 50e6 / 114.66e3
@@ -166,8 +168,8 @@ def test_one_hard_disk_ranges_from_the_slowest_report_of_small_files_to_the_fast
 
 def test_a_volume_serves_so_many_requests_a_second_however_small_and_also_where_latency_is_hidden():
     for assumed in (PUBLISHED, TUTORIAL):
-        found = images_a_second(Storage.EBS_gp3, assumed, sample_size="4 KB")
-        assert found == pytest.approx(3000)
+        small = FAST.solve({"dataset.size": "4 KB"}, storage=Storage.EBS_gp3, assumptions=assumed)
+        assert small.throughput.m_as("img/s") == pytest.approx(3000)
 
 
 # ---- The page cache ----------------------------------------------------------------------------------------
@@ -175,43 +177,41 @@ def test_a_volume_serves_so_many_requests_a_second_however_small_and_also_where_
 
 def test_fetching_runs_at_the_mean_of_what_cache_and_drive_take():
     # 1 / (0.35 / 20 + 0.65 / 0.5) GB/s.
-    cached = {"storage": "0.5 GB/s", "cached_fraction": 0.35, "cache_bandwidth": "20 GB/s"}
-    step = FAST.solve(sample_size="100 KB", **cached)
+    step = FAST.solve(
+        dataset=Samples(size="100 KB"), storage=Drive("0.5 GB/s", cache=Cache(0.35, bandwidth="20 GB/s"))
+    )
     assert step.throughput.m_as("img/s") * 100e3 == pytest.approx(1e9 / (0.35 / 20 + 0.65 / 0.5))
     # The drive delivers what memory does not serve.
     assert step.actual_demand.m_as("GB/s") == pytest.approx(0.65 / (0.35 / 20 + 0.65 / 0.5))
 
 
 def test_what_is_in_memory_altogether_takes_no_time_of_the_drive():
-    pipe = Pipeline(accelerator_rate="1000 img/s", cpu_throughput="500 img/s", storage=Storage.HDD)
+    pipe = Pipeline(hardware="1000 img/s", workers="500 img/s", storage=Storage.HDD)
     assert pipe.solve().bottleneck == "storage"
-    warm = pipe.solve(cached_fraction=1)
+    warm = pipe.solve({"storage.cache.share": 1})
     assert warm.resource_times["storage"].m_as("ms") == 0
     assert (warm.bottleneck, warm.utilization) == ("CPU", pytest.approx(0.5))
 
 
-@given(pipelines(storage=drives), st.lists(st.floats(0, 1), min_size=2, max_size=5).map(sorted))
+@given(pipelines(storage=stores), st.lists(st.floats(0, 1), min_size=2, max_size=5).map(sorted))
 def test_more_of_the_data_in_memory_never_lowers_the_throughput(pipe, shares):
-    throughput = pipe.solve(cached_fraction=shares).throughput.m_as("img/s")
+    throughput = pipe.solve({"storage.cache.share": shares}).throughput.m_as("img/s")
     assert (np.diff(throughput) >= -1e-9 * throughput[1:]).all()
-    assert throughput[0] >= pipe.solve(cached_fraction=None).throughput.m_as("img/s") * (1 - 1e-9)
+    assert throughput[0] >= pipe.solve({"storage.cache": None}).throughput.m_as("img/s") * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         (
-            {"cached_fraction": 0.5},
-            "cached_fraction says which reads a drive is spared, got it without a drive. "
-            "Pass storage=Storage.NVMe_Gen4 as well, or leave cached_fraction out.",
+            {"storage.cache.share": 0.5},
+            "storage.cache qualifies a part that the pipeline has not. Pass storage=Drive(..., cache=...).",
         ),
         (
-            {"storage": "1 GB/s", "cache_bandwidth": "20 GB/s"},
-            "cache_bandwidth says how fast cached samples are read, got it without cached_fraction. "
-            "Pass cached_fraction=0.5 as well, or leave cache_bandwidth out.",
+            {"storage": "1 GB/s", "storage.cache.share": 35},
+            "Cache.share must be a share up to 1, got 35. Write 0.5 for 50 %.",
         ),
-        no_share(cached_fraction=35, storage="1 GB/s"),
     ],
 )
-def test_a_cache_without_a_drive_or_a_share_is_rejected(fields, expected):
+def test_a_cache_without_a_drive_or_of_no_share_is_rejected(fields, expected):
     assert message(InputError, FAST.replace, **fields) == expected

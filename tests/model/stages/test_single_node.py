@@ -185,7 +185,7 @@ def test_a_precision_that_an_accelerator_does_not_list_is_refused_with_those_it_
 def test_a_rate_that_is_given_sets_the_step_and_the_formula_says_what_it_may_be_made_of():
     found = step(accelerator_rate="1000 img/s")
     assert found.latency.m_as("ms") == pytest.approx(256)
-    assert found.basis == "measured: given as accelerator_rate"
+    assert found.basis == "measured: given as the rate of the accelerator"
     assert found.compute_time == step().compute_time
     assert found.mfu == pytest.approx(step().mfu * 11.743205 / 256, rel=1e-6)
 
@@ -209,8 +209,7 @@ def test_a_framework_is_asked_for_by_name_under_any_assumptions():
 
 def test_without_model_and_hardware_a_rate_is_needed():
     assert message(InputError, step, hardware=None) == (
-        "The accelerator's time comes from model and hardware, or from a measured accelerator_rate, "
-        "got no hardware. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
-        'accelerator_rate="2470 img/s".'
+        "The accelerator's time comes from model and hardware, or from a measured rate, got no hardware. "
+        'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".'
     )
     assert "got no model and no hardware" in message(InputError, step, model=None, hardware=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, TransformationModel
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, Samples, TransformationModel
 from tests.rejected import bare, message, negative, no_rate, not_positive, not_whole, other_dimension
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
@@ -34,7 +34,7 @@ def test_a_slow_cpu_starves_the_accelerator_and_a_fast_one_does_not():
 @given(batch_sizes, sample_sizes, supply_rates, quantities(0.01, 1000, "ms"))
 def test_a_tie_is_no_bottleneck_and_utilization_and_slowdown_are_each_others_inverse(batch, size, rate, step):
     given = {"batch_size": batch, "sample_size_bytes": size, "cpu_throughput": rate}
-    cost = seconds(batch, cpu_time=None, sample_size=size, cpu_throughput=rate)
+    cost = seconds(batch, cpu_time=None, size=size, workers=rate)
     tied = wall(**given, accelerator_step_time=Q_(cost, "s"))
     assert (tied.is_bottleneck, tied.accelerator_utilization) == (False, pytest.approx(1))
     found = wall(**given, accelerator_step_time=step)
@@ -89,21 +89,31 @@ def test_bad_input_is_refused(arguments, expected):
 
 @given(st.integers(1, 200))
 def test_solving_and_the_cost_of_a_batch_say_the_same(workers):
-    cost = seconds(64, cpu_time=None, sample_size="500 KB", workers=workers)
+    cost = seconds(64, cpu_time=None, size="500 KB", workers=workers)
     assert wall(workers=workers).transform_time.m_as("s") == pytest.approx(cost)
 
 
 # ---- Cores, waits and hand-over ----------------------------------------------------------------------------
 
 
+NAMES = {
+    "cpu_time": "dataset.cpu_time",
+    "size": "dataset.size",
+    "rate": "workers.rate",
+    "cores": "workers.cores",
+    "handover": "workers.handover.worker",
+    "wait": "storage.wait",
+}
+
+
 def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
-    known = {"cpu_time": "10 ms", "workers": 4}
-    pipe = Pipeline(accelerator_rate="1 img/s", assumptions=assumed, **{**known, **fields})
+    known = Pipeline(hardware="1 img/s", workers=4, dataset=Samples(cpu_time="10 ms"), assumptions=assumed)
+    pipe = known.replace({NAMES.get(name, name): value for name, value in fields.items()})
     return pipe.costs(exact=exact)["transform"].at(batch)
 
 
 def test_cpu_time_is_the_inverse_of_a_workers_rate_and_past_the_cores_no_worker_helps():
-    assert seconds() == pytest.approx(seconds(cpu_time=None, worker_rate="100 img/s")) == pytest.approx(0.25)
+    assert seconds() == pytest.approx(seconds(cpu_time=None, rate="100 img/s")) == pytest.approx(0.25)
     assert seconds(workers=64, cores=16) == seconds(workers=16, cores=16) == seconds(workers=16)
     assert seconds(workers=8, cores=16) == seconds(workers=8)
 
@@ -115,8 +125,8 @@ def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, w
         workers=workers,
         cores=cores,
         cpu_time=f"{cpu} ms",
-        read_wait=f"{wait} ms",
-        handover_time=f"{joining} ms",
+        wait=f"{wait} ms",
+        handover=f"{joining} ms",
         exact=True,
     )
     work = 100 * cpu + joining
@@ -125,7 +135,7 @@ def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, w
 
 @given(st.integers(1, 60), st.integers(1, 32))
 def test_contention_stretches_work_and_not_waits(workers, cores):
-    waits = seconds(assumed=PUBLISHED, workers=workers, cores=cores, read_wait="1000 s", cpu_time="1 ms")
+    waits = seconds(assumed=PUBLISHED, workers=workers, cores=cores, wait="1000 s", cpu_time="1 ms")
     assert waits == pytest.approx(100 * 1000 / workers, rel=1e-4)
     work = seconds(assumed=PUBLISHED, workers=workers, cores=cores)
     assert work == pytest.approx(1 / PUBLISHED.scaling.speedup(workers, cores))
@@ -137,8 +147,8 @@ def test_every_figure_of_a_worker_may_be_an_array():
         cpu_time=Q_([5, 10], "ms"),
         workers=np.array([[1], [8]]),
         cores=np.array([4, 16]),
-        read_wait=Q_([0, 1], "ms"),
-        handover_time=Q_([0, 10], "ms"),
+        wait=Q_([0, 1], "ms"),
+        handover=Q_([0, 10], "ms"),
     )
     assert found.shape == (2, 2)
     assert found[1, 0] == pytest.approx(0.05 / 4)
@@ -149,24 +159,20 @@ def test_every_figure_of_a_worker_may_be_an_array():
     ("arguments", "expected"),
     [
         (
-            {"worker_rate": "100 img/s"},
-            "One worker's speed is worker_rate or cpu_time, got both. Pass one of them, None for the other.",
+            {"rate": "100 img/s"},
+            "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them.",
         ),
         (
-            {"cpu_throughput": "2 GB/s"},
-            "cpu_time goes with workers, got it with cpu_throughput. Pass workers=... instead.",
+            {"workers": "2 GB/s"},
+            "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
+            "Pass workers=8 instead.",
         ),
-        (
-            {"cpu_throughput": "2 GB/s", "cores": 4, "read_wait": "1 ms"},
-            "cpu_time and cores and read_wait go with workers, got them with cpu_throughput. "
-            "Pass workers=... instead.",
-        ),
-        not_whole(cores=2.5),
-        not_positive(cores=0),
-        bare("ms", cpu_time=10),
-        not_positive(cpu_time="0 ms"),
-        negative(read_wait="-1 ms"),
-        other_dimension("ms", handover_time="5 KB"),
+        ({"cores": 2.5}, not_whole(**{"Workers.cores": 2.5})[1]),
+        ({"cores": 0}, not_positive(**{"Workers.cores": 0})[1]),
+        ({"cpu_time": 10}, bare("ms", **{"Samples.cpu_time": 10})[1]),
+        ({"cpu_time": "0 ms"}, not_positive(**{"Samples.cpu_time": "0 ms"})[1]),
+        ({"wait": "-1 ms"}, negative(**{"Drive.wait": "-1 ms"})[1]),
+        ({"handover": "5 KB"}, other_dimension("ms", **{"Handover.worker": "5 KB"})[1]),
     ],
 )
 def test_figures_of_workers_that_cannot_be_meant_are_refused(arguments, expected):

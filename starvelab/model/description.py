@@ -1,0 +1,488 @@
+"""A pipeline: its parts put together, and the plain numbers that each stage reads of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Never, Self, TypeAlias
+
+import numpy as np
+
+from ..errors import InputError, UnknownNameError, check_names
+from ..fields import choice, count, meanings, read_supply, shape_of, switch
+from ..units import Q_, Number, Quantity, Unchecked, format_quantity
+from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
+from .catalogue import Entry, check_entry, dataset_of, described
+from .cost import Cost
+from .inputs import Inputs
+from .parts import (
+    DTYPE_BYTES,
+    Accelerator,
+    Amount,
+    Cache,
+    Drive,
+    Framework,
+    Handover,
+    Jitter,
+    Link,
+    Part,
+    Samples,
+    Workers,
+    first_field,
+    short,
+)
+from .scaling import loader_kinds
+from .solver import by_resource, costs, resolve
+from .stages.data import storage_bandwidth
+from .stages.transfer import link_bandwidth
+from .step import Step
+from .worker_time import takes_images, worker_time
+
+# What each field of a pipeline is made of where something else than a part is given for it.
+PARTS: Mapping[str, type[Part]] = {
+    "dataset": Samples,
+    "storage": Drive,
+    "workers": Workers,
+    "link": Link,
+    "hardware": Accelerator,
+}
+_NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
+    (Samples, "jitter"): Jitter,
+    (Drive, "cache"): Cache,
+    (Workers, "handover"): Handover,
+}
+Changes: TypeAlias = Mapping[str, Unchecked] | None
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Description:
+    """The parts of a pipeline and what is assumed of them; `starvelab.Pipeline` has the parameters.
+
+    A plain value stands for the part that it would be first in, so ``workers=8`` is ``Workers(8)``.
+    """
+
+    model: Entry | None
+    batch_size: Number
+    dataset: Samples
+    storage: Drive | None
+    workers: Workers | Quantity
+    link: Link | None
+    hardware: Accelerator
+    phase: str | None
+    overlap: bool
+    assumptions: Assumptions
+
+    def __init__(
+        self,
+        *,
+        model: Entry | None = None,
+        batch_size: Number = 256,
+        dataset: Entry | Samples | None = None,
+        storage: Entry | Amount | Drive | None = None,
+        workers: Number | Amount | Workers = 8,
+        link: Entry | Amount | Link | None = None,
+        hardware: Entry | Amount | Accelerator | None = None,
+        phase: str | None = None,
+        overlap: bool = True,
+        assumptions: Assumptions = TUTORIAL,
+        **unknown: Never,
+    ) -> None:
+        check_fields(unknown)
+        self.__dict__.update(
+            model=None if model is None else check_entry(model, "Models", "model"),
+            batch_size=batch_size,
+            dataset=_NO_SAMPLES if dataset is None else part_of("dataset", dataset),
+            storage=None if storage is None else part_of("storage", storage),
+            workers=part_of("workers", workers),
+            link=None if link is None else part_of("link", link),
+            hardware=_NO_ACCELERATOR if hardware is None else part_of("hardware", hardware),
+            phase=phase if phase is None else _PHASE.read(phase, "phase")[0],
+            overlap=_OVERLAP.read(overlap, "overlap")[0],
+            assumptions=check_assumptions(assumptions),
+        )
+        numbers = {"batch_size": _BATCH.read(batch_size, "batch_size")[1]}
+        _check_samples(self.model, self.dataset.of)
+        _ = self.shape
+        numbers |= self._resolved()
+        self.__dict__["_numbers"] = numbers
+        self.__dict__["_inputs"] = resolve(numbers, self.assumptions)
+
+    def _resolved(self) -> dict[str, Number]:
+        """The numbers that the stages read, by the names of the parameters of their `resolve`."""
+        samples, drive, link, own = self.dataset, self.storage, self.link, self.hardware
+        rate, framework = own.numbers["rate"], own.framework
+        named: dict[str, Number] = {
+            "model": self.model,
+            "hardware": own.of,
+            "accelerators": own.numbers["count"],
+            "accelerator_rate": None if isinstance(rate, Framework) else rate,
+            "framework": framework.name,
+            "compiled": framework.compiled,
+            "precision": own.precision,
+            "phase": self.phase,
+            "step_overhead": own.numbers["step_overhead"],
+            "host_time": own.numbers["host_time"],
+            "device_input_time": samples.numbers["device_time"],
+            "decoder_time": samples.numbers["decoder_time"],
+            "cpu_time": samples.numbers["cpu_time"],
+            "link": None if link is None else link.numbers["of"],
+            "pinned": link is None or link.pinned,
+            "copy_overlaps": link is None or link.overlaps,
+            "storage": None,
+            "drives": 1,
+            "samples_per_request": 1,
+            "cached_fraction": None,
+            "cache_bandwidth": None,
+            "read_wait": None,
+        }
+        if drive is not None:
+            cache, wait = drive.cache, drive.numbers["wait"]
+            missed = 1.0
+            if cache is not None:
+                missed = 1 - cache.numbers["share"]
+                named |= {
+                    "cached_fraction": cache.numbers["share"],
+                    "cache_bandwidth": cache.numbers["bandwidth"],
+                }
+            named |= {
+                "storage": drive.numbers["of"],
+                "drives": drive.numbers["count"],
+                "samples_per_request": drive.numbers["samples_per_request"],
+                "read_wait": None if wait is None else missed * wait,
+            }
+        if isinstance(self.workers, Quantity):
+            supply, crew = read_supply(self.workers, "workers")[1], _NO_WORKERS
+        else:
+            supply, crew = None, self.workers
+        named |= {
+            "cpu_throughput": supply,
+            "workers": crew.numbers["count"],
+            "worker_rate": crew.numbers["rate"],
+            "cores": crew.numbers["cores"],
+            "loader": crew.kind,
+            "handover_time": crew.handover.numbers["worker"],
+        }
+        return {**named, **self.sizes}
+
+    @property
+    def samples(self) -> Entry | None:
+        """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
+        if self.dataset.of is not None or self.model is None:
+            return self.dataset.of
+        fitting = dataset_of(self.model) if self.assumptions.dataset_of_model else None
+        # The sample size and the worker rate of the assumptions are those of ImageNet.
+        return None if fitting is None or fitting.path == "ImageNet" else fitting
+
+    @property
+    def foreign_samples(self) -> str:
+        """That the samples are those of the assumptions although the model takes others; "" otherwise."""
+        if self.model is None or self.samples is not None or self.dataset.size is not None:
+            return ""
+        fitting = dataset_of(self.model)
+        if fitting is None or fitting.path == "ImageNet":
+            return ""
+        return (
+            f"The samples of {format_quantity(self.size)} are those of the assumptions: pass "
+            f"dataset={described(fitting)} for those of {self.model.name}."
+        )
+
+    @property
+    def foreign_rate(self) -> str:
+        """That what a worker prepares was measured on other samples than these; "" otherwise."""
+        if any(self.numbers[name] is not None for name in ("cpu_throughput", "worker_rate", "cpu_time")):
+            return ""
+        kind, sizes = self.numbers["loader"], self.sizes
+        return worker_time(
+            self.assumptions,
+            sizes["stored"],
+            samples=sizes["samples"],
+            images=sizes["images"],
+            kind=None if kind is None else loader_kinds()[kind],
+        ).note
+
+    @property
+    def sizes(self) -> dict[str, Number]:
+        """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
+        samples, stored, sent = self.samples, self.dataset.numbers["size"], self.dataset.numbers["transfer"]
+        own = None if samples is None else samples.facts.get("sample_size")
+        if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
+            stored = own.number
+        stored = self.assumptions.numbers["sample_size"] if stored is None else stored
+        if sent is None or isinstance(sent, str):
+            elements, dtype = self._elements, sent or self.assumptions.transfer_dtype
+            sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
+        images = takes_images(samples, self.model)
+        return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
+
+    @property
+    def _elements(self) -> Number | None:
+        """Numbers of a decoded sample as it is handed to the model."""
+        known = (
+            entry.get(name)
+            for entry, name in ((self.model, "input_elements"), (self.samples, "decoded_elements"))
+            if entry is not None
+        )
+        return next((elements for elements in known if elements is not None), None)
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={_short(value)}" for name, value in self._given().items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _given(self) -> dict[str, Unchecked]:
+        """The fields that differ from their defaults, and the batch size."""
+        own = {name: getattr(self, name) for name in FIELDS}
+        return {n: v for n, v in own.items() if n == "batch_size" or not _is_default(n, v)}
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The fields that are arrays, those of parts with the part's name before them."""
+        return tuple(self._shapes())
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        shapes = {"batch_size": shape} if (shape := shape_of(self.batch_size)) else {}
+        for name in PARTS:
+            part = getattr(self, name)
+            if isinstance(part, Part):
+                shapes |= part.shapes(name)
+            elif shape := shape_of(part):
+                shapes[name] = shape
+        return shapes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that the swept fields have together.
+
+        Raises
+        ------
+        InputError
+            If their shapes do not broadcast.
+        """
+        shapes = self._shapes()
+        if not shapes:
+            return ()
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            came = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+            raise InputError(
+                f"Swept fields must have shapes that broadcast, got {came}. "
+                "Use sweep(...) for every combination."
+            ) from None
+
+    def replace(self, changes: Changes = None, /, **fields: Unchecked) -> Self:
+        """A copy with some fields changed.
+
+        Parameters
+        ----------
+        changes : mapping of str, optional
+            Fields of parts by their path: ``{"workers.cores": 16, "storage.cache.share": 0.3}``.
+        **fields
+            A part takes the place of the part. Any other value changes what stands first in it, and its
+            other fields stay: ``hardware=Hardware.Cloud.H100`` keeps the number of accelerators.
+
+        Raises
+        ------
+        InputError, MissingValueError, UnknownNameError
+        """
+        own = {name: getattr(self, name) for name in FIELDS}
+        for path, value in {**fields, **(changes or {})}.items():
+            name, _, field = path.partition(".")
+            check_fields([path])
+            own[name] = _changed(name, own[name], field, value)
+        return type(self)(**own)
+
+    @property
+    def numbers(self) -> Mapping[str, Number]:
+        """What the stages read, in base units, by the names of the parameters of their `resolve`."""
+        numbers: Mapping[str, Number] = self.__dict__["_numbers"]
+        return numbers
+
+    @property
+    def inputs(self) -> Mapping[str, Inputs]:
+        """The plain numbers of each modeled stage, by its name."""
+        inputs: Mapping[str, Inputs] = self.__dict__["_inputs"]
+        return inputs
+
+    @property
+    def size(self) -> Quantity:
+        """Stored bytes of one sample [data]."""
+        given = self.dataset.size
+        return Q_(self.sizes["stored"] / 1e3, "KB") if given is None else Q_(given)
+
+    @property
+    def transferred(self) -> Quantity:
+        """Bytes of one sample as they cross the link [data]."""
+        given = self.dataset.transfer
+        return given if isinstance(given, Quantity) else Q_(self.sizes["transferred"] / 1e3, "KB")
+
+    @property
+    def storage_bandwidth(self) -> Quantity:
+        """The bandwidth of the drive that the pipeline names [data/time]."""
+        return storage_bandwidth(storage=None if self.storage is None else self.storage.of)
+
+    @property
+    def link_bandwidth(self) -> Quantity:
+        """The bandwidth of the link that the pipeline names [data/time], as its assumptions believe it."""
+        link = self.link
+        return link_bandwidth(
+            None if link is None else link.of,
+            pinned=link is None or link.pinned,
+            rate=self.assumptions.link_rate,
+        )
+
+    def costs(self, *, exact: bool = False) -> dict[str, Cost]:
+        """Cost of each modeled stage, in floats or in exact fractions."""
+        return costs(self.inputs, self.numbers["accelerators"], exact=exact)
+
+    def resource_costs(self, *, exact: bool = False) -> dict[str, Cost]:
+        """Cost of each modeled resource: its stages one after the other."""
+        return by_resource(self.costs(exact=exact))
+
+    def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
+        """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
+
+        Raises
+        ------
+        InputError, MissingValueError, UnknownNameError
+        """
+        return self.replace(changes, **fields)._solved() if changes or fields else self._solved()
+
+    def _solved(self) -> Step:
+        """The step of this pipeline, as `starvelab.Pipeline` has it solved."""
+        raise NotImplementedError
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Description))
+_BATCH, _PHASE, _OVERLAP = (
+    made.metadata["meaning"] for made in (count(sweepable=True), choice(*PHASES), switch())
+)
+_NO_SAMPLES, _NO_WORKERS, _NO_ACCELERATOR = Samples(), Workers(), Accelerator()
+DEFAULTS: Mapping[str, Unchecked] = {
+    "model": None,
+    "batch_size": 256,
+    "dataset": _NO_SAMPLES,
+    "storage": None,
+    "workers": _NO_WORKERS,
+    "link": None,
+    "hardware": _NO_ACCELERATOR,
+    "phase": None,
+    "overlap": True,
+    "assumptions": TUTORIAL,
+}
+
+
+def part_of(name: str, value: Unchecked) -> Part | Quantity:
+    """What a field of a pipeline is made of: the part itself, or one in which a plain value stands first.
+
+    Raises
+    ------
+    InputError
+    """
+    part = PARTS[name]
+    if isinstance(value, part):
+        return value
+    if isinstance(value, Part):
+        raise InputError(
+            f"{name} is described by {part.__name__}, got {value!r:.80}. Pass {name}={part.__name__}(...)."
+        )
+    if name == "workers" and isinstance(value, str | Quantity):
+        return read_supply(value, "workers")[0]
+    if name == "hardware" and not isinstance(value, Entry):
+        return Accelerator(rate=value)
+    return part(**{first_field(part): value})
+
+
+def check_fields(paths: Iterable[str]) -> None:
+    """Reject what is no field of a pipeline or of one of its parts."""
+    for path in paths:
+        name, *below = path.split(".")
+        if name not in FIELDS:
+            if name in meanings(Assumptions):
+                raise UnknownNameError(
+                    f"A pipeline has no field {name!r}: it is one of its assumptions. "
+                    f"Pass assumptions=PUBLISHED.replace({name}=...)."
+                )
+            near = get_close_matches(name, FIELDS, n=1)
+            parts = ", ".join(f"{field}={part.__name__}(...)" for field, part in PARTS.items())
+            hint = f"Did you mean {near[0]}?" if near else f"What qualifies a part stands in it: {parts}."
+            raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
+        part: type[Part] | None = PARTS.get(name)
+        for field in below:
+            known = [] if part is None else [one.name for one in dataclasses.fields(part)]
+            check_names([field], known, f"{name} of a pipeline" if part is None else part.__name__)
+            part = _NESTED.get((part, field)) if part is not None else None
+
+
+def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
+    """A field of a pipeline after a change of it, or of a field of its part."""
+    part = PARTS.get(name)
+    if part is None or (not field and (value is None or isinstance(value, Part))):
+        return value
+    made = current if isinstance(current, part) else None
+    if not field:
+        if made is None or (name == "workers" and isinstance(value, str | Quantity)):
+            return part_of(name, value)
+        first = "rate" if name == "hardware" and not isinstance(value, Entry) else first_field(part)
+        return made.replace(**{first: value})
+    field, _, inner = field.partition(".")
+    if inner:
+        held = None if made is None else getattr(made, field)
+        nested = _NESTED[part, field]
+        value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
+    if made is not None:
+        return made.replace(**{field: value})
+    if first_field(part) == field or (part, field) == (Drive, "wait"):
+        return part(**{field: value})
+    raise InputError(
+        f"{name}.{field} qualifies a part that the pipeline has not. "
+        f"Pass {name}={part.__name__}(..., {field}=...)."
+    )
+
+
+def _sweepable() -> tuple[str, ...]:
+    names = ["batch_size"]
+    for name, part in PARTS.items():
+        for holder, prefix in (
+            (part, name),
+            *((n, f"{name}.{f}") for (p, f), n in _NESTED.items() if p is part),
+        ):
+            for field, meaning in meanings(holder).items():
+                if meaning.sweepable:
+                    plain = holder is part and field == first_field(part)
+                    names.append(name if plain else f"{prefix}.{field}")
+    return tuple(names)
+
+
+# The fields that may be arrays, and other names of them: what a plain value stands for.
+SWEEPABLE = _sweepable()
+PLAIN = tuple(f"{name}.{first_field(part)}" for name, part in PARTS.items() if name in SWEEPABLE)
+
+
+def _check_samples(model: Entry | None, dataset: Entry | None) -> None:
+    """Reject samples that the model does not take."""
+    if dataset is None or model is None:
+        return
+    taken, given = model.get("input_elements"), dataset.get("decoded_elements")
+    if None not in (taken, given) and taken != given:
+        raise InputError(
+            f"model and dataset must belong together, got {model.name}, which takes {taken} numbers "
+            f"a sample, and {dataset.name}, which gives {given}. Pass one that fits, or your own "
+            "with .replace(decoded_elements=...)."
+        )
+
+
+def _is_default(name: str, value: Unchecked) -> bool:
+    if isinstance(value, Part):
+        return value.given == {} and DEFAULTS[name] is not None
+    return value is DEFAULTS[name] or (not shape_of(value) and bool(value == DEFAULTS[name]))
+
+
+def _short(value: Unchecked) -> str:
+    """A field as it stands in the representation of a pipeline: a part that holds one value as that value."""
+    if isinstance(value, Assumptions):
+        return value.name
+    if isinstance(value, Part) and [*value.given] in ([], [first_field(type(value))]):
+        value = getattr(value, first_field(type(value)))
+    return short(value)

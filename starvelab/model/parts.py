@@ -1,0 +1,420 @@
+"""The parts of a pipeline: samples, storage, workers, link, accelerator, and the small values in them.
+
+A part qualifies what stands first in it: a catalogue entry, a quantity, or a number. Where nothing is to be
+qualified, a pipeline takes that alone: ``storage=Storage.NVMe_Gen4``, ``workers=8``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, Self, TypeAlias
+
+from .. import fields
+from ..errors import InputError, check_names
+from ..fields import Meaning, meanings, shape_of
+from ..tables import cell
+from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
+from .catalogue import Entry, check_entry, described
+from .inputs import Inputs
+from .rate_law import ELEMENT_BYTES
+from .scaling import KINDS
+
+# Bytes of one number as it crosses the link.
+DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
+
+Amount: TypeAlias = Quantity | str
+Count: TypeAlias = Any  # an int, or an array of them
+
+
+@dataclass(frozen=True)
+class Part:
+    """What all parts share: fields that are read once, a copy with changes, and a short representation."""
+
+    # What an error message calls a field, where it is not the field of that part.
+    LABELS: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        numbers: dict[str, Number] = {}
+        for name, default, meaning in _fields(type(self)):
+            value = numbers[name] = getattr(self, name)
+            if value is default or (name == "of" and isinstance(value, Entry)):
+                continue
+            if meaning is not None:
+                kept, numbers[name] = self._read(name, value, meaning)
+                object.__setattr__(self, name, kept)
+        object.__setattr__(self, "_numbers", numbers)
+
+    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
+        """A field as it is kept, and in base units."""
+        label = self.LABELS.get(name, f"{type(self).__name__}.{name}")
+        if isinstance(value, Entry):
+            entry = described(value)
+            raise InputError(
+                f"{label} must be a quantity, got {entry}. Pass one of its values: {entry}.<name>."
+            )
+        return meaning.read(value, label)
+
+    @property
+    def numbers(self) -> Mapping[str, Number]:
+        """Each field in base units, by its name; what has no unit stays as it is."""
+        numbers: Mapping[str, Number] = self.__dict__["_numbers"]
+        return numbers
+
+    def replace(self, **changes: Unchecked) -> Self:
+        """A copy with some fields changed.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+        """
+        check_names(changes, [field.name for field in dataclasses.fields(self)], type(self).__name__)
+        return dataclasses.replace(self, **changes)
+
+    def shapes(self, path: str) -> dict[str, tuple[int, ...]]:
+        """The shape of each of its fields that is an array, by its path in a pipeline."""
+        found: dict[str, tuple[int, ...]] = {}
+        known = meanings(type(self))
+        for name, value in self.given.items():
+            if isinstance(value, Part):
+                found |= value.shapes(f"{path}.{name}")
+            elif name in known and known[name].sweepable and (shape := shape_of(value)):
+                found[path if name == first_field(type(self)) else f"{path}.{name}"] = shape
+        return found
+
+    @property
+    def given(self) -> dict[str, Unchecked]:
+        """The fields that differ from their defaults, by name."""
+        return {n: v for n, default, _ in _fields(type(self)) if (v := getattr(self, n)) is not default}
+
+    def __repr__(self) -> str:
+        first = first_field(type(self))
+        shown = (f"{'' if name == first else f'{name}='}{short(v)}" for name, v in self.given.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_FIELDS: dict[type, tuple[tuple[str, Any, Any], ...]] = {}
+
+
+def _fields(part: type) -> tuple[tuple[str, Any, Any], ...]:
+    """Name, default and meaning of each field of a part."""
+    if part not in _FIELDS:
+        known = meanings(part)
+        _FIELDS[part] = tuple((f.name, f.default, known.get(f.name)) for f in dataclasses.fields(part))
+    return _FIELDS[part]
+
+
+def first_field(part: type[Part]) -> str:
+    """The field of a part for which a plain value stands."""
+    return _fields(part)[0][0]
+
+
+def short(value: Unchecked) -> str:
+    """A value as it stands in a representation."""
+    if isinstance(value, Entry):
+        return described(value)
+    return f'"{cell(value)}"' if isinstance(value, Quantity) and not shape_of(value) else f"{value!r:.80}"
+
+
+@dataclass(frozen=True, repr=False)
+class Jitter(Part):
+    """How the time of preparing scatters; simulated, and left out of account where mean rates are solved.
+
+    Parameters
+    ----------
+    spread : float
+        Standard deviation of a worker's time from batch to batch, as a share of it; lognormal.
+    slow_share : float
+        Share of the samples that take longer.
+    slow_time : quantity [time]
+        How much longer one of them takes: its worker sleeps, and no core works.
+    """
+
+    spread: float = fields.number(0.0, zero=True)
+    slow_share: float = fields.number(0.0, zero=True, maximum=1)
+    slow_time: Amount | None = fields.quantity("s", None, zero=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Samples(Part):
+    """What is trained on, and what preparing a sample takes.
+
+    Parameters
+    ----------
+    of : catalogue entry, optional
+        A data set; that of the model, or what the assumptions say, unless given.
+    size : quantity [data], optional
+        Stored bytes of a sample; that of the data set or the assumptions unless given.
+    cpu_time : quantity [time], optional
+        What one worker takes for a sample, alone.
+    transfer : str or quantity [data], optional
+        How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), which is
+        that of the assumptions unless given, or in so many bytes.
+    device_time : quantity [time], optional
+        Accelerator time that input work takes for a sample in kernels, such as augmenting, or decoding where
+        the accelerator has no decoder for such files.
+    decoder_time : quantity [time], optional
+        What the accelerator's decoder takes for a sample, while its kernels compute:
+        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
+    jitter : Jitter
+        How the worker's time scatters; read by `Pipeline.simulate`.
+    source : object, optional
+        Samples that can be opened, such as `starvelab.measure.photos`; read by `Pipeline.measure`.
+    transforms : sequence, optional
+        What a worker does to a sample of the source, in this order; read by `Pipeline.measure`.
+    """
+
+    LABELS: ClassVar[Mapping[str, str]] = {"of": "dataset"}
+
+    of: Entry | None = None
+    size: Amount | None = fields.quantity("B", None, sweepable=True)
+    cpu_time: Amount | None = fields.quantity("s", None, sweepable=True)
+    transfer: Amount | None = fields.quantity("B", None, sweepable=True)
+    device_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True)
+    jitter: Jitter = Jitter()
+    source: Unchecked = None
+    transforms: Unchecked = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            check_entry(self.of, "Datasets", "dataset")
+        super().__post_init__()
+
+    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
+        if name == "transfer" and isinstance(value, str) and value in DTYPE_BYTES:
+            return value, value
+        return super()._read(name, value, meaning)
+
+
+@dataclass(frozen=True, repr=False)
+class Cache(Part):
+    """The host's memory in front of a drive.
+
+    Parameters
+    ----------
+    share : float or array
+        Of the reads that memory serves, 0 to 1. `Pipeline.epochs` says how large it is.
+    bandwidth : quantity [data/time], optional
+        How fast it serves them; unless given, that takes no time beside the workers' own.
+    """
+
+    share: Number = fields.number(0.0, zero=True, maximum=1, sweepable=True)
+    bandwidth: Amount | None = fields.quantity("B/s", None, sweepable=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Drive(Part):
+    """Storage, and how it is read.
+
+    Parameters
+    ----------
+    of : catalogue entry or quantity [data/time], optional
+        The drive, or its bandwidth. Without it only `wait` limits reading.
+    count : int or array
+        How many such drives, spindles or connections serve the host side by side.
+    samples_per_request : int or array
+        How many samples one request to the drive brings: 1 where each is a file of its own, which is the
+        default. Where they are packed, the bytes of a read over those of a sample: shards that are read 4 MB
+        at a time bring 36 images of 115 KB.
+    wait : quantity [time], optional
+        For each sample that memory does not serve: how long its worker waits for storage before it can
+        prepare it, as with small files read one by one. It takes the worker's time and no core's.
+    cache : Cache, optional
+        What memory serves.
+    """
+
+    LABELS: ClassVar[Mapping[str, str]] = {"of": "storage"}
+
+    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True)
+    count: Count = fields.count(1, sweepable=True)
+    samples_per_request: Count = fields.count(1, sweepable=True)
+    wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    cache: Cache | None = None
+
+    def __post_init__(self) -> None:
+        if self.of is None and self.wait is None:
+            raise InputError(
+                "A Drive is a catalogue entry, a bandwidth, or a wait for each sample, got none of them. "
+                "Pass for example Drive(Storage.NVMe_Gen4, count=4)."
+            )
+        super().__post_init__()
+
+
+@dataclass(frozen=True, repr=False)
+class Handover(Part):
+    """What it takes to bring a batch from its worker to the training loop.
+
+    Parameters
+    ----------
+    worker : quantity [time]
+        What its worker spends on joining and handing it over.
+    way : quantity [time]
+        How long it is under way: that delays the batch, and keeps no worker from the next one.
+    loop : quantity [time]
+        What the training loop itself spends on receiving it.
+    """
+
+    worker: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    way: Amount | None = fields.quantity("s", None, zero=True)
+    loop: Amount | None = fields.quantity("s", None, zero=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Workers(Part):
+    """The workers that prepare samples, all of the host's together.
+
+    Parameters
+    ----------
+    count : int or array
+        0 lets the training loop prepare its batches itself.
+    rate : quantity [data/time] or [sample/time], optional
+        What one worker prepares. Unless given, that of the samples, the kind of loader or the assumptions; a
+        result says so where that was measured on samples of another size.
+    cores : int or array, optional
+        Physical cores of the host, all on which its workers may run, and not those that they keep busy: ten
+        workers crowd each other on 10 cores, and hardly on 64. A vCPU is a hardware thread, so 64 vCPU are 32
+        cores. Unless given, under `PUBLISHED` those of the accelerators' host, where the catalogue knows
+        them; otherwise one for each worker.
+    kind : {"processes", "threads", "pool", "torch"}, optional
+        What they are, which decides how they scale: worker processes, threads of one Python process, in a
+        build of Python with the global lock, or a pool of C++ threads such as DALI's. "torch" are the worker
+        processes of PyTorch's `DataLoader`, which `Pipeline.measure` can run; a pool it cannot. As the
+        assumptions say unless given; assumptions of your own go before it.
+    prefetch : int
+        Batches that each worker may have waiting or in work; PyTorch calls it `prefetch_factor`.
+    in_order : bool
+        Whether batches arrive in the order in which they were asked for. The mean rates that are solved
+        leave this out of account.
+    handover : Handover
+        What it takes to bring a batch to the training loop.
+    start_up : quantity [time]
+        What a worker needs before it can begin its first batch; where workers start anew, ending the old
+        ones belongs to it. Read by `Pipeline.simulate` and `Pipeline.epochs`.
+    persistent : bool
+        False starts the workers anew for each epoch, as PyTorch does unless it is told otherwise. Read by
+        `Pipeline.simulate` and `Pipeline.epochs`.
+    """
+
+    LABELS: ClassVar[Mapping[str, str]] = {"count": "workers"}
+
+    count: Count = fields.count(8, sweepable=True)
+    rate: Amount | None = fields.supply(None, sweepable=True)
+    cores: Count | None = fields.count(None, sweepable=True)
+    kind: str | None = fields.choice(*KINDS, default=None)
+    prefetch: int = fields.count(2)
+    in_order: bool = fields.switch(True)
+    handover: Handover = Handover()
+    start_up: Amount | None = fields.quantity("s", None, zero=True)
+    persistent: bool = fields.switch(False)
+
+    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
+        if name == "count" and type(value) is int and value == 0:
+            return 0, 0
+        return super()._read(name, value, meaning)
+
+
+@dataclass(frozen=True, repr=False)
+class Link(Part):
+    """The link between host and accelerator, and how a batch is copied over it.
+
+    Parameters
+    ----------
+    of : catalogue entry or quantity [data/time]
+        An entry of Links, an accelerator (its own link), or a bandwidth.
+    pinned : bool
+        Whether the copy starts from pinned memory.
+    overlaps : bool
+        False where the copy runs on the stream that computes: the accelerator waits for it in each step.
+    """
+
+    LABELS: ClassVar[Mapping[str, str]] = {"of": "link"}
+
+    of: Entry | Amount = fields.quantity("B/s", sweepable=True)
+    pinned: bool = fields.switch(True)
+    overlaps: bool = fields.switch(True)
+
+
+@dataclass(frozen=True, repr=False)
+class Framework(Part):
+    """The software whose published rate an accelerator is taken to reach.
+
+    Parameters
+    ----------
+    name : str, optional
+        Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
+        default, where the assumptions believe in measured rates, unless given.
+    compiled : bool
+        Whether the host launches a step as a whole, as CUDA graphs and ``torch.compile(mode=
+        "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
+    """
+
+    name: str | None = None
+    compiled: bool = fields.switch(False)
+
+
+@dataclass(frozen=True, repr=False)
+class Accelerator(Part):
+    """One accelerator, or several on one host, and the training loop that drives them.
+
+    Parameters
+    ----------
+    of : catalogue entry, optional
+        Not needed beside a measured `rate`.
+    count : int or array
+        How many of them share the host's workers, cores and drive. Each has a link of its own, and all take
+        their steps together.
+    rate : quantity [sample/time] or [time], Framework or str, optional
+        What one of them was measured to do with its input at hand, in samples or as the time of a step: that
+        goes before any rate of the catalogue and before peak times efficiency. Or the framework whose
+        published rate is meant.
+    precision : {"fp16", "bf16", "tf32", "fp32"}
+    step_overhead : quantity [time], optional
+        Work of the accelerator in each step, on top: synchronizing several of them.
+    host_time : quantity [time], optional
+        What the training loop itself takes in each step while the accelerator has nothing to do: logging,
+        metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
+    in_flight : int or inf
+        Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
+        ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.
+    """
+
+    LABELS: ClassVar[Mapping[str, str]] = {"of": "hardware"}
+
+    of: Entry | None = None
+    count: Count = fields.count(1, sweepable=True)
+    rate: Amount | Framework | None = fields.quantity("sample/s", None, sweepable=True)
+    precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
+    step_overhead: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    host_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    in_flight: float = fields.number(2, minimum=1, maximum=inf)
+
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            check_entry(self.of, "Hardware", "hardware")
+        super().__post_init__()
+
+    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
+        if name == "rate":
+            if isinstance(value, str) and value[:1].isalpha():
+                value = Framework(value)
+            if isinstance(value, Framework):
+                return value, value
+            given = Q_(value) if isinstance(value, str) else value
+            if has_dimension(given, "s"):
+                return given, StepTime(positive(given, "s", "Accelerator.rate"))
+        return super()._read(name, value, meaning)
+
+    @property
+    def framework(self) -> Framework:
+        """Whose published rate is meant, where no measured one is given."""
+        return self.rate if isinstance(self.rate, Framework) else Framework()
+
+
+@dataclass(frozen=True)
+class StepTime(Inputs):
+    """How long a step takes, whatever its batch [s]."""
+
+    seconds: Number
