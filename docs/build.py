@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from statistics import median
+from types import ModuleType
 
 from tabulate import tabulate
 
@@ -25,6 +26,7 @@ sys.path[:0] = [str(REPOSITORY), str(DOCS)]
 from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
+import starvelab_grader  # noqa: E402
 from benchmarks import results  # noqa: E402
 from benchmarks.picture import draw  # noqa: E402
 from benchmarks.validation import (  # noqa: E402
@@ -50,9 +52,9 @@ IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path
 IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
 
 
-def layers() -> str:
-    """The layers of the package, from its own docstring."""
-    block = re.search(r"::\n\n(.*?)\n\n", starvelab.__doc__, flags=re.DOTALL)
+def layers(package: ModuleType = starvelab) -> str:
+    """The layers of a package, from its own docstring."""
+    block = re.search(r"::\n\n(.*?)\n(?:\n|$)", str(package.__doc__), flags=re.DOTALL)
     return "```text\n" + "\n".join(line[4:] for line in block[1].splitlines()) + "\n```"
 
 
@@ -175,6 +177,7 @@ def how_fast() -> str:
 # Each part: its page, and the function that makes it.
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "layers": ("architecture.md", layers),
+    "rooms": ("architecture.md", lambda: layers(starvelab_grader)),
     "how-right": ("how-right.md", how_right),
     "coverage": ("how-right.md", coverage),
     "starved": ("how-right.md", starved),

@@ -29,6 +29,7 @@ SANDBOXED = (
             "autograde/test_task",
             "commands/test_grade",
             "sandbox/test_figures",
+            "test_alone",
             "test_answers_in_the_sandbox",
             "test_faults",
             "test_instructors_page",

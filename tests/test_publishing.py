@@ -97,8 +97,12 @@ def test_the_checklist_for_owners_has_each_distribution_and_what_the_index_asks_
 
 
 def test_each_line_of_the_index_names_what_is_published():
-    extras = {f"starvelab[{extra}]" for extra in published()["."]} | {"starvelab"}
-    assert {named for _, named in install_lines() if named.startswith("starvelab")} <= extras
+    names = {
+        f"{projects()[folder]['name']}{extra}"
+        for folder, extras in published().items()
+        for extra in ("", *(f"[{one}]" for one in extras))
+    }
+    assert {named for _, named in install_lines() if named.startswith("starvelab")} <= names
 
 
 def test_beside_each_line_of_the_index_stands_the_one_that_works_in_a_checkout():
@@ -106,7 +110,11 @@ def test_beside_each_line_of_the_index_stands_the_one_that_works_in_a_checkout()
     told = {"CHANGELOG.md", "decisions.md"}  # what was done and why, which nobody types
     for path in (path for path in DOCUMENTS if path.name not in told):
         for section in re.split(r"^#+ ", read(path), flags=re.MULTILINE):
-            for extra in re.findall(r"(?:pip install|uvx|uv tool) [^`\n]*?starvelab(\[\w+\])", section):
-                assert f".{extra}" in section, f"{path.name} installs starvelab{extra}, and no checkout does"
+            for grader, extra in re.findall(
+                r"(?:pip install|uvx|uv tool) [^`\n]*?starvelab(-grader)?(\[\w+\])?(?![\w-])", section
+            ):
+                if grader or extra:
+                    checkout = f"./grader{extra}" if grader else f".{extra}"
+                    assert checkout in section, f"{path.name}: no line of a checkout for {grader}{extra}"
                 checked += 1
     assert checked >= 3

@@ -73,6 +73,9 @@ class Command(NbGrader):
             super().initialize(argv, root)
         except Exception as error:
             end(_why_not_read(error))
+        for name in self.config:
+            if (word := name.removesuffix("Options")).lower() in COMMANDS and word != name:
+                end(f"The configuration sets c.{name}, which is c.{word}App now. Write that in its place.")
 
     def start(self) -> None:
         """Read the configuration, and let new files be closed to other users of the machine."""
@@ -107,6 +110,8 @@ def _why_not_read(error: Exception) -> str:
     own = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
     reason = error.msg if isinstance(error, SyntaxError) else error
     what = f"{''.join(own[-1:])}{type(error).__name__}: {reason}"
+    if isinstance(error, ModuleNotFoundError) and f"{error.name}.".startswith("starvelab.grading."):
+        return f"The configuration cannot be read: {what}. The grader is starvelab_grader now: import that."
     return f"The configuration cannot be read: {what}. Correct it."
 
 

@@ -452,6 +452,8 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, 
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
+        ("from starvelab.grading import configure", r"The grader is starvelab_grader now: import that\."),
+        ("c = get_config()\nc.GradeOptions.workers = 2", r"sets c\.GradeOptions, which is c\.GradeApp now\."),
         ("x = 1\nc.nothing(1", r"line 2 of .*/nbgrader_config\.py, SyntaxError: '\(' was never closed"),
         ("import json\njson.loads('')", r"line 2 of .*/nbgrader_config\.py, JSONDecodeError: Exp"),
         ("c = get_config()\nc.CourseDirectory.db_url = 3", r"The 'db_url' trait of .* not the int 3"),
