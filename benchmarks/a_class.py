@@ -21,14 +21,7 @@ from .report import REPOSITORY
 
 
 class Course:
-    """A copy of what an instructor has, and a class.
-
-    Parameters
-    ----------
-    folder : Path
-    assignment : str
-    students : int
-    """
+    """A copy of what an instructor has, and a class of so many students."""
 
     def __init__(self, folder: Path, assignment: str, students: int) -> None:
         self.repository, self.course, self.assignment = folder / "repository", folder / "course", assignment

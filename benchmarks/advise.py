@@ -34,32 +34,16 @@ TEXT = b"starvation " * 4000  # compressing it is the work of the CPU
 
 @dataclass(frozen=True)
 class Job:
-    """A planted job; times in milliseconds.
-
-    Attributes
-    ----------
-    name : str
-    wait, compute : float
-        What an item waits, and what it computes on one core.
-    batch : int
-    step : float
-        What a training step waits.
-    workers : int
-        That it has.
-    step_compute : float
-        What a training step computes.
-    side : int
-        Of an item's image, in pixels.
-    """
+    """A planted job; times in milliseconds."""
 
     name: str
-    wait: float
-    compute: float
+    wait: float  # of an item
+    compute: float  # of an item, on one core
     batch: int
-    step: float
-    workers: int
+    step: float  # what a training step waits
+    workers: int  # that it has
     step_compute: float = 0.0
-    side: int = 16
+    side: int = 16  # of an item's image, in pixels
 
 
 JOBS = (
@@ -191,19 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         off = advised.throughput.m_as("img/s") / reached - 1
         is_best, is_right = reached >= (1 - BEST) * most, abs(off) <= RIGHT
         best, right = best + is_best, right + is_right
-        rows.append(
-            [
-                job.name,
-                job.workers,
-                advised.workers,
-                max(sweep, key=sweep.__getitem__),
-                f"{reached / most:.0%}",
-                f"{advice.now.throughput.m_as('img/s'):.0f} img/s",
-                f"{advised.throughput.m_as('img/s'):.0f} img/s",
-                f"{reached:.0f} img/s",
-                f"{off:+.0%}",
-            ]
-        )
+        promised, now = (one.throughput.m_as("img/s") for one in (advised, advice.now))
+        rates = [f"{rate:.0f} img/s" for rate in (now, promised, reached)]
+        fastest = max(sweep, key=sweep.__getitem__)
+        of_best = f"{reached / most:.0%}"
+        rows.append([job.name, job.workers, advised.workers, fastest, of_best, *rates, f"{off:+.0%}"])
         cpu, depth = advice.finding.prepare_cpu, advice.finding.queue_depth
         print(f"{job.name}: {advice.summary} CPU {cpu}, ready {depth}", flush=True)
         print("  sweep:", {workers: round(rate) for workers, rate in sweep.items()}, flush=True)

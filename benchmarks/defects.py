@@ -61,28 +61,16 @@ OPTIONS = ("-x", "-q", "--tb=no", "--hypothesis-seed=0", *(f"-pno:{name}" for na
 
 @dataclass(frozen=True)
 class Defect:
-    """One defect.
+    """One defect: its name in the list, and what it puts into the place of which text of which file.
 
-    Attributes
-    ----------
-    id : str
-        Its name in the list.
-    file : str
-        The file it stands in, by its path in the repository.
-    text, replacement : str
-        What stands in the file once, and what the defect puts in its place.
-    breaks : str
-        What goes wrong then, in a sentence.
-    tests : tuple of str
-        Files or folders of tests that should find it, or one test as pytest calls it; the nearest first. They
-        run until one fails.
+    `tests` are files or folders that should find it, or one test as pytest calls it; the nearest first.
     """
 
     id: str
     file: str
     text: str
     replacement: str
-    breaks: str
+    breaks: str  # what goes wrong then, in a sentence
     tests: tuple[str, ...]
 
     def stale(self, root: Path) -> str:
@@ -126,13 +114,7 @@ class Result:
 
 
 def load(path: Path = LIST) -> list[Defect]:
-    """The defects of a list.
-
-    Raises
-    ------
-    ValueError
-        If two have the same id.
-    """
+    """The defects of a list, in which no id comes twice."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))["defect"]
     defects = [Defect(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries]
     ids = [one.id for one in defects]
@@ -197,13 +179,7 @@ def inside(root: Path, command: Sequence[str]) -> subprocess.CompletedProcess[st
 
 
 def first_failure(root: Path, tests: Iterable[str]) -> str:
-    """The first test that fails in a copy; empty if all pass.
-
-    Raises
-    ------
-    RuntimeError
-        If pytest could not run them.
-    """
+    """The first test that fails in a copy; empty if all pass, and an error if pytest could not run them."""
     done = inside(root, ["-c", PYTEST, *OPTIONS, *tests])
     if done.returncode == 0:
         return ""

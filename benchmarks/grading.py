@@ -20,8 +20,8 @@ import psutil
 from tqdm import tqdm
 
 from .a_class import Course
-from .report import machine, options, ratios, spread, turns
-from .results import number, save
+from .report import machine, number, options, ratios, spread, turns
+from .results import save
 
 ASSIGNMENT = "starving-the-gpu"
 STOCK = (

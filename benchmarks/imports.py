@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
-from .results import number, save
+from .report import NOT_MEASURED, REPOSITORY, machine, number, options, ratios, spread, turns
+from .results import save
 
 _CODE = """
 import json, re, time

@@ -14,8 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .report import REPOSITORY, machine, options, spread, turns
-from .results import number, save
+from .report import REPOSITORY, machine, number, options, spread, turns
+from .results import save
 
 
 def seconds(notebook: Path) -> float:

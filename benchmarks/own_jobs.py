@@ -33,26 +33,16 @@ WORKERS, ROUNDS = (0, 1, 2, 3), 3  # of the runs that are recorded
 
 @dataclass(frozen=True)
 class Fault:
-    """One planted fault.
-
-    Attributes
-    ----------
-    job, name : str
-    says : str
-        What doctor has to say for its advice to be right.
-    lever : str
-        The change of which doctor predicts what it brings: by its name, or "workers".
-    verdict : str
-        What doctor has to say of the job.
-    """
+    """One planted fault."""
 
     job: str
     name: str
-    says: str
-    lever: str
-    verdict: str = "highly input-bound"
+    says: str  # what doctor has to say for its advice to be right
+    lever: str  # the change of which doctor predicts what it brings: by its name, or "workers"
+    verdict: str = "highly input-bound"  # of doctor
 
 
+FED = "not input-bound"
 DATASET, COLLATING = "The largest stage is the dataset", "The largest stage is collating"
 FAULTS = (
     Fault("photos", "no workers", "instead of 0", "workers"),
@@ -65,20 +55,8 @@ FAULTS = (
     Fault("text", "tiny prefetch", "a deeper queue", "a deeper queue", "moderately input-bound"),
     Fault("arrays", "no workers", "instead of 0", "workers"),
     Fault("arrays", "whole file", DATASET, "a cache in memory"),
-    Fault(
-        "arrays",
-        "slow step",
-        "look at the training step",
-        "a training step 2 times as fast",
-        "not input-bound",
-    ),
-    Fault(
-        "arrays",
-        "new workers for each short pass",
-        "persistent_workers",
-        "persistent_workers=True",
-        "not input-bound",
-    ),
+    Fault("arrays", "slow step", "look at the training step", "a training step 2 times as fast", FED),
+    Fault("arrays", "new workers for each short pass", "persistent_workers", "persistent_workers=True", FED),
 )
 
 

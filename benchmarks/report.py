@@ -32,18 +32,20 @@ def _processor() -> str:
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
 
 
+def number(value: float, digits: int = 3) -> str:
+    """A number without exponent: 1234567 is written 1,230,000, and 21 million as "21 million"."""
+    rounded = float(f"{value:.{digits}g}")
+    if rounded >= 1e6:
+        return f"{float(f'{value / 1e6:.2g}'):g} million"
+    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"
+
+
 def spread(values: Sequence[float], digits: int = 3) -> str:
     """Median, and the quartiles around it."""
     if len(values) < 2:
-        return _plain(values[0], digits)
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{_plain(middle, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
-
-
-def _plain(value: float, digits: int) -> str:
-    """A number without exponent: 1234567 stays readable as 1,230,000."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"
+        return number(values[0], digits)
+    low, middle, high = (number(one, digits) for one in statistics.quantiles(values, n=4, method="inclusive"))
+    return f"{middle} ({low} to {high})"
 
 
 def turns(count: int) -> str:

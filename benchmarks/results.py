@@ -42,11 +42,3 @@ def save(key: str, what: str, starvelab: str, other: str = "", ratio: str = "", 
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     rows[key] = Row(what=what, starvelab=starvelab, other=other, ratio=ratio, machine=machine(), date=today)
     path.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number without exponent: 1234567 is written 1,230,000, and 21 million as "21 million"."""
-    rounded = float(f"{value:.{digits}g}")
-    if rounded >= 1e6:
-        return f"{float(f'{value / 1e6:.2g}'):g} million"
-    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"

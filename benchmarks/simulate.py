@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from starvelab.simulate import Loader, simulate
 from starvelab.simulate.preparation import draw, draw_reads
 
-from .report import machine, options, ratios, spread, turns
-from .results import number, save
+from .report import machine, number, options, ratios, spread, turns
+from .results import save
 
 BATCHES = 200
 IN_ORDER = Loader(

@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from .report import NOT_MEASURED, REPOSITORY, machine, options, ratios, spread, turns
-from .results import number, save
+from .report import NOT_MEASURED, REPOSITORY, machine, number, options, ratios, spread, turns
+from .results import save
 
 
 def per_second(call: Callable[[], object], seconds: float) -> float:

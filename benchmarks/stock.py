@@ -40,13 +40,7 @@ def graded_by_stock(folder: Path, count: int | None) -> dict[str, dict[str, floa
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print whose points differ from what honest.toml says.
-
-    Raises
-    ------
-    SystemExit
-        If there is anybody.
-    """
+    """Print whose points differ from what honest.toml says; the exit status says if there is anybody."""
     asked = options(__doc__, count=(None, 1)).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="starvelab-stock-") as folder:
         scores = graded_by_stock(Path(folder), asked.count)

@@ -111,47 +111,27 @@ def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Tested:
-    """One row and its prediction.
-
-    Attributes
-    ----------
-    error : float
-        As a share of the measured value.
-    at_work : tuple of str
-        The resources that take a tenth of a step or more, in the prediction.
-    uses : tuple of str
-        The rows that the prediction rests on beside the facts that the package ships.
-    samples : tuple of float or None
-        Measured and predicted as samples per second; None where that is no rate.
-    """
+    """One row and its prediction."""
 
     name: str
     what: str
     measured: Any
     predicted: Any
-    error: float
-    at_work: tuple[str, ...]
-    uses: tuple[str, ...]
-    samples: tuple[float | None, ...]
+    error: float  # as a share of the measured value
+    at_work: tuple[str, ...]  # the resources that take a tenth of a step or more, in the prediction
+    uses: tuple[str, ...]  # the rows that it rests on beside the facts that the package ships
+    samples: tuple[float | None, ...]  # measured and predicted, a second; None where that is no rate
 
 
 @dataclass(frozen=True)
 class Held:
-    """One measurement that a range is held to, as rates in samples per second.
-
-    Attributes
-    ----------
-    group : str
-        Of measurements that share a source and a job, and err together.
-    low, high : float
-        What the sources of the prediction's values allow.
-    """
+    """One measurement that a range is held to, as rates in samples per second."""
 
     what: str
-    group: str
+    group: str  # of measurements that share a source and a job, and err together
     measured: float
     predicted: float
-    low: float
+    low: float  # what the sources of the prediction's values allow
     high: float
 
     @property

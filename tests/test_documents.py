@@ -191,6 +191,6 @@ def test_a_benchmark_keeps_its_result_where_it_is_asked_to_and_the_other_rows_st
     ("value", "written"), [(0.2312, "0.231"), (10_123, "10,100"), (21_300_000, "21 million"), (34.06, "34.1")]
 )
 def test_a_result_is_written_without_exponent(value, written):
-    from benchmarks import results
+    from benchmarks import report
 
-    assert results.number(value) == written
+    assert report.number(value) == written
