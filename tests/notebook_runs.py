@@ -33,18 +33,10 @@ get_ipython().reset()
 
 @dataclass(frozen=True)
 class Run:
-    """A notebook that was run to its end, and what it showed.
+    """A notebook that was run to its end, and what it showed."""
 
-    Attributes
-    ----------
-    source : Notebook
-        As it is authored.
-    path : Path
-        Where the executed notebook stands, with its outputs and the state of its widgets.
-    """
-
-    source: Notebook
-    path: Path
+    source: Notebook  # as it is authored
+    path: Path  # where the executed notebook stands, with its outputs and the state of its widgets
 
     @property
     def notebook(self) -> NotebookNode:

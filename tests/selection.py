@@ -158,13 +158,7 @@ def _words() -> set[str]:
 
 
 def without() -> set[str]:
-    """What is left out.
-
-    Raises
-    ------
-    pytest.UsageError
-        If the variable names what cannot be left out.
-    """
+    """What is left out, where the variable names nothing else."""
     words = _words()
     if unknown := words - REASONS.keys():
         raise pytest.UsageError(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,6 +84,7 @@ ROOT = "echo 0"
 def test_a_system_that_has_everything_is_left_alone(system):
     done = system.run()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert os.access(SCRIPT, os.X_OK)
 
 
 def test_root_gets_what_is_missing_by_apt(system):
@@ -180,18 +180,15 @@ def test_the_switch_takes_four_words(system):
     )
 
 
-def test_a_browser_that_is_only_called_so_is_missing(system):
+def test_a_browser_that_is_only_called_so_is_missing_unless_the_variable_names_another(system):
     """Ubuntu's package is a stub that says how to install the real one."""
     system.has("chromium", "echo requires the chromium snap to be installed >&2; exit 1")
+    system.has("chrome-of-mine", "echo Google Chrome 150")
     assert "a browser: Chromium or Chrome" in system.run().stdout
+    assert "the variable CHROMIUM" in system.run(CHROMIUM="/nowhere/chrome").stdout
+    assert system.run(CHROMIUM=str(system.programs / "chrome-of-mine")).returncode == 0
     system.has("google-chrome", "echo Google Chrome 150")
     assert system.run().returncode == 0
-
-
-def test_the_variable_names_the_browser(system):
-    system.has("chrome-of-mine", "echo Google Chrome 150")
-    assert system.run(CHROMIUM=str(system.programs / "chrome-of-mine")).returncode == 0
-    assert "the variable CHROMIUM" in system.run(CHROMIUM="/nowhere/chrome").stdout
 
 
 def test_a_bubblewrap_that_starts_nothing_is_missing_and_no_package_is_proposed(system):
@@ -239,11 +236,6 @@ def test_an_apt_that_fails_is_quoted(system):
 def test_a_python_without_environments_is_installed_too(system, python, packages):
     system.has(python, "exit 1")
     system.has("id", ROOT)
-    installs: Callable[..., None] = system.has_apt
-    installs(**{python: "exit 0"})
+    system.has_apt(**{python: "exit 0"})
     assert system.run(PYTHON=python).returncode == 0
     assert system.asked_of_apt[1].endswith(f"--no-install-recommends {packages}")
-
-
-def test_the_script_can_be_run():
-    assert os.access(SCRIPT, os.X_OK)

@@ -123,9 +123,7 @@ def score(exercise: Exercise, cell: nbformat.NotebookNode) -> float:
 
 def said(cell: nbformat.NotebookNode) -> str:
     """What a learner reads below a test cell."""
-    return "\n".join(
-        output.text if output.output_type == "stream" else output.get("evalue", "") for output in cell.outputs
-    )
+    return "\n".join(one.text if "text" in one else one.get("evalue", "") for one in cell.outputs)
 
 
 def visible_credit(exercise: Exercise) -> float:
@@ -173,14 +171,11 @@ def test_an_id_names_one_cell_of_the_assignment(assignment):
 
 @pytest.mark.parametrize("exercise", EACH)
 def test_each_exercise_is_tried_with_three_wrong_answers_and_a_right_one(exercise):
-    file = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml"
-    assert len(exercise.wrong) >= 3, (
-        f"{file} needs three [[{exercise.answer_id}.wrong]] or more; it has {len(exercise.wrong)}"
-    )
-    assert exercise.right, f"{file} needs one [[{exercise.answer_id}.right]] or more; it has none"
-    assert len({answer.source for answer in (*exercise.wrong, *exercise.right)}) == len(
-        exercise.wrong + exercise.right
-    )
+    answers = (*exercise.wrong, *exercise.right)
+    where = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml: {exercise.answer_id}"
+    assert len(exercise.wrong) >= 3, f"{where}.wrong has {len(exercise.wrong)}, and needs three or more"
+    assert exercise.right, f"{where}.right has none, and needs one or more"
+    assert len({answer.source for answer in answers}) == len(answers)
 
 
 # --- what is right ----------------------------------------------------------------------------------------
