@@ -74,14 +74,10 @@ def test_each_example_prints_what_the_document_shows(name):
 
 
 @each_document
-def test_each_make_target_that_is_named_exists(path):
+def test_each_make_target_and_each_path_that_is_named_exists(path):
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"(?:`|^ *)make ([a-z-]+)", text_of(path), flags=re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
-
-
-@each_document
-def test_each_path_that_is_named_exists(path):
     folders = "benchmarks|binder|docs|grader|labs|solutions|starvelab|tests"
     for name in set(re.findall(rf"`((?:{folders})/[a-z][\w./-]*)`", text_of(path))):
         if "_build" not in name and not re.search(r"[A-Z]{3}|NN_", name):  # a name to be filled in
@@ -113,17 +109,14 @@ def test_each_file_and_each_table_that_a_recipe_names_exists():
             assert defined, f"CONTRIBUTING.md names {name}, and nothing defines it"
 
 
-def test_the_readme_fits_on_two_screens():
-    assert len(README.splitlines()) <= 120
-
-
-def test_each_notebook_has_a_row_in_the_readme_and_a_page():
+def test_each_notebook_has_a_page_and_a_row_in_the_readme_which_fits_on_two_screens():
     learners = (DOCS / "learners.md").read_text(encoding="utf-8")
     listed = re.findall(r"^learners/([\w-]+)/(\w+)$", learners, flags=re.MULTILINE)
     expected = [(assignment, name) for assignment, names in EXPECTED.items() for name in names]
     assert listed == expected, "docs/learners.md lists the notebooks as EXPECTED in tests/assignments.py does"
     for _, name in listed:
         assert f"| {name} |" in README, f"README.md has no row for {name}"
+    assert len(README.splitlines()) <= 120
 
 
 def test_each_figure_is_in_the_api_reference():

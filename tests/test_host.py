@@ -16,14 +16,12 @@ def test_there_are_as_many_as_the_process_may_use():
     assert 1 <= usable_cores(physical=True) <= usable_cores() <= os.cpu_count()
 
 
-def test_without_loky_the_cores_of_the_host_are_counted(monkeypatch):
+def test_without_loky_and_in_a_browser_the_cores_of_the_host_are_counted(monkeypatch):
+    assert has_processes()
     monkeypatch.setitem(sys.modules, "loky", None)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert usable_cores(physical=True) == 3
-
-
-def test_in_a_browser_loky_is_not_asked(monkeypatch):
-    assert has_processes()
+    monkeypatch.undo()
     monkeypatch.setattr(sys, "platform", "emscripten")
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
     assert not has_processes()
