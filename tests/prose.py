@@ -11,7 +11,7 @@ from typing import Any
 import jupytext
 
 import starvelab
-from tests.assignments import REPOSITORY, Notebook, notebooks_of
+from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
 
 # What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
 NO_PROSE = re.compile(
@@ -44,6 +44,23 @@ def ledger(folder: str, assignment: str) -> dict[str, Any]:
     path = REPOSITORY / "tests" / folder / f"{assignment}.toml"
     written = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {"imports": "", "names": {}, "accounts": {}} | written
+
+
+@cache
+def accounts(folder: str) -> list[tuple[Notebook, dict[str, Any]]]:
+    """Every account below a folder of tests/, with its notebook; "any" is all of an assignment."""
+    return [
+        (Notebook(assignment, where), account)
+        for assignment in ASSIGNMENTS
+        for where, listed in ledger(folder, assignment)["accounts"].items()
+        for account in listed
+    ]
+
+
+def accounts_of(folder: str, notebook: Notebook) -> list[dict[str, Any]]:
+    """The accounts that a notebook may count on."""
+    own = (notebook, Notebook(notebook.assignment, "any"))
+    return [account for where, account in accounts(folder) if where in own]
 
 
 def names(folder: str, assignment: str, **more: Any) -> dict[str, Any]:

@@ -29,10 +29,10 @@ from typing import Any
 
 import pytest
 
-from tests.assignments import ASSIGNMENTS, NOTEBOOKS, Notebook
-from tests.prose import NO_PROSE, ledger, names, path_of, prose, texts
+from tests.assignments import NOTEBOOKS, Notebook
+from tests.prose import NO_PROSE, accounts, accounts_of, names, path_of, prose, texts
 
-LEDGERS = {assignment: ledger("golden/prose", assignment) for assignment in ASSIGNMENTS}
+FOLDER = "golden/prose"
 WAYS = {"expr", "holds", "cited", "given"}
 
 COUNTED = ("six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen")
@@ -53,24 +53,16 @@ def places(phrase: str, text: str) -> list[range]:
     return [place for place in found if place.start not in edges and place.stop not in edges]
 
 
-ACCOUNTS = [
-    (Notebook(assignment, where), account)
-    for assignment, ledger in LEDGERS.items()
-    for where, accounts in ledger["accounts"].items()
-    for account in accounts
-]
-
-
 @cache
 def known_names(assignment: str) -> dict[str, Any]:
     """What an expression may use."""
-    return names("golden/prose", assignment)
+    return names(FOLDER, assignment)
 
 
 def each_place(way: str = "phrase") -> pytest.MarkDecorator:
     """Run a test on all accounts of a notebook that say in this way where their numbers come from."""
     chosen: dict[Notebook, list[dict[str, Any]]] = {}
-    for where, account in ACCOUNTS:
+    for where, account in accounts(FOLDER):
         if way in account:
             chosen.setdefault(where, []).append(account)
     return pytest.mark.parametrize(("where", "accounts"), chosen.items(), ids=map(str, chosen))
@@ -81,8 +73,7 @@ def test_every_number_is_accounted_for(notebook):
     text = prose(notebook)
     settled = {
         position
-        for where, account in ACCOUNTS
-        if where in (notebook, Notebook(notebook.assignment, "any"))
+        for account in accounts_of(FOLDER, notebook)
         for place in places(account["phrase"], text)
         for position in place
     }
@@ -91,7 +82,7 @@ def test_every_number_is_accounted_for(notebook):
         for m in NUMBER.finditer(text)
         if m.start() not in settled
     ]
-    where = path_of("golden/prose", notebook.assignment)
+    where = path_of(FOLDER, notebook.assignment)
     assert not open_ones, f"say in {where} where these come from:\n" + "\n".join(open_ones)
 
 
