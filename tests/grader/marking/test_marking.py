@@ -255,20 +255,21 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
 # --- the page's server ------------------------------------------------------------------------------------
 
 
-def exchange(marking, *requests, **options):
-    """Status and content of the answers to requests: path, method, body, and a token if not the right one."""
+def exchange(marking, *requests, token=None, **options):
+    """Status and content of the answers to requests: a path to read, or the body of a mark."""
 
     async def asked():
         server = MarkingServer(marking, **options)
         client = AsyncHTTPClient(force_instance=True)
         found = []
         try:
-            for path, method, body, *token in requests:
+            for request in requests:
+                mark = request[0] if isinstance(request, tuple) else None
                 response = await client.fetch(
-                    f"http://127.0.0.1:{server.port}/{path}",
-                    method=method,
-                    body=json.dumps(body) if isinstance(body, dict) else body,
-                    headers={TOKEN_HEADER: token[0] if token else server.token},
+                    f"http://127.0.0.1:{server.port}/{'api/mark' if mark is not None else request}",
+                    method="GET" if mark is None else "PUT",
+                    body=json.dumps(mark) if isinstance(mark, dict) else mark,
+                    headers={TOKEN_HEADER: server.token if token is None else token},
                     raise_error=False,
                 )
                 kind = response.headers["Content-Type"]
@@ -283,36 +284,26 @@ def exchange(marking, *requests, **options):
     return in_a_thread(asked())
 
 
+READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
+
+
 def test_the_page_itself_tells_nothing_of_the_course(marking):
-    found = exchange(marking, *((path, "GET", None, "") for path in ("", "mark.js", "mark.css")))
-    assert [status for status, _ in found] == [200, 200, 200]
-    for _, content in found:
-        assert len(content) > 1000
+    for status, content in exchange(marking, "", "mark.js", "mark.css", token=""):
+        assert (status, len(content) > 1000) == (200, True)
         assert not any(word in content for word in ("Exercise 1.2", "Smith", "bob", "Why is"))
 
 
-def test_nobody_reads_or_marks_without_the_token(essays, marking, why):
-    body = {"essay": 0, "student": "bob", "version": why.version(), "points": "0"}
-    paths = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
-    requests = [*((path, "GET", None) for path in paths), ("api/mark", "PUT", body)]
-    found = exchange(marking, *((*one, token) for one in requests for token in ("", "x", "tökén")))
+@pytest.mark.parametrize("token", ["", "x", "tökén"])
+def test_nobody_reads_or_marks_without_the_token(essays, marking, why, token):
+    mark = {"essay": 0, "student": "bob", "version": why.version(), "points": "0"}
     told = {"message": "This page needs the address that `starvelab-grader mark` printed last. Open that."}
-    assert found == [(403, told)] * 15
+    assert exchange(marking, *READS, (mark,), token=token) == [(403, told)] * 5
     assert essays.grade("bob")[1] is None
 
 
 def test_a_person_marks(essays, marking, why):
     body = {"essay": 0, "student": "bob", "version": why.version(), "points": "3", "comment": "Yes."}
-    found = exchange(
-        marking,
-        ("api/essays", "GET", None),
-        ("api/answers?essay=0", "GET", None),
-        ("api/answer?essay=0&student=bob", "GET", None),
-        ("api/alike?essay=0", "GET", None),
-        ("api/mark", "PUT", body),
-        ("api/mark", "PUT", body),
-        show_names=True,
-    )
+    found = exchange(marking, *READS, (body,), (body,), show_names=True)
     assert [status for status, _ in found] == [200, 200, 200, 200, 200, 409]
     told, answers, answer, alike, mark, again = (content for _, content in found)
     assert (told["assignment"], told["show_names"]) == (LAB, True)
@@ -329,41 +320,29 @@ def test_a_person_marks(essays, marking, why):
 
 def test_requests_that_no_page_sends_are_refused_in_words(marking, why):
     fine = {"essay": 0, "student": "bob", "version": "v"}
-    found = exchange(
-        marking,
-        ("api/mark", "PUT", "{"),
-        ("api/mark", "PUT", "[]"),
-        ("api/mark", "PUT", fine | {"points": 4}),
-        ("api/mark", "PUT", fine | {"student": None}),
-        ("api/mark", "PUT", fine | {"points": "9", "version": why.version()}),
-        ("api/mark", "PUT", fine | {"essay": 3}),
-        ("api/answers?essay=-1", "GET", None),
-        ("api/answer?essay=0&student=..%2F..", "GET", None),
-        ("api/answers", "GET", None),
-        ("../marking.py", "GET", None),
-    )
-    assert [(status, content["message"]) for status, content in found[:9]] == [
-        (400, "A mark is sent as a JSON object."),
-        (400, "A mark is sent as a JSON object."),
-        (400, "The field 'points' of a mark is a text, and 4 is none."),
-        (400, "The field 'student' of a mark is a text, and None is none."),
-        (400, "Points are a number from 0 to 4, such as 2; you typed '9'."),
-        (404, "There are 3 essays, counted from 0, and no 3."),
-        (404, "There are 3 essays, counted from 0, and no '-1'."),
-        (404, "The gradebook has no answer of ../.. to Exercise 1.2: why any more. Load this page again."),
-        (400, "Bad Request"),
-    ]
-    assert found[9][0] == 404
+    gone = "The gradebook has no answer of ../.. to Exercise 1.2: why any more. Load this page again."
+    expected = [
+        (("{",), 400, "A mark is sent as a JSON object."),
+        (("[]",), 400, "A mark is sent as a JSON object."),
+        ((fine | {"points": 4},), 400, "The field 'points' of a mark is a text, and 4 is none."),
+        ((fine | {"student": None},), 400, "The field 'student' of a mark is a text, and None is none."),
+        ((fine | {"points": "9", "version": why.version()},), 400,
+         "Points are a number from 0 to 4, such as 2; you typed '9'."),
+        ((fine | {"essay": 3},), 404, "There are 3 essays, counted from 0, and no 3."),
+        ("api/answers?essay=-1", 404, "There are 3 essays, counted from 0, and no '-1'."),
+        ("api/answer?essay=0&student=..%2F..", 404, gone),
+        ("api/answers", 400, "Bad Request"),
+        ("../marking.py", 404, "Not Found"),
+    ]  # fmt: skip
+    found = exchange(marking, *(request for request, *_ in expected))
+    assert found == [(status, {"message": message}) for _, status, message in expected]
 
 
-def test_a_gradebook_that_cannot_be_read_is_said_on_the_page(essays, marking):
+def test_a_gradebook_that_cannot_be_read_and_a_port_that_is_not_free_are_named(essays, marking):
     with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
-        found = exchange(marking, ("api/answers?essay=0", "GET", None))
+        found = exchange(marking, "api/answers?essay=0")
     assert found == [(503, {"message": "The gradebook cannot be read: database is locked"})]
-
-
-def test_a_port_that_is_not_free_is_named(marking):
     taken, port = bind_unused_port()
     message = rf"a port that is free, and {port} is not: .*leave --port out"
     with closing(taken), pytest.raises(PortError, match=message):
@@ -379,44 +358,22 @@ def test_the_address_reaches_the_browser_by_a_file_that_nobody_else_can_read(tmp
 # --- the command ------------------------------------------------------------------------------------------
 
 
-def test_without_an_assignment_the_command_gives_an_example(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    app = MarkApp()
-    app.initialize([])
-    with pytest.raises(SystemExit, match="1"):
-        app.start()
-    told = "Which assignment? For example: starvelab-grader mark starving-the-gpu\n"
-    assert capsys.readouterr().err.endswith(told)
+def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays, monkeypatch, capsys):
+    opened = []
 
+    def open_and_interrupt(address):
+        opened.append((address, Path(urlsplit(address).path).read_text()))
+        raise KeyboardInterrupt
 
-@pytest.fixture
-def run_command(essays, monkeypatch, capsys):
-    """Runs the command until its page is opened, and gives what it printed and what the browser was given."""
-
-    def run(**variables):
-        opened = []
-
-        def open_and_interrupt(address):
-            opened.append((address, Path(urlsplit(address).path).read_text()))
-            raise KeyboardInterrupt
-
-        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        records = SimpleNamespace(notebooks=essays.notebooks)
-        room = SimpleNamespace(definition=essays.definition, gradebook=essays.open, records=records)
-        monkeypatch.setattr(mark_command, "Classroom", lambda *_: room)
-        monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
-        monkeypatch.setattr(mark_command.webbrowser, "open", open_and_interrupt)
-        MarkApp().run(LAB)
-        return capsys.readouterr().out, opened
-
-    return run
-
-
-def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays, marking, run_command):
-    printed, ((address, redirect),) = run_command(DISPLAY=":0")
+    records = SimpleNamespace(notebooks=essays.notebooks)
+    room = SimpleNamespace(definition=essays.definition, gradebook=essays.open, records=records)
+    monkeypatch.setattr(mark_command, "Classroom", lambda *_: room)
+    monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
+    monkeypatch.setattr(mark_command.webbrowser, "open", open_and_interrupt)
+    monkeypatch.setenv("DISPLAY", ":0")
+    MarkApp().run(LAB)
+    printed = capsys.readouterr().out
+    ((address, redirect),) = opened
     found = re.search(r"\n    (http://127\.0\.0\.1:\d+/#[\w-]{43})\n", printed)[1]
     assert found in redirect
     assert found.split("#")[1] not in address
@@ -432,13 +389,15 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
             for grade in submission.notebooks[0].grades:
                 grade.needs_manual_grade = False
         book.db.commit()
-    assert "\nAll essays of lab are marked.\nMarks are in" in run_command(DISPLAY=":0")[0]
+    MarkApp().run(LAB)
+    assert "\nAll essays of lab are marked.\nMarks are in" in capsys.readouterr().out
 
 
-def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch):
+@pytest.mark.parametrize("has_display", [host.has_display, mark_command._has_display])
+def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch, has_display):
     monkeypatch.setattr(host.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert not host.has_display()
+    assert not has_display()
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    assert host.has_display()
+    assert has_display()
