@@ -52,30 +52,18 @@ def _source() -> NotebookNode:
 
 
 def _truth() -> list[ReferenceCell]:
-    cells = [cell for cell in _source().cells if "nbgrader" in cell.metadata]
-    return [
-        ReferenceCell(
-            name=cell.id,
-            cell_type=cell.cell_type,
-            source=GIVEN_OUT if cell.metadata.nbgrader["solution"] else cell.source,
-            released=GIVEN_OUT if cell.metadata.nbgrader["solution"] else cell.source,
-            checksum="",
-            points=float(cell.metadata.nbgrader["points"]),
-            **{key: cell.metadata.nbgrader[key] for key in ("locked", "grade", "solution", "task")},
-        )
-        for cell in cells
-    ]
+    truth = []
+    for cell in (one for one in _source().cells if "nbgrader" in one.metadata):
+        told = cell.metadata.nbgrader
+        text = GIVEN_OUT if told["solution"] else cell.source
+        flags = {key: told[key] for key in ("locked", "grade", "solution", "task")}
+        points = float(told["points"])
+        truth.append(ReferenceCell(cell.id, cell.cell_type, text, text, "", **flags, points=points))
+    return truth
 
 
 class EssayClass:
-    """The class.
-
-    Parameters
-    ----------
-    folder : Path
-    answers : mapping of str to str
-        Students, and what they wrote to the first of the three essays.
-    """
+    """The class: students, and what they wrote to the first of the three essays."""
 
     def __init__(self, folder: Path, answers: Mapping[str, str]) -> None:
         self.folder, self.config = folder, Config()

@@ -29,23 +29,9 @@ WHOLE = "all together"
 SAME_FILE = "the same file, byte for byte"
 
 
-@dataclass(frozen=True)
-class Rarity:
-    """How many students may share a passage that counts: so many always, and this share of a large class.
-
-    In a class of seven and more these are at most half of it.
-    """
-
-    students: int
-    share: float
-
-    def limit(self, students: int) -> int:
-        """The number, for a class of so many."""
-        return min(max(self.students, int(self.share * students)), max(3, students // 2))
-
-
-# Three who think alike may write the same line of code, and no two write the same sentence twice.
-CODE, PROSE = Rarity(3, 0.02), Rarity(6, 0.1)
+# How many students may share a passage that counts: so many always, and this share of a large class. Three
+# who think alike may write the same line of code, and no two write the same sentence twice.
+CODE, PROSE = (3, 0.02), (6, 0.1)
 
 
 @dataclass(frozen=True)
@@ -138,13 +124,15 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
     ]
 
 
-def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: Rarity = CODE) -> list[Pair]:
+def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
     """Pairs of students whose texts share passages that hardly anybody else has, the most alike first."""
     texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
     everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
     prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
     often = Counter(mark for each in prints.values() for mark in each.hashes)
-    limit = rare.limit(len(texts))
+    always, share_of_class = rare
+    # In a class of seven and more these are at most half of it.
+    limit = min(max(always, int(share_of_class * len(texts))), max(3, len(texts) // 2))
     common = everywhere | {mark for mark, students in often.items() if students > limit}
     count = {student: len(each.hashes) for student, each in prints.items()}
     having = defaultdict(list)

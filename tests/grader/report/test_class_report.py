@@ -43,11 +43,8 @@ def locked(key: str, confidence: float, hit: bool) -> dict:
 def reported(released_course, tmp_path_factory):
     """A class of four, and where its report stands."""
     course = released_course.copy(tmp_path_factory.mktemp("reported"))
-    square = "def double(x):\n    return x ** 2"
-    copied = (
-        square
-        + "  # what a strange exercise, my neighbour and me needed an hour, and coffee, to see it\n" * 3
-    )
+    remark = "  # what a strange exercise, my neighbour and me needed an hour, and coffee, to see it\n"
+    copied = "def double(x):\n    return x ** 2" + remark * 3
     predictions = json.dumps({"wall": locked("wall", 0.9, True), "drive": locked("drive", 0.9, False)})
     course.hand_in("ada", course.solved() | {"predictions.json": predictions})
     course.hand_in("bob", course.solved(double=copied))
@@ -68,15 +65,12 @@ def test_the_command_says_where_it_is_and_who_needs_a_person(reported):
     assert sorted(path.stem for path in reported[1].glob("*.csv")) == TABLES
 
 
-def test_items_count_what_everybody_earned(reported):
+def test_each_table_counts_what_the_class_did(reported):
     double, halve, value = table(reported, "items")
     assert (double["exercise"], double["points"], double["tried"]) == ("double-test", "2.0", "3")
     assert (double["all points"], double["none"], double["difficulty"]) == ("1", "2", "0.25")
     assert (halve["difficulty"], value["difficulty"]) == ("0.75", "0.75")
     assert float(double["discrimination"]) == pytest.approx(1 / 3, abs=1e-3)
-
-
-def test_mistakes_and_predictions_are_counted(reported):
     assert table(reported, "mistakes") == [
         {"students": "2", "notebook": "one", "exercise": "double-test", "mistake": "That is the square."}
     ]
@@ -84,25 +78,22 @@ def test_mistakes_and_predictions_are_counted(reported):
         {"confidence": "80 % to 100 %", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
     ]
     assert [row["prediction"] for row in table(reported, "questions")] == ["drive", "wall"]
+    graded = table(reported, "graded")
+    assert [row["points by test"] for row in graded] == ["4.0", "6.0", "4.0", "0"]
+    assert {row["mode"] for row in graded} == {"sandboxed", "not run"}
 
 
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
     odd = table(reported, "look_at")
     assert [(one["student"], one["notebook"]) for one in odd] == [("dee", "one"), ("dee", "two")]
     *twins, pair = table(reported, "similar")
+    # All three have submitted the same second notebook.
     assert [(twin["student"], twin["and"], twin["the longest passage"]) for twin in twins] == [
         ("'=cmd", "ada", "two"),
         ("'=cmd", "bob", "two"),
-    ], "all three have handed in the same second notebook"
-    assert (pair["student"], pair["and"]) == ("'=cmd", "bob"), "no name is a formula"
-    assert pair["where"] == "double-test"
+    ]
+    assert (pair["student"], pair["and"], pair["where"]) == ("'=cmd", "bob", "double-test"), "no formula"
     assert "my neighbour and me needed an hour" in pair["the longest passage"]
-
-
-def test_what_was_graded_when_and_how_is_listed(reported):
-    rows = table(reported, "graded")
-    assert [row["points by test"] for row in rows] == ["4.0", "6.0", "4.0", "0"]
-    assert {row["mode"] for row in rows} == {"sandboxed", "not run"}
 
 
 def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
@@ -123,15 +114,10 @@ def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
     (of_the_lab,) = page.find_all("img")
     assert "Of 2 predictions 50 % came true, and their students were 90 % sure" in of_the_lab["alt"]
     assert [one.text for one in page.find_all("h2")] == [
-        "For a person to look at",
-        "Points",
-        "Exercises",
-        "Mistakes",
-        "Predictions",
-        "Predictions by question",
-        "Nearly the same",
-        "Submissions",
-    ]
+        "For a person to look at", "Points", "Exercises", "Mistakes", "Predictions",
+        "Predictions by question", "Nearly the same", "Submissions",
+    ]  # fmt: skip
+    assert list(class_report._ticks(64)) == [0, 10, 20, 30, 40, 50, 60]
 
 
 def saved(course: Course, student: str) -> None:
@@ -178,11 +164,10 @@ def test_who_is_left_out_of_the_report_is_named(course):
 
 def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
     monkeypatch.setattr(similar, "MAX_TEXT", 1000)
-    copied = (
-        "    # this is what my neighbour and me found out in the end, after hours of looking for it\n" * 2
-    )
+    copied = "    # this is what my neighbour and me found out in the end, after hours of looking for it\n"
     for student in ("ada", "bob"):
-        course.hand_in(student, course.solved(double=f"def double(x):\n{copied}" + f"# {student}\n" * 300))
+        answer = "def double(x):\n" + copied * 2 + f"# {student}\n" * 300
+        course.hand_in(student, course.solved(double=answer))
         saved(course, student)
     found = report_of(course)
     only = "double-test: only the first 50000 characters are compared with what others wrote."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -213,16 +213,6 @@ def graded(course):
     return course
 
 
-def in_this_process(jobs, workers):
-    for job in jobs:
-        future = Future()
-        try:
-            future.set_result(make_pages(job))
-        except Exception as error:
-            future.set_exception(error)
-        yield job, future
-
-
 def write(course, only="", again=False):
     it = FeedbackPages(course.classroom())
     list(it.write(it.out_of_date(only, again), 1))
@@ -232,7 +222,7 @@ def write(course, only="", again=False):
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
-    monkeypatch.setattr(feedback_pages, "_results", in_this_process)
+    monkeypatch.setattr(feedback_pages, "_pool", ThreadPoolExecutor)  # a process takes seconds to start
     first = write(graded)
     assert (first.written, first.unchanged) == (["ada", "bob", "cem"], [])
     assert (first.failed, first.unmarked) == ({}, 3)
@@ -296,44 +286,29 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
     assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
 
 
-# --- workers that die -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("workers", "one"), [(2, "dies-once"), (1, "dies")])
+def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, tmp_path):
+    """Pages of students, where those called `dies` end the worker: once, or each time."""
 
+    def pages_or_death(student):
+        once = tmp_path / f"{student}-was-here"
+        if student.startswith("dies") and not (student.endswith("once") and once.exists()):
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"index.html": student}
 
-@pytest.fixture
-def made(monkeypatch, tmp_path):
-    """Makes pages of students, where those called `dies` end the worker: once, or each time."""
-
-    def make(*students, workers=2):
-        def pages_or_death(student):
-            once = tmp_path / f"{student}-was-here"
-            if student.startswith("dies") and not (student.endswith("once") and once.exists()):
-                once.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return {"index.html": student}
-
-        # Workers import nothing of this package: that takes seconds.
-        monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
-        monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
-        it = object.__new__(FeedbackPages)
-        it.folder, it.classroom = tmp_path, SimpleNamespace(assignment=TINY)
-        it.written, it.failed = [], {}
-        tried = list(it.write([SimpleNamespace(student=one) for one in students], workers))
-        assert sorted(tried) == sorted(students)
-        return it
-
-    return make
-
-
-def test_a_worker_that_is_killed_costs_nobody_a_page(made):
-    it = made("ada", "dies-once", "bob", "cem")
-    assert (sorted(it.written), it.failed) == (["ada", "bob", "cem", "dies-once"], {})
-
-
-def test_a_page_that_ends_every_worker_is_said_and_the_others_are_written(made):
-    it = made("ada", "dies", "bob", workers=1)
-    assert sorted(it.written) == ["ada", "bob"]
-    assert it.failed == {
-        "dies": "The page cannot be written: WorkerEndedError: the process that made it was ended, and again "
-        "when nothing else was made beside it. It may need more memory than there is: close other "
-        "programs, and start again."
-    }
+    # Workers import nothing of this package: that takes seconds.
+    monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
+    monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
+    it = object.__new__(FeedbackPages)
+    it.folder, it.classroom, it.written, it.failed = tmp_path, SimpleNamespace(assignment=TINY), [], {}
+    students = ["ada", one, "bob", "cem"]
+    tried = list(it.write([SimpleNamespace(student=student) for student in students], workers))
+    assert sorted(tried) == sorted(students)
+    told = (
+        "The page cannot be written: WorkerEndedError: the process that made it was ended, and again when "
+        "nothing else was made beside it. It may need more memory than there is: close other programs, and "
+        "start again."
+    )
+    assert it.failed == ({"dies": told} if one == "dies" else {})
+    assert sorted([*it.written, *it.failed]) == sorted(students)

@@ -85,56 +85,47 @@ def test_twins_are_found_by_their_files_however_ordinary_their_answers_are():
     ]
 
 
-def test_an_answer_belongs_to_the_cell_that_is_graded_for_it():
-    nb = new_notebook()
+def cell(name: str | None, source: str):
+    return new_code_cell(source, metadata={"nbgrader": {"grade_id": name}} if name else {})
+
+
+def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
     written = {"a": "x", "helper": "y", "b": "z", "test": "t", "why": "w", "c": "stub "}
-    for name, source in written.items():
-        nb.cells.append(new_code_cell(source, metadata={"nbgrader": {"grade_id": name}}))
-    nb.cells.append(new_code_cell("own"))
-    truth = [
-        ReferenceCell("a", "code", "", "", "", locked=False, grade=False, solution=True),
-        ReferenceCell("a-test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
-        ReferenceCell("helper", "code", "", "", "", locked=False, grade=False, solution=True),
-        ReferenceCell("b", "code", "", "", "", locked=False, grade=False, solution=True),
-        ReferenceCell("test", "code", "", "", "", locked=True, grade=True, solution=False, points=1),
-        ReferenceCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=1),
-        ReferenceCell("c", "code", "", "", "", locked=False, grade=False, solution=True),
+    cells = [cell(name, source) for name, source in written.items()]
+    nb = new_notebook(cells=[*cells, cell(None, "own"), cell(None, "shown to all")])
+    # Name, and whether it is graded, and whether it is an answer.
+    kinds = [
+        ("a", 0, 1),
+        ("a-test", 1, 0),
+        ("helper", 0, 1),
+        ("b", 0, 1),
+        ("test", 1, 0),
+        ("why", 1, 1),
+        ("c", 0, 1),
     ]
-    assert written_by_exercise(nb, truth, {"stub"}) == {"a-test": "x", "test": "y\nz", "why": "w"}
+    truth = [
+        ReferenceCell(name, "code", "", "", "", not answer, bool(graded), bool(answer))
+        for name, graded, answer in kinds
+    ]
+    given = {"stub", "shown to all"}
+    assert written_by_exercise(nb, truth, given) == {"a-test": "x", "test": "y\nz", "why": "w"}
+    assert written_by_student(nb, {"test"}, given) == "x\ny\nz\nw\nown"
 
 
-def test_the_same_right_formula_is_no_finding():
-    assert pairs({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}) == []
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}, id="right formula"),
+        # A forum's answer, or a lecture's: in a class of that size at most three may have what counts.
+        pytest.param({f"s{number}": COPIED + own for number, own in enumerate(OWN)}, id="what many share"),
+        pytest.param({"ada": "", "bob": "x = 1", "cem": "x = 1"}, id="short and empty"),
+    ],
+)
+def test_what_must_be_alike_is_no_finding(texts):
+    assert pairs(texts) == []
 
 
 def test_what_was_given_out_and_the_solution_are_no_finding():
     texts = {"ada": COPIED + OWN[0], "bob": COPIED + OWN[1]}
     assert pairs(texts, known=[COPIED]) == []
     assert len(pairs(texts)) == 1
-
-
-def test_what_many_share_is_no_finding():
-    """A forum's answer, or a lecture's: in a class of that size at most three may have what counts."""
-    assert pairs({f"s{number}": COPIED + own for number, own in enumerate(OWN)}) == []
-
-
-def test_short_and_empty_texts_are_no_finding():
-    assert pairs({"ada": "", "bob": "x = 1", "cem": "x = 1"}) == []
-
-
-def test_what_a_student_wrote_is_changed_answers_and_new_cells():
-    def named(name: str, source: str):
-        cell = new_code_cell(source)
-        cell.metadata["nbgrader"] = {"grade_id": name}
-        return cell
-
-    nb = new_notebook(
-        cells=[
-            named("set-up", "import math"),
-            named("a", "mine"),
-            named("b", "stub "),
-            new_code_cell("scratch"),
-        ]
-    )
-    nb.cells.append(new_code_cell("shown to all"))
-    assert written_by_student(nb, {"set-up"}, {"stub", "shown to all"}) == "mine\nscratch"
