@@ -163,7 +163,7 @@ def together() -> list[list[str]]:
 def test_whoever_follows_the_recipes_to_the_letter_has_tests_that_pass(command, checkout):
     done = subprocess.run(
         [sys.executable, *command],
-        cwd=checkout, env=os.environ | {"PYTHONPATH": str(checkout)},
+        cwd=checkout, env=os.environ | {"PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'grader'}"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{shlex.join(command)}:\n{done.stdout[-6000:]}"

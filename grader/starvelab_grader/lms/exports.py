@@ -143,8 +143,11 @@ class Grades(_Table):
         return Sheet.new(self.columns, rows)
 
 
-class _Export(_Table):
-    """What the tables of the two platforms have in common."""
+class PlatformTable(_Table):
+    """A table that a learning platform has given out, or a new one for it: a class for each platform.
+
+    A class says what its platform's tables have of their own; what it leaves out is said here.
+    """
 
     roster = Unicode("", help="The table that the learning platform exported: it is filled in.").tag(
         config=True
@@ -163,17 +166,19 @@ class _Export(_Table):
         """The line of a student in a table of our own."""
         raise NotImplementedError
 
-    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
-        """The column for the points of an assignment; added, if there is none."""
-        raise NotImplementedError
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
+        """The column for the points of an assignment, which is called like it; added, if there is none."""
+        slugs = [_slug(header) for header in sheet.headers]
+        return slugs.index(_slug(assignment)) if _slug(assignment) in slugs else sheet.add_column(assignment)
 
-    def possible(self, sheet: Sheet, place: int) -> float | None:
+    def possible(self, sheet: Sheet, place: int) -> float | None:  # noqa: ARG002
         """The points possible that the table has for a column; None where it does not say."""
-        raise NotImplementedError
+        return None
 
     def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """The columns that can hold points."""
-        raise NotImplementedError
+        """The columns that can hold points: those in which no student has a text, such as a name."""
+        texts = ["".join(row[at] for row in sheet.rows) for at in range(len(sheet.headers))]
+        return [at for at, text in enumerate(texts) if at != identity and not re.search(r"[^\W\d_]", text)]
 
     def table(self, gradebook: Gradebook) -> Sheet:
         """The roster with the points in it, or a new table."""
@@ -267,7 +272,7 @@ class _Export(_Table):
         )
 
 
-class Canvas(_Export):
+class Canvas(PlatformTable):
     """A gradebook that Canvas imports (Grades, Import)."""
 
     identities = ("ID", "SIS Login ID", "SIS User ID", "Student")
@@ -330,7 +335,7 @@ class Canvas(_Export):
         ]
 
 
-class Moodle(_Export):
+class Moodle(PlatformTable):
     """A grading worksheet or a table of grades that Moodle imports."""
 
     comments = Unicode(
@@ -346,13 +351,11 @@ class Moodle(_Export):
         """For Grades, Import, CSV: a student's folder is called by the user name."""
         return [student.id, student.email or ""]
 
-    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
+    def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """A worksheet has one column for the grade, in Moodle's language; other tables one by assignment."""
-        slugs = [_slug(header) for header in sheet.headers]
-        if _slug(assignment) in slugs:
-            return slugs.index(_slug(assignment))
-        worksheet = self.grade_column(sheet)
-        return sheet.add_column(assignment) if worksheet is None else worksheet
+        by_name = _slug(assignment) in map(_slug, sheet.headers)
+        worksheet = None if by_name else self.grade_column(sheet)
+        return super().place(gradebook, sheet, assignment) if worksheet is None else worksheet
 
     def grade_column(self, sheet: Sheet) -> int | None:
         """The column of a worksheet that holds the grade; None if it is no worksheet."""
@@ -367,11 +370,6 @@ class Moodle(_Export):
         """In a worksheet the most that can be earned stands behind the grade."""
         in_worksheet = place == self.grade_column(sheet) and place + 1 < len(sheet.headers)
         return _same_number(sheet, place + 1) if in_worksheet else None
-
-    def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """Those in which no student has a text, such as a name."""
-        texts = ["".join(row[at] for row in sheet.rows) for at in range(len(sheet.headers))]
-        return [at for at, text in enumerate(texts) if at != identity and not re.search(r"[^\W\d_]", text)]
 
     def fill(self, sheet: Sheet, students: Students, places: Mapping[str, int], results: Results) -> None:
         """Write the points, and in a worksheet what they are for."""
