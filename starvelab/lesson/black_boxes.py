@@ -18,35 +18,18 @@ ENOUGH = 0.9
 
 
 def record(box: str) -> dict[str, list[float]]:
-    """What was recorded of a box: for each batch the number of its worker, and times [ms].
-
-    Parameters
-    ----------
-    box : {"A", "B", "C"}
-    """
+    """Return the record of box "A", "B" or "C": for each batch the number of its worker, and times [ms]."""
     records: dict[str, dict[str, list[float]]] = json.loads(RECORDS.read_text(encoding="utf-8"))
     return records[box]
 
 
 def total(verdict: object) -> float:
-    """What the probabilities add up to, whatever they are.
-
-    Raises
-    ------
-    WrongAnswer
-        If there is not a number for each resource, and for nothing else.
-    """
+    """Add up the probabilities, whatever they are; raise WrongAnswer if a resource has no number."""
     return float(sum(_numbers(verdict).values()))
 
 
 def most_likely(verdict: object) -> str:
-    """The resource with the highest probability.
-
-    Raises
-    ------
-    WrongAnswer
-        If it is no verdict, or if two resources share the highest probability.
-    """
+    """Return the resource with the highest probability; raise WrongAnswer if two resources share it."""
     probabilities = _probabilities(verdict)
     highest = max(probabilities.values())
     found = [name for name, probability in probabilities.items() if probability == highest]
@@ -65,11 +48,6 @@ def log_score(verdict: object, truth: str) -> float:
     -----
     With a probability p for what is true it is (1 + log4 p) / (1 + log4 0.9): a guess, one in four, earns
     nothing, and 0.9 earns all. Who wants to earn the most on average has to say what they believe.
-
-    Raises
-    ------
-    WrongAnswer
-        If it is no verdict.
 
     Examples
     --------

@@ -20,8 +20,7 @@ from ..units import Quantity, format_number, format_quantity, unit_name
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
-# Any: a quantity, a number, a truth value, a text, or None, as the author of an exercise wrote it.
-Expected: TypeAlias = Any
+Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[Any] | np.bool_ | str | None
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -191,7 +190,7 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
 
 
 def _about_images(expected: Quantity, answer: Quantity) -> str:
-    """What to do where the units differ: an image is missing, or stands below the fraction bar."""
+    """Say what to do where the units differ: an image is missing, or stands below the fraction bar."""
     if _images(expected / answer) != 1:
         return "Follow the units through your formula."
     # "24.5 GFLOP/img" where the work of one image is asked for: there may be no batch to multiply by.
@@ -233,9 +232,9 @@ def _agree(a: Answer, b: Expected, within: float) -> bool:
         return isinstance(a, str) and a.casefold() == b.casefold()
     if isinstance(b, bool | np.bool_):
         return a is bool(b)
-    if isinstance(a, str | bool | Quantity):
+    if b is None or isinstance(a, str | bool | Quantity):
         return False
-    return a == b if isinstance(b, Integral) else _near(a, b, within)
+    return a == b if isinstance(b, Integral) else _near(a, float(b), within)
 
 
 def _near(a: float, b: float, within: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the report of a class shows of the lab's own: how sure the class was, and what it designed."""
+"""The lab's own sections of the report of a class: how sure the class was, and what it designed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def by_question(predictions: Iterable[Prediction]) -> list[Group]:
 
 @dataclass(frozen=True)
 class Design:
-    """What a student designed under a budget; on the frontier if nobody's is both cheaper and busier."""
+    """A student's design under a budget; on the frontier if nobody's is both cheaper and busier."""
 
     student: str
     dollars: float
@@ -107,7 +107,7 @@ def designs(made: Iterable[tuple[str, float, float]]) -> list[Design]:
 
 
 def calibration_chart(groups: Sequence[Group]) -> StaticFigure:
-    """How often predictions came true, over how sure the students were."""
+    """Draw how often predictions came true, over how sure the students were."""
     color, dash, marker = SERIES[0]
     figure = new_figure(5, 4.4)
     axes = figure.add_subplot()

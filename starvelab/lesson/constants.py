@@ -1,4 +1,4 @@
-"""What in an answer would not survive when it is checked with other figures: constants, unused arguments.
+"""Signs that an answer would not survive a check with other figures: constants, unused arguments.
 
 A check that a learner sees has one or two cases, and a function may pass them without computing anything.
 """
@@ -20,15 +20,7 @@ _WORDS = {"mistakes", "what", "within"}
 
 
 def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
-    """What an answer has of the check or leaves out of its arguments, in sentences; empty for nothing.
-
-    Parameters
-    ----------
-    check : str
-        The source of a check that has passed, as the learner sees it.
-    answers : mapping of str to str
-        The source of each function of the learner that it calls, by its name.
-    """
+    """Say what functions, given by name and source, have of a check, or leave out of their arguments."""
     asked = ast.parse(check)
     figures = {_key(value) for value in _constants(asked)}
     found = []
@@ -57,15 +49,7 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
 
 
 def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
-    """The source of each function that a check calls and that another cell of the notebook has defined.
-
-    Parameters
-    ----------
-    check : str
-        The source of a check.
-    names : mapping of str to object
-        What the notebook has defined.
-    """
+    """Return the source of each function that a check calls, of the `names` that other cells have defined."""
     asked = list(ast.walk(ast.parse(check)))
     used = [node for node in asked if isinstance(node, ast.Name)]
     own = {node.name for node in asked if isinstance(node, ast.FunctionDef)}

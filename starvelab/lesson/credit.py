@@ -18,13 +18,13 @@ class Points(float):
     Parameters
     ----------
     earned, most : float
-        What was earned, and the most that the parts give that were checked.
+        Points earned, and the most that the parts give that were checked.
     """
 
     most: float
 
     def __new__(cls, earned: float, most: float) -> Self:
-        """The points that were earned."""
+        """Return the points that were earned."""
         points = super().__new__(cls, earned)
         points.most = most
         return points

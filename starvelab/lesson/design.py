@@ -27,14 +27,7 @@ ENOUGH_BUSY, MAX_HOURS = 0.9, 12.0
 
 @dataclass(frozen=True)
 class Design:
-    """A host.
-
-    Parameters
-    ----------
-    gpu : str
-        One of `GPU_PRICES`.
-    gpus, cores, drives : int
-    """
+    """A host with GPUs of one kind of `GPU_PRICES`."""
 
     gpu: str
     gpus: int
@@ -43,13 +36,7 @@ class Design:
 
     @classmethod
     def of(cls, given: object) -> Design:
-        """Read what a learner wrote.
-
-        Raises
-        ------
-        WrongAnswer
-            If it cannot be bought.
-        """
+        """Read what a learner wrote, or raise WrongAnswer if it cannot be bought."""
         names = ["gpu", *MAX_COUNTS]
         if not isinstance(given, Mapping) or set(given) != set(names):
             came = ", ".join(map(str, given)) if isinstance(given, Mapping) else repr(given)
@@ -90,26 +77,26 @@ class Design:
 
     @property
     def hours(self) -> Quantity:
-        """How long the training takes [time]."""
+        """Return how long the training takes [time]."""
         hours: Quantity = (IMAGES / self.step.throughput).to("h")
         return hours
 
     @property
     def dollars(self) -> float:
-        """What the training costs [USD]."""
+        """Return the cost of the training [USD]."""
         an_hour = self.gpus * GPU_PRICES[self.gpu] + self.cores * CORE_PRICE + self.drives * DRIVE_PRICE
         return float(self.hours.m_as("h") * an_hour)
 
     @property
     def obstacle(self) -> str:
-        """What keeps it from being a solution: "CPU", "storage", "time", or "none"."""
+        """Name what keeps it from being a solution: "CPU", "storage", "time", or "none"."""
         if self.busy < ENOUGH_BUSY:
             return str(self.step.bottleneck)
         return "none" if self.hours.m_as("h") <= MAX_HOURS else "time"
 
     @property
     def idle(self) -> str:
-        """What could go without a loss: "cores" (a quarter of them), "drives" (one of them), or "none"."""
+        """Name what could go without a loss: "cores" (a quarter of them), "drives" (one), or "none"."""
         with_fewer = {
             "cores": Design(self.gpu, self.gpus, max(1, int(0.75 * self.cores)), self.drives),
             "drives": Design(self.gpu, self.gpus, self.cores, max(1, self.drives - 1)),
@@ -121,12 +108,7 @@ class Design:
 
 
 def judge(given: object) -> Design:
-    """Read a design, and let a report of the class know of it.
-
-    Raises
-    ------
-    WrongAnswer
-    """
+    """Read a design, and let a report of the class know of it."""
     design = Design.of(given)
     note("design", [design.dollars, design.busy])
     return design

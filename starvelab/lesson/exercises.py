@@ -154,7 +154,7 @@ def title_in(path: Path) -> str:
 
 
 def _earned(cell: dict[str, Any]) -> float | None:
-    """What a code cell returned, by its saved outputs."""
+    """Return the points of a code cell, by its saved outputs."""
     outputs = [one for one in cell.get("outputs") or [] if isinstance(one, dict)]
     shown = [one.get("data", {}).get("text/plain", "") for one in outputs]
     texts = ["".join(text) for text in shown if isinstance(text, str | list)]

@@ -105,13 +105,13 @@ class LabReport:
 
     @property
     def done(self) -> int:
-        """How many exercises are done."""
+        """Count the exercises that are done."""
         return sum(one.is_done for one in self.exercises)
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What the owner of a report wrote into it: their name, and by key of a prediction what a miss taught."""
+    """Texts of the owner of a report: their name, and by key of a prediction what a miss taught."""
 
     owner: str = ""
     learned: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Notes:
 
 
 def read_notes(path: Path) -> Notes:
-    """What the owner of a report wrote into it; nothing where there is none that can be read."""
+    """Read what the owner of a report wrote into it; nothing where there is none that can be read."""
     try:
         match = NOTES.search(path.read_text(encoding="utf-8"))
         return Notes() if match is None else Notes(**json.loads(match[1]))
@@ -174,7 +174,7 @@ def render(report: LabReport) -> str:
 
 
 def _numbers_beside_truths(predictions: Sequence[Prediction]) -> str:
-    """Each predicted number as a factor of its truth, by its row in the table; empty where there is none."""
+    """Draw each predicted number as a factor of its truth, by its row in the table; empty for none."""
     factors = [
         (number, one, float(one.answer) / float(one.truth))
         for number, one in enumerate(predictions, start=1)
@@ -209,13 +209,13 @@ def _numbers_beside_truths(predictions: Sequence[Prediction]) -> str:
 
 
 def _place(factor: float) -> float:
-    """Where a factor stands, on a logarithmic scale."""
+    """Return the x of a factor, on a logarithmic scale."""
     bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
     return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
 
 
 def _calibration(outcomes: Outcomes) -> str:
-    """How often predictions of about the same confidence came true; empty where nobody said how sure."""
+    """Draw how often predictions of about the same confidence came true; empty where nobody said how sure."""
     rows = [
         Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
         for one in by_confidence(outcomes.rated)

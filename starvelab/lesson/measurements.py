@@ -18,7 +18,7 @@ MAX_MEASUREMENTS = 40
 
 @dataclass(frozen=True)
 class OwnMeasurement:
-    """What was measured of a pipeline, named in words, and what the model says of it, both in `unit`."""
+    """A measurement of a pipeline, named in words, beside what the model says of it, both in `unit`."""
 
     what: str
     measured: float
@@ -34,7 +34,7 @@ class OwnMeasurement:
 
     @property
     def error(self) -> float:
-        """How far the model is off, as a share of what was measured; too low is negative."""
+        """Return how far the model is off, as a share of what was measured; too low is negative."""
         return self.model / self.measured - 1 if self.measured else 0.0
 
 

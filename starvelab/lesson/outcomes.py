@@ -1,4 +1,4 @@
-"""What came of predictions: hits, answers in words, and whether somebody was as sure as they were right.
+"""Outcomes of predictions: hits, answers in words, and whether somebody was as sure as they were right.
 
 A prediction counts for having been made. Being wrong costs nothing.
 """
@@ -41,7 +41,7 @@ class Outcomes:
 
     @property
     def hits(self) -> int:
-        """How many came true."""
+        """Count those that came true."""
         return sum(bool(one.hit) for one in self.revealed)
 
     @property
@@ -65,7 +65,7 @@ class Outcomes:
         return [pair for one in self.predictions if (pair := rated(one))]
 
     def sentences(self) -> list[str]:
-        """What the card says beneath its table."""
+        """Say in sentences what stands beneath the table."""
         if not self.predictions:
             sentences = [
                 "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
@@ -100,7 +100,7 @@ class Outcomes:
         return f"{compared}: {'underconfident' if hit_rate > confidence else 'overconfident'}."
 
     def _by_chance(self, above: bool) -> float:
-        """How often so many hits, or a more extreme number, come to whoever is right as often as they say."""
+        """Return how often chance gives so many hits, or more extreme, to whoever is as right as they say."""
         of_hits = np.ones(1)
         for confidence, _ in self.rated:
             of_hits = np.convolve(of_hits, [1 - confidence, confidence])
@@ -161,7 +161,7 @@ def one_line(text: str) -> str:
 
 
 def title(question: str) -> str:
-    """What names a question: its first paragraph, whole, since what matters often stands at its end."""
+    """Name a question by its first paragraph, whole, since what matters often stands at its end."""
     return shorten(one_line(question.partition("\n\n")[0]), MAX_QUESTION_LENGTH, placeholder=" ...")
 
 

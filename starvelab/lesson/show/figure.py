@@ -39,7 +39,7 @@ class Blank:
         return Blank()
 
     def __call__(self, *_: object, **__: object) -> Blank:
-        """What a drawing function gives back."""
+        """Return a blank, as a drawing function returns a part."""
         return self
 
     def __getitem__(self, _: object) -> Blank:

@@ -32,14 +32,14 @@ GRAY = "#595959"
 
 
 def ground(color: str, feasible: bool) -> Options:
-    """How to fill a bar or a marker: with its color, or with nothing where the step cannot run."""
+    """Fill a bar or a marker with its color, or with nothing where the step cannot run."""
     if feasible:
         return {"facecolor": color, "edgecolor": "white"}
     return {"facecolor": "white", "edgecolor": color}
 
 
 def caveat(drawn: str, reason: str) -> str:
-    """What a caption says of steps that cannot run; empty where all can."""
+    """Say in a caption that steps cannot run; empty where all can."""
     return f"What is drawn {drawn} is not feasible. {reason}" if reason else ""
 
 

@@ -115,7 +115,7 @@ def _listed(times: Mapping[str, float]) -> str:
 
 
 def _reasons(drawn: str, reason: str) -> list[str]:
-    """What stands below a figure of a step that cannot run, a sentence on each line."""
+    """Say below a figure of a step that cannot run, a sentence on each line."""
     return re.findall(r"\S.*?\.(?= |$)", caveat(drawn, reason))
 
 
@@ -232,13 +232,13 @@ def step_bars(step: Step) -> str:
 
 
 def _other_work(step: Step) -> dict[str, float]:
-    """What the accelerator does besides the model, in ms."""
+    """Return the times of the accelerator's work besides the model [ms]."""
     names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
     return {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}
 
 
 def step_parts(result: SingleNodeResult) -> str:
-    """What one step of the accelerator is made of: arithmetic beside memory traffic, and overhead on top."""
+    """The parts of one step of the accelerator: arithmetic beside memory traffic, and overhead on top."""
     is_result = isinstance(result, SingleNodeResult)
     parts = (result.compute_time, result.memory_time, result.overhead_time) if is_result else ()
     unknown = any(part is None for part in parts)
@@ -273,7 +273,7 @@ def step_parts(result: SingleNodeResult) -> str:
 
 
 def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
-    """What each resource takes for up to so many samples, and where the accelerator begins to wait.
+    """The time of each resource for up to so many samples, and where the accelerator begins to wait.
 
     The pipeline's own batch size is marked, too. The axes depend on the accelerator alone, so that figures of
     two numbers of workers compare.

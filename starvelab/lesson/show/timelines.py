@@ -309,7 +309,7 @@ class _Steps(Protocol):
 
 
 class _Finding(Protocol):
-    """What `read_trace` returns. A job that was watched and not traced has no steps."""
+    """A finding of `read_trace`. A job that was watched and not traced has no steps."""
 
     @property
     def steps(self) -> _Steps | None: ...

@@ -25,7 +25,7 @@ Draw: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Drawing:
-    """What an explorer shows for one setting of its controls: one figure with its words.
+    """One figure with its words, for one setting of an explorer's controls.
 
     Parameters
     ----------

@@ -209,7 +209,7 @@ def _lock(
 
 
 def _lock_in_words(store: PredictionStore, result: StoreResult, mine: Prediction) -> str:
-    """What is locked now, and where."""
+    """Say what is locked now, and where."""
     locked = result.prediction
     answer = ", ".join(filter(None, [value(locked.answer, locked.unit), words.confidence(locked)]))
     if result.is_new:

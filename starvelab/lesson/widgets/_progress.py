@@ -66,7 +66,7 @@ class Progress(words.Sentences):
         return "tried, not right yet" if exercise.source in self.wrong else "open"
 
     def sentences(self) -> list[str]:
-        """What stands beneath the table; the last sentence says how to go on."""
+        """Say what stands beneath the table; the last sentence says how to go on."""
         if self.problem:
             return [self.problem]
         checked = [
@@ -96,7 +96,7 @@ class Progress(words.Sentences):
         return [*found, self._next()]
 
     def _next(self) -> str:
-        """How to go on."""
+        """Say how to go on."""
         left = [one for one in self.exercises if one.source not in self.done]
         begin = "Go on with" if len(left) < len(self.exercises) or self.locked else "Begin with"
         asked_before = [self.open[key] for key in left[0].asked_before if key in self.open] if left else []
@@ -116,7 +116,7 @@ class Progress(words.Sentences):
 def progress(
     folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG, memory: Memory = KERNEL
 ) -> Progress:
-    """How far the notebook that runs is: exercises, points by visible checks, explanations, predictions.
+    """Show how far the notebook that runs is: exercises, points by visible checks, explanations, predictions.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ class ScoreCard(Outcomes, words.Sentences):
     HEADERS = HEADERS
 
     def sentences(self) -> list[str]:
-        """What the card says beneath its table."""
+        """Say what stands beneath the table."""
         return [*super().sentences(), *filter(None, [self.problem])]
 
 
 def scorecard(folder: str | os.PathLike[str] | None = None, *, memory: Memory = KERNEL) -> ScoreCard:
-    """The score card of one folder.
+    """Show the score card of one folder.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class WrittenReport(words.Sentences):
     path: Path
 
     def sentences(self) -> list[str]:
-        """What is said of it."""
+        """Say what was done."""
         if self.contents is None:
             return [UNWRITTEN]
         said = [
@@ -110,7 +110,7 @@ def report(
 
 
 def saved_lessons(folder: Path) -> Mapping[str, str]:
-    """What the report of a folder says of misses, by key; nothing where there is no report."""
+    """Read what the report of a folder says of misses, by key; nothing where there is no report."""
     return read_notes(folder / REPORT).learned
 
 
@@ -127,7 +127,7 @@ def _write(contents: LabReport, folder: Path) -> None:
 
 
 def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
-    """What a report of this folder says now; its owner and lessons are those of an earlier one."""
+    """Return what a report of this folder says now; its owner and lessons are those of an earlier one."""
     before = read_notes(folder / REPORT)
     return LabReport(
         assignment=folder.resolve().name,
@@ -175,7 +175,7 @@ class PackedSubmission(words.Sentences):
     files: tuple[str, ...]
 
     def sentences(self) -> list[str]:
-        """What is said of it."""
+        """Say what was done."""
         if not self.files:
             return [UNPACKED]
         return [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]

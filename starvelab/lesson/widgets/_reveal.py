@@ -134,7 +134,7 @@ def _hold_back(
 
 
 def _place(frame: FrameType | None) -> Hashable:
-    """Where `reveal` was called: a cell that runs once more is in the same place, and waits once."""
+    """Return where `reveal` was called: a cell that runs once more is in the same place, and waits once."""
     caller = frame and frame.f_back
     return (caller.f_code.co_filename, caller.f_lineno) if caller else None
 

@@ -1,4 +1,4 @@
-"""What the kernel of a learner did: which cells ran, what each earned, and errors in one line.
+"""A log of a learner's kernel: which cells ran, what each earned, and errors in one line.
 
 IPython calls it after each cell, and instead of drawing a traceback. It is not installed where a notebook is
 graded or validated: nbgrader has to see the errors.
@@ -62,7 +62,7 @@ class CellLog:
         return exercise.source in self.failed or self.earned.get(exercise.source) == 0
 
     def points(self, exercise: Exercise) -> float:
-        """What its check found in the last run, without the hidden part; 0 where it did not run."""
+        """Return what its check found in the last run, without the hidden part; 0 where it did not run."""
         return min(self.earned.get(exercise.source) or 0.0, exercise.visible_points)
 
     def remember(self, result: ExecutionResult | None) -> None:
@@ -167,7 +167,7 @@ def _in_words(error: BaseException) -> str:
 
 
 def _needs_unit(other: str) -> str:
-    """What to do with a bare number that meets a quantity: it needs a unit of the same kind."""
+    """Say what to do with a bare number that meets a quantity: it needs a unit of the same kind."""
     unit = (
         "ms"
         if Quantity(1, other).is_compatible_with("s")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -14,8 +14,8 @@ from ...errors import InputError
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .keyboard import LISTED_CLASS
 
-# Any: what a notebook wrote for a control; `make_control` says which forms there are.
-Description: TypeAlias = Any
+# Any: values of a control, as below; `make_control` says what each form means.
+Description: TypeAlias = Sequence[Any] | Mapping[str, Any] | bool
 # Any: a control's value may be a number, a quantity, a catalogue entry, a text, or anything else in a list.
 Value: TypeAlias = Any
 

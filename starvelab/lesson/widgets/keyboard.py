@@ -81,7 +81,7 @@ class Box(ipywidgets.VBox):
         return f"[{self._in_words}]"
 
     def html(self) -> str:
-        """What the box says, for a page that shows no widgets: texts and figures, without controls."""
+        """Return what the box says, for a page that shows no widgets: texts and figures, without controls."""
         return "".join(one.value for one in self.children if isinstance(one, ipywidgets.HTML))
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:

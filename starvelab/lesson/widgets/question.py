@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from ...errors import InputError
 from ...prediction_file import Prediction
@@ -15,8 +15,8 @@ from ...units import Quantity, convert
 from ..exercises import read_questions
 from ..outcomes import value
 
-# Any: what a learner answered, or a notebook passed. It is checked here.
-Answer: TypeAlias = Any
+# What a learner answers, or a notebook passes as the truth. It is checked here.
+Answer: TypeAlias = Quantity | float | str | None
 
 # What "sure" means for a number: sure to be this near to it, as a share of the true value.
 WITHIN = 0.25
@@ -199,7 +199,7 @@ def _checked_range(between: Range) -> Range:
 
 
 def near(unchanged: float | None) -> str:
-    """What counts as near, in words."""
+    """Say what counts as near."""
     return NEAR if unchanged is None else NEAR_CHANGE
 
 
@@ -229,7 +229,7 @@ def _normalized(text: Answer) -> str:
     return " ".join(str(text).split()).casefold()
 
 
-def _is_finite(number: Answer) -> bool:
+def _is_finite(number: object) -> TypeGuard[float]:
     return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
 
 
@@ -251,7 +251,7 @@ def known_questions(folder: Path, asked: Mapping[str, Question]) -> dict[str, Qu
 
 
 def no_such_question(key: object, keys: Collection[str]) -> str:
-    """What is said of a key under which nothing is asked."""
+    """Refuse a key under which nothing is asked."""
     return f"No question has the key {key!r:.80}. The keys are {', '.join(map(repr, keys))}. Correct the key."
 
 

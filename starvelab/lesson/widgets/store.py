@@ -24,7 +24,7 @@ LOCK_TIMEOUT = 8.0  # seconds; the file is locked for milliseconds
 
 @dataclass
 class Memory:
-    """What one kernel knows of predictions until it stops, and what is not in their file."""
+    """The memory of one kernel, until it stops: questions, and what is not in the file of predictions."""
 
     # By key: the text of each question that was asked, to say which is open, and what may be answered.
     questions: dict[str, str] = field(default_factory=dict)
@@ -59,15 +59,7 @@ def now() -> str:
 
 
 class PredictionStore:
-    """The predictions of one folder, that in which the notebook runs unless given.
-
-    Parameters
-    ----------
-    folder : path or None
-        Where ``predictions.json`` stands.
-    memory : Memory
-        What this kernel keeps beside the file.
-    """
+    """The predictions of one folder, that in which the notebook runs unless given."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, memory: Memory = KERNEL) -> None:
         self.memory = memory

@@ -79,7 +79,7 @@ class Sentences:
         return []
 
     def sentences(self) -> list[str]:
-        """What stands beneath the table."""
+        """Say what stands beneath the table."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -99,7 +99,7 @@ class Sentences:
 
 
 def confidence(locked: Prediction) -> str:
-    """How sure a learner was: ``70 % sure``, or nothing if they did not say."""
+    """Say how sure a learner was: ``70 % sure``, or nothing if they did not say."""
     if locked.confidence is None:
         return ""
     about = "" if isinstance(locked.answer, str) else f" to be {near(locked.unchanged)}"
@@ -122,7 +122,7 @@ def prediction(locked: Prediction) -> str:
 
 
 def result(locked: Prediction, *, now: str | float | None, within: float = WITHIN) -> tuple[str, str]:
-    """What is said of a prediction whose truth was revealed, and the word in front of it.
+    """Say what came of a prediction whose truth was revealed, and the word in front of it.
 
     The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`.
     """
@@ -142,7 +142,7 @@ def result(locked: Prediction, *, now: str | float | None, within: float = WITHI
 
 
 def _distance(answer: float, truth: float, unit: str | None, unchanged: float | None) -> str:
-    """How far off a number was: the difference when it was near, a factor when it was not."""
+    """Say how far off a number was: the difference when it was near, a factor when it was not."""
     if unchanged is not None:
         of_truth, yours = (number(one - unchanged, unit) for one in (truth, answer))
         return f"What counts is the gain or loss: {of_truth} in the answer, {yours} in your number."

@@ -36,11 +36,6 @@ def test_a_crossover_outside_the_figure_is_said_and_not_marked(batches, drawn):
     assert not any(len(line.get_xdata()) == 2 for axes in drawn[0].axes for line in axes.lines)
 
 
-def test_without_a_crossover_none_is_marked(drawn):
-    assert "The accelerator binds at every batch size." in over_batch(PIPE.replace(workers=99)).caption
-    assert not drawn[0].axes[1].texts
-
-
 def test_the_table_over_the_batch_size_is_the_tutorials():
     picture = over_batch(PIPE, batches=[32, 64, 128, 256, 512, 1024])
     assert picture.headers == ["batch", "CPU time", "accelerator time", "utilization", "binds"]
@@ -80,12 +75,6 @@ def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
     assert np.allclose(marks, [(56, 1), (28, 0.5050778)])
 
 
-def test_the_table_over_the_workers_is_the_tutorials():
-    picture = over_workers({"at 512": AT_512}, workers=[8, 16, 32])
-    assert picture.headers == ["workers", "at 512"]
-    assert picture.rows == [[8, "14.4 %"], [16, "28.9 %"], [32, "57.7 %"]]
-
-
 def test_a_line_that_meets_no_wall_says_so(drawn):
     assert over_workers({"few": AT_512}, workers=[8, 32]).caption.endswith(
         "Few: the CPU binds up to 32 workers."
@@ -95,11 +84,6 @@ def test_a_line_that_meets_no_wall_says_so(drawn):
     )
     assert "Measured: the CPU binds up to 90 workers." in measured.caption
     assert all(len(line.get_xdata()) > 1 for figure in drawn for line in figure.axes[0].lines)
-
-
-def test_a_wall_that_stands_from_the_start_is_said():
-    slow = AT_512.replace(storage="1 MB/s")
-    assert "from 2 workers on, storage sets the limit" in over_workers({"x": slow}, workers=[2, 9]).caption
 
 
 # --- what is refused -------------------------------------------------------------------------------
@@ -131,11 +115,6 @@ def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
 )
 def test_an_axis_has_two_values_or_more(draw, said):
     assert refused(draw) == f"{said} Pass for example [8, 16, 32]."
-
-
-def test_values_of_an_axis_are_counts():
-    assert "batch_size must be a whole number" in refused(lambda: over_batch(PIPE, batches=[0.5, 8]))
-    assert "workers must be finite and positive" in refused(lambda: over_workers({"p": PIPE}, workers=[0, 8]))
 
 
 @pytest.mark.parametrize("count", [0, 5])

@@ -53,6 +53,9 @@ def test_the_image_is_a_png_with_alt_text(drawn):
     assert kind == "data:image/png;base64"
     assert base64.b64decode(data) == drawn.png
     assert drawn.png.startswith(b"\x89PNG")
+    assert "max-width:100%" in page.image["style"]
+    assert struct.unpack(">II", drawn.png[16:24]) == (2 * drawn.width, drawn.width)
+    assert list(imread(BytesIO(drawn.png))[0, 0]) == [1, 1, 1, 1], "its ground is white, whatever the theme"
 
 
 def test_the_caption_and_the_table_stand_below_the_image(drawn):
@@ -70,24 +73,6 @@ def test_where_there_is_no_html_the_caption_and_the_table_are_shown(drawn):
         "-------  --------",
         "     32  5.856 ms",
     ]
-
-
-def test_the_image_has_two_pixels_for_each_on_the_page(drawn):
-    width, height = struct.unpack(">II", drawn.png[16:24])
-    assert (width, height) == (2 * drawn.width, drawn.width)
-
-
-def test_a_page_that_is_narrower_than_the_image_shrinks_it(drawn):
-    assert "max-width:100%" in Page(drawn._repr_html_()).image["style"]
-
-
-def test_the_ground_is_white_whatever_the_theme(drawn):
-    corner = imread(BytesIO(drawn.png))[0, 0]
-    assert list(corner) == [1, 1, 1, 1]
-
-
-def test_a_picture_keeps_its_data(drawn):
-    assert (drawn.headers, drawn.rows) == (["batch", "step"], [[32, Q_("5.856 ms")]])
 
 
 def test_without_matplotlib_the_caption_and_the_open_table_are_shown():

@@ -234,9 +234,3 @@ def test_what_draws_a_step_refuses_anything_else(draw):
     assert refused(lambda: draw(PIPE.solve(workers=[1, 2]))) == (
         f"{name} looks at one point, got 2. Solve for one."
     )
-
-
-def test_the_axis_of_a_roofline_has_two_values_or_more():
-    assert refused(lambda: roof([4, 4])) == (
-        "roofline needs two or more batch sizes, got [4, 4]. Pass for example [8, 16, 32]."
-    )

@@ -73,24 +73,28 @@ def test_each_kind_is_a_picture(painted, tmp_path):
         assert picture.png.startswith(b"\x89PNG")
 
 
-def test_there_is_a_lane_for_each_worker_and_one_for_the_accelerator(drawn):
-    loader_timeline(RUNS["slow workers"])
-    workers, queue, accelerator = drawn[0].axes
-    assert names(workers) == ["worker 1", "worker 2"]
-    assert names(accelerator) == ["accelerator"]
+def test_lanes_and_axes_say_what_they_are(drawn):
+    for kind in ("slow workers", "shared storage", "never waits"):
+        loader_timeline(RUNS[kind])
+    loader_timeline(RUNS["slow workers"].trace().after(5))
+    (workers, queue, accelerator), shared, busy, later = (figure.axes for figure in drawn)
+    assert (names(workers), names(accelerator)) == (["worker 1", "worker 2"], ["accelerator"])
     assert queue.get_ylabel() == "batches\nin queue"
     assert accelerator.get_xlabel() == "time since the start (ms), simulated"
+    assert (len(names(shared[0])), names(shared[-1])) == (12, ["copy", "accelerator"])
+    assert not hatched(busy[-1])
+    assert later[-1].get_xlabel() == "time since the start of this stretch (ms), simulated"
 
 
-def test_a_stretch_from_the_middle_does_not_say_that_it_starts_there(drawn):
-    loader_timeline(RUNS["slow workers"].trace().after(5))
-    assert drawn[0].axes[-1].get_xlabel() == "time since the start of this stretch (ms), simulated"
-
-
-def test_a_copy_that_takes_time_has_its_lane(drawn):
-    loader_timeline(RUNS["shared storage"])
-    assert names(drawn[0].axes[-1]) == ["copy", "accelerator"]
-    assert len(names(drawn[0].axes[0])) == 12
+def test_what_is_drawn_of_a_run_is_said():
+    never, slow = RUNS["never waits"], RUNS["slow workers"]
+    assert "The accelerator is busy 100.0 % and waits 0.0 % of the time." in loader_timeline(never).caption
+    run = simulate(SLOW, batches=60, warm_up=20)
+    assert loader_timeline(run).rows[0][0] == 21, "its warm-up is left out"
+    assert loader_timeline(run.trace()).rows[0][0] == 1
+    measured = Trace(**{**vars(slow.trace()), "source": "measured"})
+    assert loader_timeline(measured, batches=6).caption.startswith("Measured run, 6 batches.")
+    assert "read (ms)" not in loader_timeline(slow).headers
 
 
 def test_a_loop_that_prepares_itself_has_a_lane_and_no_queue(drawn):
@@ -154,28 +158,10 @@ def test_nothing_is_held_back_if_batches_are_taken_as_they_come(drawn):
     assert legend(drawn[0]) == ["preparing a batch", "ready for the loop", "computing", "waiting"]
 
 
-def test_an_accelerator_that_never_waits_is_said_to_be_busy(drawn):
-    picture = loader_timeline(RUNS["never waits"])
-    assert "The accelerator is busy 100.0 % and waits 0.0 % of the time." in picture.caption
-    assert not hatched(drawn[0].axes[-1])
-
-
 def test_every_area_is_told_apart_without_color():
     # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
     hatches = [timelines.READY.get("hatch"), timelines.HELD["hatch"], timelines.WAITS["hatch"]]
     assert len(set(hatches)) == 3
-
-
-def test_the_warm_up_of_a_simulation_is_left_out():
-    run = simulate(SLOW, batches=60, warm_up=20)
-    assert loader_timeline(run).rows[0][0] == 21
-    assert loader_timeline(run.trace()).rows[0][0] == 1
-
-
-def test_a_measured_trace_is_drawn_as_such():
-    simulated = simulate(SLOW, batches=6).trace()
-    measured = Trace(**{**vars(simulated), "source": "measured"})
-    assert loader_timeline(measured).caption.startswith("Measured run, 6 batches.")
 
 
 def test_the_table_tells_each_batch_from_beginning_to_end():
@@ -212,12 +198,6 @@ def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn
     assert {round(end - start) for start, end in bars(figure.axes[0], "CPU")} == {100}
     assert picture.headers[3] == "read (ms)"
     assert "reading a batch" in [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def test_without_a_shared_storage_no_reads_are_drawn(drawn):
-    picture = loader_timeline(simulate(SLOW))
-    assert bars(drawn[0].axes[0], "storage") == []
-    assert "read (ms)" not in picture.headers
 
 
 # --- of a step --------------------------------------------------------------------------------------
@@ -340,12 +320,6 @@ def test_a_trace_without_a_gpu_has_one_lane(tmp_path, drawn):
     assert lanes_of(drawn[0]) == ["training loop"]
     assert picture.caption.endswith("waits 30.0 % of the time for data. The trace holds no GPU.")
     assert picture.headers == ["step", "from (ms)", "loop waits (ms)", "to (ms)"]
-
-
-def test_the_first_hundred_steps_of_a_long_trace_are_kept(tmp_path):
-    finding = starved(tmp_path, batches=130)
-    assert len(finding.steps) == 100
-    assert len(trace_timeline(finding, batches=200).rows) == 100
 
 
 def test_the_rank_that_waits_most_is_drawn(tmp_path):
