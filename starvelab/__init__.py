@@ -32,15 +32,23 @@ from .units import Q_
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:  # they load on first use, and a checker is told that they are there
+_LAZY = ("checks", "jobs", "measure", "show", "simulate", "widgets")
+
+if TYPE_CHECKING:  # a checker is told that they are there, and that nothing else is
     from . import checks as checks
     from . import jobs as jobs
     from . import measure as measure
     from . import show as show
     from . import simulate as simulate
     from . import widgets as widgets
+else:
 
-_LAZY = ("checks", "jobs", "measure", "show", "simulate", "widgets")
+    def __getattr__(name: str) -> ModuleType:
+        """Load a room on first use."""
+        if name in _LAZY:
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "PUBLISHED",
@@ -71,12 +79,6 @@ __all__ = [
     "UnknownNameError",
     "Workers",
 ]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _LAZY:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

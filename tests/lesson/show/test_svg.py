@@ -191,31 +191,6 @@ def test_what_takes_no_time_has_no_bar_and_what_takes_little_has_one():
     assert width(memory) >= 1
 
 
-<<<<<<< HEAD
-def test_a_pipeline_that_is_not_solved_is_refused():
-    with pytest.raises(InputError) as caught:
-        svg.step_bars(PIPE)
-    assert str(caught.value) == "step_bars looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."
-
-
-def test_a_sweep_is_refused():
-    with pytest.raises(InputError) as caught:
-        svg.step_bars(PIPE.solve(batch_size=[8, 16]))
-    assert str(caught.value) == (
-        "step_bars looks at one point, got 2. Solve for one."
-    )
-    with pytest.raises(InputError) as caught:
-        svg.step_parts(parts([8, 16]))
-    assert (
-        str(caught.value)
-        == "step_parts draws one result of SingleNodeModel, got a sweep. Solve one batch size."
-    )
-
-
-def test_parts_of_what_is_no_step_are_refused():
-    with pytest.raises(InputError, match="got Step"):
-        svg.step_parts(PIPE.solve())
-=======
 @pytest.mark.parametrize(
     ("draw", "given", "said"),
     [
@@ -223,7 +198,7 @@ def test_parts_of_what_is_no_step_are_refused():
         (
             svg.step_bars,
             PIPE.solve(batch_size=[8, 16]),
-            "step_bars looks at one point, got several values of batch_size. Pass one value of each.",
+            "step_bars looks at one point, got 2. Solve for one.",
         ),
         (
             svg.step_parts,
@@ -237,7 +212,6 @@ def test_parts_of_what_is_no_step_are_refused():
 def test_what_cannot_be_drawn_is_refused(draw, given, said):
     with pytest.raises(InputError, match=re.escape(said)):
         draw(given)
->>>>>>> 931a2f7 (A check, a prediction and a control say in their types what they take; tests of figures say once what each refuses)
 
 
 def lanes(**changes):
