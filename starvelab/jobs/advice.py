@@ -189,8 +189,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     model = model_of(
         finding, workers, finding.step_time.m_as("ms"), float(cores if cores is not None else usable_cores())
     )
-    options = tuple(_option(finding, model, number) for number in _candidates(model))
-    now = _now(finding, model)
+    options = tuple(_option(finding, model, number, *model.periods(number)) for number in _candidates(model))
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
     waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
     # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
     starved = waits_for_data and (finding.queue_depth or 0.0) < 1
@@ -226,29 +227,17 @@ def _candidates(model: JobModel) -> range:
     return range(min(max(needed, model.workers, 2), MAX_WORKERS) + 1)
 
 
-def _option(finding: JobFinding, model: JobModel, workers: int) -> Option:
-    likely, at_most, at_least = model.periods(workers)
-    return _made(finding, model, workers, likely, at_most, at_least)
-
-
-def _now(finding: JobFinding, model: JobModel) -> Option:
-    """Return the job as it was measured."""
-    period = 1e3 / finding.batch_rate.m_as("1/s")
-    return _made(finding, model, model.workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
-
-
-def _made(
+def _option(
     finding: JobFinding, model: JobModel, workers: int, period: float, at_most: float, at_least: float
 ) -> Option:
-    rates = throughputs_of(finding, period, at_most, at_least)
-    return Option(workers, *rates, _bottleneck(model.likely, workers, period))
-
-
-def _bottleneck(times: JobTimes, workers: int, period: float) -> str:
-    if period <= 1.02 * (times.step + (times.receive if workers else 0.0)):
-        return "the training step"
+    """Return a number of workers with which these milliseconds pass from batch to batch."""
+    times = model.likely
     computed = times.compute + times.pack + times.loop_compute
-    return "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"
+    if period <= 1.02 * (times.step + (times.receive if workers else 0.0)):
+        bottleneck = "the training step"
+    else:
+        bottleneck = "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"
+    return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck)
 
 
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:

@@ -87,7 +87,7 @@ class Doctor:
     def _pass_of(self, iterator: TorchIterator, caller: FrameType) -> Pass:
         """Return the pass that an iterator is in, which its first batch begins."""
         record = self.passes.get(iterator)
-        if record is not None and not torch_internals.begins_a_pass(iterator):
+        if record is not None and not torch_internals.is_at_start(iterator):
             return record
         if record is not None:
             record.end()  # that was left early

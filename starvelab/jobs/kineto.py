@@ -24,6 +24,7 @@ Event: TypeAlias = dict[str, Any]
 CHUNK = 1 << 20  # characters that are read at once
 MAX_EVENT = 64 << 20  # characters; no event is that long, so what does not end by then is no JSON
 GZIP = b"\x1f\x8b"
+NOT_SPACE = re.compile(r"\S")
 
 WAIT = "enumerate(DataLoader)"
 STEP = re.compile(r"ProfilerStep#(\d+)")
@@ -231,14 +232,11 @@ class _Reader:
 
     def _next_character(self) -> str:
         """Return the next character that is no space."""
-        while True:
-            while self.place < len(self.text):
-                character = self.text[self.place]
-                self.place += 1
-                if not character.isspace():
-                    return character
+        while not (found := NOT_SPACE.search(self.text, self.place)):
             if not self._more():
                 raise self._cut_off()
+        self.place = found.end()
+        return found[0]
 
     def _value(self) -> object:
         self._next_character()

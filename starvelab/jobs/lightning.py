@@ -47,34 +47,25 @@ class StarvelabCallback(LoopCallback, Callback):
     count, and neither does a wait in which a checkpoint was written.
     """
 
-    def on_train_epoch_start(self, trainer: WithLoader, pl_module: object) -> None:  # noqa: ARG002
+    def on_train_epoch_start(self, trainer: WithLoader, *_: object) -> None:
         """Read what the loader is; the next batch is a first one."""
         self._recorder.describe(trainer.train_dataloader)
         self._begin()
 
-    def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, batch_idx: int) -> None:  # noqa: ARG002
+    def on_train_batch_start(self, trainer: object, pl_module: object, batch: object, *_: object) -> None:  # noqa: ARG002
         """Record that the loop has its batch."""
         self._pass.receive(batch)
 
-    def on_train_batch_end(
-        self,
-        trainer: object,  # noqa: ARG002
-        pl_module: object,  # noqa: ARG002
-        outputs: object,  # noqa: ARG002
-        batch: object,  # noqa: ARG002
-        batch_idx: int,  # noqa: ARG002
-    ) -> None:
-        """Record that the step is over."""
+    def on_train_batch_end(self, *_: object) -> None:
+        """Begin the wait for the next batch: the step is over, or an evaluation after it."""
         self._pass.ask()
 
-    def on_validation_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
-        """Record that an evaluation is over: the wait for the next batch begins here."""
-        self._pass.ask()
+    on_validation_end = on_train_batch_end
 
-    def on_save_checkpoint(self, trainer: object, pl_module: object, checkpoint: object) -> None:  # noqa: ARG002
+    def on_save_checkpoint(self, *_: object) -> None:
         """Leave the next wait out: a checkpoint is written, and no hook says when that is done."""
         self._pass.interrupt()
 
-    def on_train_end(self, trainer: object, pl_module: object) -> None:  # noqa: ARG002
+    def on_train_end(self, *_: object) -> None:
         """Say what was found."""
         self._end()

@@ -144,13 +144,13 @@ class _Batches(Iterator[Batch]):
     def __next__(self) -> Batch:
         record = self.record
         assert record is not None
-        looked = record.looked
+        polled = record.polled
         try:
             batch = record.fetch(self.source)
         except StopIteration:
             self.close()
             raise
-        if self.bar is not None and record.looked != looked and record.batches > 1:
+        if self.bar is not None and record.polled != polled and record.batches > 1:
             self.bar.set_postfix_str(record.recorder.line(self.source), refresh=False)
             self.bar.update(record.batches - self.bar.n)
             record.received = time.perf_counter()

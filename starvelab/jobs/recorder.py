@@ -30,7 +30,7 @@ Batch = TypeVar("Batch")
 
 # Older batches than these are forgotten, so that a run of weeks takes no more than 16 MB.
 MAX_KEPT = 400_000
-LOOK = 0.5  # seconds between two looks at what need not be known of each batch
+POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
 RECENT = 1000  # batches that the line speaks of
 MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
 UNITS = ("B", "KB", "MB", "GB")
@@ -109,9 +109,9 @@ class Recorder:
         for wait, step in zip(waits, steps, strict=True):
             self.add(record.number, wait, step)
 
-    def look(self, source: object, batch: object) -> None:
+    def poll(self, source: object, batch: object) -> None:
         """Look at what need not be known of each batch."""
-        self.use.look(source)
+        self.use.poll(source)
         self.contents = contents_of(batch) or self.contents
         if self.rank is None:
             self.rank = _rank()
@@ -187,8 +187,8 @@ class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "batches", "begun", "elsewhere", "first_wait", "known", "looked", "number", "outer",
-        "outer_batches", "probe", "received", "recorder", "spent", "start_up", "thread", "under_way", "wait",
+        "asked", "batches", "begun", "elsewhere", "first_wait", "known", "number", "outer", "outer_batches",
+        "polled", "probe", "received", "recorder", "spent", "start_up", "thread", "under_way", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
@@ -204,7 +204,7 @@ class Pass:
         self.begun = now if since is None else since
         self.start_up = now - self.begun
         self.asked = self.received = now
-        self.looked = now - 2 * LOOK
+        self.polled = now - 2 * POLL_INTERVAL
         if not hasattr(_open, "passes"):
             _open.passes = []
         self.under_way: list[Pass] = _open.passes
@@ -248,9 +248,9 @@ class Pass:
                 recorder.use.add(time.thread_time() - self.spent, self.wait)
         self.batches += 1
         self.elsewhere, self.known = 0.0, True
-        if now - self.looked > LOOK:
-            self.looked = now
-            recorder.look(source, batch)
+        if now - self.polled > POLL_INTERVAL:
+            self.polled = now
+            recorder.poll(source, batch)
         if self.probe is not None:
             self.probe.receive(batch)
         self.received = time.perf_counter()

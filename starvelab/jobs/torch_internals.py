@@ -36,7 +36,7 @@ def persistent_iterator(loader: TorchLoader) -> TorchIterator | None:
     return getattr(loader, "_iterator", None)
 
 
-def begins_a_pass(iterator: TorchIterator) -> bool:
+def is_at_start(iterator: TorchIterator) -> bool:
     """True until the iterator gave its first batch, also where it is used again."""
     return bool(iterator._num_yielded == 0)
 

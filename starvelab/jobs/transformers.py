@@ -43,32 +43,25 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
     within the step, where no hook tells of them: put `watch` around the loader there.
     """
 
-    def on_epoch_begin(self, args: Arguments, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+    def on_epoch_begin(self, args: Arguments, *_: object, **__: object) -> None:
         """Read what the loader is; the next batch is a first one."""
         self._recorder.batch_size = args.train_batch_size * args.gradient_accumulation_steps
         self._recorder.workers = args.dataloader_num_workers
         self._begin()
 
-    def on_step_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+    def on_step_begin(self, *_: object, **__: object) -> None:
         """Record that the loop has the batches of this step."""
         self._pass.receive()
 
-    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Record that the step is over."""
+    def on_step_end(self, *_: object, **__: object) -> None:
+        """Begin the wait for data: the step is over, or what came after it.
+
+        To log the loss, the loop waited for the GPU: that, an evaluation and a checkpoint are none.
+        """
         self._pass.ask()
 
-    def on_log(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Begin the wait for data here: the loss was read, for which the loop waited for the GPU."""
-        self._pass.ask()
+    on_log = on_evaluate = on_save = on_step_end
 
-    def on_evaluate(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Begin the wait for data here: an evaluation is over."""
-        self._pass.ask()
-
-    def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
-        """Begin the wait for data here: a checkpoint is written."""
-        self._pass.ask()
-
-    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:  # noqa: ARG002
+    def on_train_end(self, *_: object, **__: object) -> None:
         """Say what was found."""
         self._end()

@@ -6,7 +6,8 @@ of the preparing is no work of the CPU is waiting, mostly to read.
 Of a GPU, events on its stream tell. An event is done when all work before it is done. One is put on the
 stream when the loop asks for a batch, and one when it has it. While the GPU is still busy both are done at
 the same time; where it ran out of work, the time between them is what it waited. Nothing waits for the GPU:
-events are read when they are done. The tests put events of the same interface in its place.
+events are read when they are done. This was never run on a real GPU: the tests put events of the same
+interface in its place.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ProcessUse:
         if queued is not None:
             self.queued = (self.queued or 0.0) + queued
 
-    def look(self, source: object) -> None:
+    def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
         now, busy = time.perf_counter(), time.process_time()
         if self._last_loop is not None and self._last_loop[0] == id(source):
@@ -48,9 +49,9 @@ class ProcessUse:
             self._loop_passed += now - self._last_loop[2]
         self._last_loop = (id(source), busy, now)
         if numbers := worker_numbers(source):
-            self._look_at_workers(numbers, now)
+            self._poll_workers(numbers, now)
 
-    def _look_at_workers(self, numbers: tuple[int, ...], now: float) -> None:
+    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> None:
         import psutil  # loaded here: it needs processes, which a browser's Python lacks
 
         try:

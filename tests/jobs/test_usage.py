@@ -33,11 +33,11 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     )
     monkeypatch.setattr("psutil.Process", lambda number: worker)
     found, workers = ProcessUse(), source(1)
-    found.look(workers)
+    found.poll(workers)
     assert (found.share, found.loop_share, found.queued_share) == (None, None, None)
-    found.look(workers)
+    found.poll(workers)
     assert (found.share, found.loop_share, found.queued_share) == (0.75, 0.25, 0.0)
-    found.look(workers)
+    found.poll(workers)
     # Waiting for a core counts as work, and apart.
     assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
     assert found.memory == 5_000_000
@@ -54,10 +54,10 @@ def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
 
 def test_workers_that_are_new_or_have_ended_and_loaders_without_any():
     found = ProcessUse()
-    found.look(source(os.getpid()))
-    found.look(source(os.getpid(), os.getpid()))
+    found.poll(source(os.getpid()))
+    found.poll(source(os.getpid(), os.getpid()))
     for one in (source(2**22 + 1), source(), object()):
-        found.look(one)
+        found.poll(one)
     assert found.share is None
     assert usage._waited_for_a_core((2**22 + 1,)) is None
 
