@@ -28,7 +28,6 @@ SANDBOXED = (
             "autograde/test_execution",
             "autograde/test_task",
             "commands/test_grade",
-            "sandbox/test_figures",
             "test_alone",
             "test_answers_in_the_sandbox",
             "test_faults",

@@ -7,10 +7,12 @@ import signal
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from starvelab_grader.autograde.runners import Runners
 from starvelab_grader.sandbox import clock, shell
 from starvelab_grader.sandbox.channel import Channel, ChannelError
 from starvelab_grader.sandbox.clock import SandboxClock, counted, fair_niceness, slow_down, waited
@@ -148,3 +150,23 @@ def test_a_cell_is_not_interrupted_for_time_that_others_had(monkeypatch):
     with pytest.raises(CellTimeoutError, match=r"This took longer than 0\.05 s\."), time_limit(0.05):
         threading.Event().wait(30)
     assert alarms == [0.05, pytest.approx(0.04), pytest.approx(0.03), 0]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "used"),
+    [
+        ([(0.0, 1.5), (2.0, 2.5)], 2.0),
+        # At the second block's end the clock has found that others had the cores for some of the first.
+        ([(0.0, 1.5), (1.5, 1.2)], 1.2),
+        # It was read before it was looked at: what is taken back then was never counted.
+        ([(0.1, 0.0)], 0.0),
+        ([(0.1, 0.0), (0.0, 0.5)], 0.5),
+    ],
+)
+def test_no_submission_gets_more_time_than_there_is(blocks, used):
+    read = iter([second for block in blocks for second in block])
+    runners = Runners()
+    for _ in blocks:
+        with runners.counted(SimpleNamespace(clock=lambda: next(read))):
+            pass
+    assert runners.seconds_used == pytest.approx(used)

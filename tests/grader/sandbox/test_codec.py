@@ -23,6 +23,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
+from matplotlib.figure import Figure
 
 from starvelab import PUBLISHED, Q_, DataModel
 from starvelab.simulate import Loader
@@ -35,6 +36,7 @@ from starvelab_grader.sandbox.codec import (
     Decoder,
     Encoder,
     SerializationError,
+    describe_figure,
 )
 
 
@@ -465,3 +467,43 @@ def test_the_checks_may_send_functions_and_nothing_unknown():
     assert into_a_sandbox({"call": len}) == {"call": "calls 7"}
     with pytest.raises(SerializationError, match="of the type object"):
         Encoder(refer=len).encode(object())
+
+
+# --- figures ----------------------------------------------------------------------------------------------
+
+
+def a_figure() -> Figure:
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    left.plot(np.array([1, 2]), [3.0, 4.0], label="measured")
+    left.set(title="Sweep", xlabel="batch", ylabel="ms", xscale="log")
+    left.legend()
+    right.bar([0, 1], [5, 6])
+    right.barh([2], [7], label="lying")
+    return figure
+
+
+def test_all_that_is_drawn_and_written_is_described():
+    described = Decoder().decode(Encoder().encode(a_figure()))
+    left, right = described["figure"]
+    assert {name: left[name] for name in ("title", "xlabel", "ylabel", "xscale", "yscale", "legend")} == {
+        "title": "Sweep",
+        "xlabel": "batch",
+        "ylabel": "ms",
+        "xscale": "log",
+        "yscale": "linear",
+        "legend": ["measured"],
+    }
+    assert left["lines"] == [{"label": "measured", "x": [1, 2], "y": [3.0, 4.0]}]
+    standing, lying = right["bars"]
+    assert (standing["at"], standing["length"], standing["lying"]) == ([0.0, 1.0], [5, 6], False)
+    assert (lying["at"], lying["length"], lying["lying"], lying["label"]) == ([2.0], [7], True, "lying")
+
+
+def test_axes_are_a_figure_of_one():
+    assert len(describe_figure(a_figure().axes[0])["figure"]) == 1
+
+
+@pytest.mark.parametrize("other", [None, 5, "figure", object()])
+def test_anything_else_is_no_figure(other):
+    assert describe_figure(other) is None
