@@ -24,6 +24,7 @@ from nbgrader.api import (
     TaskCell,
 )
 
+from ..files import write_whole
 from .nbgrader_private import one_transaction
 
 KINDS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
@@ -66,10 +67,9 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
             _replace_cells(book, notebook, model, replaced)
             book.db.flush()
         if replaced.marks:
-            marks_folder.mkdir(parents=True, exist_ok=True)
             stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
             replaced.marks_file = marks_folder / f"{assignment}-{stamp}.json"
-            replaced.marks_file.write_text(json.dumps(replaced.marks, indent=1), encoding="utf-8")
+            write_whole(replaced.marks_file, json.dumps(replaced.marks, indent=1))
     return replaced
 
 

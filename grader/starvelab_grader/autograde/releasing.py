@@ -12,7 +12,7 @@ import runpy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import nbformat
@@ -26,6 +26,7 @@ from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from ..errors import GraderError
+from ..files import whole_folder, write_whole
 from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
 from ..submissions.reference import ReferenceCell, is_test, name_of, released_source
@@ -92,12 +93,15 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
         with (
             closing(Gradebook(draft.db_url)) as new,
             closing(Gradebook(course.db_url, course.course_id)) as book,
-            _beside(target, Path(draft.release_directory) / assignment) as replace_released,
-            _beside(snapshot, _copy_of_source(folder, draft_folder, course.ignore)) as replace_source,
+            whole_folder(snapshot) as saved,
+            whole_folder(target) as released,
         ):
+            shutil.copytree(Path(draft.release_directory) / assignment, released, dirs_exist_ok=True)
+            for path in map(Path, find_all_files(str(folder), course.ignore)):
+                copy = saved / path.relative_to(folder)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
             replaced = replace_assignment(new, book, assignment, dropped)
-            replace_released()
-            replace_source()
     if can_grade:
         remember_solution(course, Definition.of(course, config, assignment))
     return replaced
@@ -127,30 +131,6 @@ def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
         reason = (lines or [str(error)])[0].rstrip(".")
         raise ReleaseError(f"nbgrader cannot make {assignment}: {reason}. Nothing was released.") from error
     return course
-
-
-def _copy_of_source(folder: Path, draft_folder: Path, ignore: list[str]) -> Path:
-    to = draft_folder / "source"
-    for path in map(Path, find_all_files(str(folder), ignore)):
-        copy = to / path.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
-    return to
-
-
-@contextmanager
-def _beside(target: Path, new: Path) -> Iterator[Callable[[], None]]:
-    """Copy a folder beside another one. The function that is given replaces that one at once."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as part:
-        shutil.copytree(new, Path(part) / "new")
-
-        def replace() -> None:
-            if target.exists():
-                target.rename(Path(part) / "old")
-            (Path(part) / "new").rename(target)
-
-        yield replace
 
 
 def stale_notebooks(folder: Path) -> list[str]:
@@ -221,9 +201,7 @@ def _solution_mark(course: CourseDirectory, assignment: str) -> Path:
 
 def remember_solution(course: CourseDirectory, definition: Definition) -> None:
     """Write down that the reference solution earns every point."""
-    mark = _solution_mark(course, definition.assignment)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.write_text(definition.fingerprint)
+    write_whole(_solution_mark(course, definition.assignment), definition.fingerprint)
 
 
 def is_remembered(course: CourseDirectory, definition: Definition) -> bool:

@@ -7,12 +7,9 @@ stopped, and a gradebook that was lost gets its points back without a notebook b
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +17,7 @@ from typing import TypeVar
 
 from ..autograde.execution import MODES
 from ..autograde.task import GradingResult
+from ..files import whole_folder, write_whole
 from ..fingerprints import VERSION, fingerprint
 from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
@@ -149,20 +147,8 @@ class GradedSubmissions:
             notes=result.notes,
             limited=result.limited,
         )
-        path = self._path(result.student)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # An ordinary file, whose mode follows the umask: a group that shares the course can read it, and
-        # nobody else.
-        part = path.with_name(f"{path.name}.part")
-        try:
-            with part.open("w", encoding="utf-8") as file:
-                json.dump(asdict(record), file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        # A group that shares the course can read it, and nobody else: its mode follows the umask.
+        write_whole(self._path(result.student), json.dumps(asdict(record), indent=1))
         return record
 
     def _with_earlier_notebooks(
@@ -228,21 +214,13 @@ class GradedSubmissions:
         return self.autograded / student / self.assignment
 
     def _write_notebooks(self, result: GradingResult) -> None:
-        folder = self.notebooks(result.student)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=folder.parent, prefix=".part-", ignore_cleanup_errors=True
-        ) as part:
-            new = Path(part) / "new"
+        with whole_folder(self.notebooks(result.student)) as new:
             for name, content in result.files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
                 # Nobody may write it, as with nbgrader; the umask says who may read it.
                 path.chmod(path.stat().st_mode & 0o444)
-            with suppress(FileNotFoundError):
-                os.rename(folder, Path(part) / "old")
-            os.rename(new, folder)
 
 
 def _notebooks_of(files: Mapping[str, T]) -> dict[str, T]:

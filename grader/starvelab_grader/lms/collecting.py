@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 import time
 import unicodedata
 import zipfile
@@ -24,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import InputError
+from ..files import whole_folder
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.submission import TIMESTAMP
 from ..text import storable
@@ -144,9 +144,7 @@ def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, 
     }
     if before == files:
         return before
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".part-") as part:
-        new = Path(part) / "new"
+    with whole_folder(place) as new:
         for inner, content in files.items():
             (new / inner).parent.mkdir(parents=True, exist_ok=True)
             (new / inner).write_bytes(content)
@@ -156,7 +154,6 @@ def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, 
             kept = place.parents[2] / "replaced" / assignment / f"{student}-{stamp}"
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(place, kept)
-        new.rename(place)
     return before
 
 

@@ -1,0 +1,36 @@
+"""Files and folders written whole or not at all: an error leaves what was there before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a text in the place of a file, whose mode follows the umask, once it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Give a new folder to fill, which at the end takes the place of this one."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-", ignore_cleanup_errors=True) as part:
+        new = Path(part) / "new"
+        new.mkdir()
+        yield new
+        with suppress(FileNotFoundError):
+            os.rename(folder, Path(part) / "old")
+        os.rename(new, folder)
