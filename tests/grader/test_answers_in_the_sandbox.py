@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
-from nbgrader.utils import determine_grade, is_grade
-from traitlets.config import Config
 
 from starvelab.measure.training_script import starved_script
-from starvelab_grader import IsolatedExecute
 from starvelab_grader.autograde.execution import RESULT
+from starvelab_grader.sandbox.process import IMPORTS
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.tiny import cell
+from tests.hostile.tiny import cell, execute, points
 from tests.wrong_answers.exercises import exercises
 
 # Some answers lock predictions.
 FORGET = "from pathlib import Path\nPath('predictions.json').write_text('{}')"
+# Nobody may run out of the time that one submission has.
+ALL_TOGETHER = {"student": "everybody", "deadline": 3000.0, "imports": list(IMPORTS)}
 
 
 def filled_in(notebook: Notebook) -> tuple[NotebookNode, dict[str, float]]:
@@ -52,11 +52,7 @@ def _the_sandbox_of_all_ends() -> Iterator[None]:
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     nb, earned = filled_in(notebook)
-    told = {"assignment": notebook.assignment, "notebook": notebook.name, "student": "everybody"}
-    # Nobody may run out of the time that one submission has.
-    settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
-    IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
-    assert {each.id: determine_grade(each)[0] for each in nb.cells if is_grade(each)} == earned
+    assert points(execute(nb, tmp_path, **ALL_TOGETHER)) == earned
     notes = nb.metadata[RESULT]["notes"].values()
     designs = [design for each in notes for design in each.get("design", ())]
     assert bool(designs) == any(one.startswith("my-design-test") for one in earned)
@@ -84,10 +80,7 @@ def earned_by(script: str, folder: Path, answer: str = OF_THE_FILE) -> float:
             cell("my-script-test", SCRIPT.full, grade=True, locked=True, points=SCRIPT.points),
         ]
     )
-    told = {"assignment": SCRIPT.assignment, "notebook": SCRIPT.notebook, "student": "everybody"}
-    settings = Config({"IsolatedExecute": {"deadline": 3000.0, "runners": RUNNERS}})
-    IsolatedExecute(config=settings).preprocess(nb, {"metadata": {"path": str(folder)}, "nbgrader": told})
-    return float(determine_grade(nb.cells[-1])[0])
+    return points(execute(nb, folder, **ALL_TOGETHER))["my-script-test"]
 
 
 def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):

@@ -10,14 +10,13 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
-from nbgrader.utils import determine_grade, is_grade
-from traitlets.config import Config
 
 from starvelab.widgets import pack, predict
-from starvelab_grader import IsolatedExecute
 from starvelab_grader.lms.collecting import collect_download
 from tests.grader.a_course import MOST, TINY, Course, points, source
 from tests.grader.shared_runners import RUNNERS
+from tests.hostile.tiny import execute
+from tests.hostile.tiny import points as earned
 
 pytestmark = [
     pytest.mark.grading,
@@ -108,33 +107,23 @@ def answered(name: str, given_out: dict[str, str]) -> dict[str, str]:
     return {cell: told.get(cell, right) or given_out[cell] for cell, right in RIGHT.items()}
 
 
-@pytest.fixture(scope="module")
-def sandbox():
+@pytest.fixture(scope="module", autouse=True)
+def _the_sandbox_of_all_ends():
     """One for all: each notebook is run in a process of its own, as those of one student are."""
-    yield Config(
-        {
-            "IsolatedExecute": {
-                "imports": ["numpy", "IPython", "starvelab.checks"],
-                "deadline": 3000.0,
-                "runners": RUNNERS,
-            }
-        }
-    )
+    yield
     RUNNERS.end_student()
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_honest_answer_gets_what_it_deserves(sandbox, released_course, tmp_path, name):
+def test_an_honest_answer_gets_what_it_deserves(released_course, tmp_path, name):
     given_out = {cell.id: cell.source for nb in released_course.released().values() for cell in nb.cells}
     answers = answered(name, given_out)
     one, two = source().values()
     nb = new_notebook(cells=[*one.cells, *two.cells[1:]])
     for cell in nb.cells:
         cell.source = answers.get(cell.id, cell.source)
-    told = {"assignment": "honest", "notebook": "all", "student": "everybody"}
-    IsolatedExecute(config=sandbox).preprocess(nb, {"metadata": {"path": str(tmp_path)}, "nbgrader": told})
-    earned = {cell.id: determine_grade(cell)[0] for cell in nb.cells if is_grade(cell)}
-    assert {cell: earned[cell] for cell in MOST} == ALL | ANSWERS[name].get("earns", {})
+    found = earned(execute(nb, tmp_path, student="everybody", deadline=3000.0))
+    assert {cell: found[cell] for cell in MOST} == ALL | ANSWERS[name].get("earns", {})
 
 
 @pytest.mark.parametrize("habit", HABITS)

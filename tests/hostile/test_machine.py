@@ -23,10 +23,9 @@ from starvelab_grader.sandbox.channel import ChannelError
 from starvelab_grader.sandbox.process import Runner
 from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
-from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+from tests.hostile.tiny import MOST, NOTHING, RIGHT, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
-RIGHT = "def double(x): return 2 * x\nanswer = 42"
 LIMIT = 300_000_000  # bytes; each attack takes 500 MB
 
 MEMORY = {
@@ -323,7 +322,7 @@ def test_a_sandbox_in_which_no_notebook_can_begin_is_the_students_own_doing(tmp_
     opened = Runner.open
     monkeypatch.setattr(Runner, "open", hold)
     nb = execute(notebook(RIGHT), tmp_path)
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert points(nb) == NOTHING
     assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
 
 

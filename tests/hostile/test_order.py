@@ -13,11 +13,10 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tests.hostile.tiny import MOST, SET_UP, execute, notebook, points, printed
+from tests.hostile.tiny import MOST, NOTHING, RIGHT, SET_UP, cell, execute, notebook, points, printed
 
 pytestmark = pytest.mark.grading
 
-RIGHT = "def double(x): return 2 * x\nanswer = 42"
 OWN_CHECKS = """
 def check(*args, **more): print("Right")
 class Credit:
@@ -27,15 +26,11 @@ class Credit:
 def double(x): return 0
 answer = 0
 """
-NOTHING = dict.fromkeys(MOST, 0)
 
 
 def code(name: str, source: str, **flags: object) -> NotebookNode:
     """A cell of an instructor's; locked, unless it is said otherwise."""
-    made = nbformat.v4.new_code_cell(source, id=name)
-    usual = {"grade_id": name, "grade": False, "solution": False, "locked": True, "schema_version": 3}
-    made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
-    return made
+    return cell(name, source, **{"locked": True} | flags)
 
 
 def answer(name: str, source: str) -> NotebookNode:
@@ -58,10 +53,10 @@ def graded(
     (folder / "source" / "tiny").mkdir(parents=True)
     (folder / "submitted").mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=list(written)), folder / "source" / "tiny" / "one.ipynb")
-    cells = [nbformat.from_dict(dict(cell)) for cell in submitted]
-    for number, cell in enumerate(cells):
-        if any(cell.id == one.id for one in cells[:number]):
-            cell.id += "-copy"
+    cells = [nbformat.from_dict(dict(each)) for each in submitted]
+    for number, each in enumerate(cells):
+        if any(each.id == one.id for one in cells[:number]):
+            each.id += "-copy"
     nb = nbformat.v4.new_notebook(cells=cells)
     return execute(nb, folder / "submitted", course=folder, student="mover", **more)
 
@@ -91,7 +86,7 @@ def test_wherever_the_set_up_stands_the_checks_are_the_instructors(tmp_path, mov
 
 @pytest.mark.parametrize("move", sorted(set(MOVES) - {"deleted"}))
 def test_whoever_moved_it_and_answers_right_gets_all(tmp_path, move):
-    cells = notebook("def double(x): return 2 * x\nanswer = 42").cells
+    cells = notebook(RIGHT).cells
     assert points(graded(tmp_path, notebook(RIGHT).cells, MOVES[move](*cells))) == MOST
 
 

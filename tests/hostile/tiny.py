@@ -35,7 +35,9 @@ TESTS = {
 }
 ANYBODY = "anybody"
 _numbers = itertools.count()
+RIGHT = "def double(x): return 2 * x\nanswer = 42"
 MOST = {name: points for name, (points, _) in TESTS.items()}
+NOTHING = dict.fromkeys(MOST, 0)
 
 
 def cell(name: str, source: str, **flags: object) -> NotebookNode:

@@ -17,11 +17,9 @@ from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import Runner
 from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
-from tests.hostile.tiny import MOST, cell, execute, graded, notebook, points, printed
+from tests.hostile.tiny import MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
-
-RIGHT = "def double(x): return 2 * x\nanswer = 42"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_a_check_that_fails_after_much_was_printed_says_so_and_costs_its_points(
     """With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none."""
     answer = "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0"
     nb = execute(notebook(answer), tmp_path)
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert points(nb) == NOTHING
     assert "WrongAnswer: twice 2 is 0, and that is not right: it is too small." in printed(nb, "whole")
 
 
@@ -279,7 +277,7 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_the_rest_still_counts(tmp
 def test_a_submission_has_a_deadline_and_says_so(tmp_path):
     answer = RIGHT + "\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"
     nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert points(nb) == NOTHING
     assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
 
 
@@ -376,7 +374,7 @@ def test_a_value_that_ends_python_when_it_is_looked_at_is_looked_at_once(tmp_pat
 
 def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_path):
     nb = execute(notebook("class Odd: pass\ndef double(x): return Odd()\nanswer = Odd()"), tmp_path)
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert points(nb) == NOTHING
     assert {(one.text, one.person) for one in cost_of_running(nb)} == {
         (f"No check could read `{name}`, since it is of the type Odd. Was the answer right?", True)
         for name in ("double", "answer")
@@ -389,7 +387,7 @@ def test_memory_is_limited_for_all_processes_together(tmp_path):
     answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"
     nb = execute(notebook(answer + "\ntime.sleep(99)"), tmp_path, timeout=50.0)
     assert "The submitted code had to be ended (The other end is gone.)." in printed(nb, "answer")
-    assert points(nb) == dict.fromkeys(MOST, 0)
+    assert points(nb) == NOTHING
 
 
 def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):
