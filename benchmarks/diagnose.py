@@ -16,17 +16,8 @@ from PIL import Image, ImageFilter
 from tabulate import tabulate
 from tqdm import tqdm
 
-from starvelab.measure import (
-    InputPipeline,
-    Transform,
-    VirtualAccelerator,
-    VirtualLink,
-    VirtualStorage,
-    diagnose,
-    photo_transforms,
-    photos,
-    usable_cores,
-)
+from starvelab import Drive, Pipeline, Samples
+from starvelab.measure import Transform, photo_transforms, photos, usable_cores
 
 from .report import machine, options
 from .results import save
@@ -41,18 +32,18 @@ def blur(image: Image.Image) -> Image.Image:
     return image
 
 
-def plants() -> dict[str, tuple[str, InputPipeline]]:
+def plants() -> dict[str, tuple[str, Pipeline]]:
     """What is planted, the part that should be named, and the pipeline."""
-    fast, slow = VirtualAccelerator(step_time="5 ms"), VirtualAccelerator(step_time="100 ms")
-    base = InputPipeline(samples=photos("100 KB"), batch_size=8, workers=2, accelerator=fast)
+    base = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8, workers=2, hardware="5 ms")
     decode, *rest = photo_transforms()
+    blurred, scans = (decode, Transform("blur", blur), *rest), Samples(source=photos("5 MB"))
     return {
-        "a slow storage": ("read", base.replace(storage=VirtualStorage(bandwidth="10 MB/s"))),
-        "small files": ("read", base.replace(storage=VirtualStorage(bandwidth="1 GB/s", latency="30 ms"))),
-        "large images": ("decode", base.replace(samples=photos("5 MB"), batch_size=2)),
-        "a dear transform": ("transform", base.replace(transforms=(decode, Transform("blur", blur), *rest))),
-        "a slow link": ("copy", base.replace(link=VirtualLink(bandwidth="40 MB/s"))),
-        "a slow accelerator": ("compute", base.replace(accelerator=slow)),
+        "a slow storage": ("read", base.replace(storage="10 MB/s")),
+        "small files": ("read", base.replace(storage=Drive("1 GB/s", wait="30 ms"))),
+        "large images": ("decode", base.replace(dataset=scans, batch_size=2)),
+        "a dear transform": ("transform", base.replace({"dataset.transforms": blurred})),
+        "a slow link": ("copy", base.replace(link="40 MB/s")),
+        "a slow accelerator": ("compute", base.replace(hardware="100 ms")),
     }
 
 
@@ -89,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with nullcontext() if asked.quiet else busy(others):
         for loader, name, part, pipe in tqdm(cases, unit="case"):
             start = time.monotonic()
-            found = diagnose(pipe.replace(loader=loader), budget=asked.budget, progress=False)
+            timed = pipe.replace({"workers.kind": loader})
+            found = timed.diagnose(budget=asked.budget, progress=False)
             took = time.monotonic() - start
             named = found.bottleneck == part
             right, longest = right + named, max(longest, took)

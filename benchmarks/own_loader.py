@@ -15,17 +15,8 @@ from statistics import median
 from tabulate import tabulate
 from tqdm import tqdm
 
-from starvelab.measure import (
-    InputPipeline,
-    Measurement,
-    VirtualAccelerator,
-    calibrate,
-    compare,
-    photo_transforms,
-    photos,
-    predict,
-    run,
-)
+from starvelab import Pipeline, Samples
+from starvelab.measure import photo_transforms, photos
 
 from .report import machine, options
 
@@ -33,24 +24,16 @@ LOADERS = ("threads", "processes", "torch")
 WORKERS = (1, 2, 4)
 
 
-def data_sets() -> dict[str, InputPipeline]:
+def data_sets() -> dict[str, Pipeline]:
     """Pipelines that keep an accelerator waiting, whatever the workers do."""
-    base = InputPipeline(samples=photos("100 KB"), accelerator=VirtualAccelerator(step_time="1 ms"))
+    base = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, hardware="1 ms")
+    large, huge = (Samples(source=photos(size)) for size in ("500 KB", "5 MB"))
     return {
         "100 KB": base,
-        "100 KB as uint8": base.replace(transforms=photo_transforms(send="uint8")),
-        "500 KB": base.replace(samples=photos("500 KB"), batch_size=16),
-        "5 MB": base.replace(samples=photos("5 MB"), batch_size=4),
+        "100 KB as uint8": base.replace({"dataset.transforms": photo_transforms(send="uint8")}),
+        "500 KB": base.replace(dataset=large, batch_size=16),
+        "5 MB": base.replace(dataset=huge, batch_size=4),
     }
-
-
-def undisturbed(pipe: InputPipeline, seconds: str) -> Measurement:
-    """A run, and if it is not to be trusted the calmer one of two."""
-    first = run(pipe, seconds=seconds, progress=False)
-    if first.quality.trustworthy:
-        return first
-    again = run(pipe, seconds=seconds, progress=False)
-    return min(first, again, key=lambda one: one.quality.background_load + one.quality.variation)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,32 +50,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows, errors, simulated = [], {n: [] for n in asked.workers}, {n: [] for n in asked.workers}
     with tqdm(total=len(asked.loaders) * len(sets) * (2 + len(asked.workers)), unit="run") as bar:
         for loader in asked.loaders:
-            pipes = {name: pipe.replace(loader=loader) for name, pipe in sets.items()}
             alone = {}
-            for name, pipe in pipes.items():
-                alone[name] = calibrate(pipe, seconds=asked.seconds, progress=False)
+            for name, pipe in sets.items():
+                kind = pipe.replace({"workers.kind": loader})
+                alone[name] = kind.calibrated(seconds=asked.seconds, progress=False)
                 bar.update(2)
-            for name in pipes:
+            for name, calibrated in alone.items():
                 bar.set_description(f"{loader}, {name}")
-                others = [alone[other].contention for other in pipes if other != name]
-                known = alone[name].replace(contention=median(others))
+                others = [one.assumptions.contention for other, one in alone.items() if other != name]
+                assumed = calibrated.assumptions.replace(contention=median(others))
                 for workers in asked.workers:
-                    pipe = pipes[name].replace(workers=workers)
-                    found = compare(undisturbed(pipe, asked.seconds), predict(known, pipe))
-                    errors[workers].append(abs(found.error))
-                    simulated[workers].append(abs(found.simulated_error))
-                    forecast = found.forecast
-                    shown = [f"{rate:.4g~}" for rate in (found.measurement.throughput, forecast.throughput)]
-                    rows.append(
-                        [
-                            loader,
-                            name,
-                            workers,
-                            *shown,
-                            f"{found.error:+.1%}",
-                            f"{found.simulated_error:+.1%}",
-                        ]
-                    )
+                    pipe = calibrated.replace(workers=workers, assumptions=assumed)
+                    found = pipe.measure(seconds=asked.seconds, repeat=True, progress=False).throughput
+                    solved, played = pipe.solve().throughput, pipe.simulate().throughput
+                    off = [(rate / found).m_as("") - 1 for rate in (solved, played)]
+                    errors[workers].append(abs(off[0]))
+                    simulated[workers].append(abs(off[1]))
+                    shown = [f"{rate:.4g~}" for rate in (found, solved)]
+                    rows.append([loader, name, workers, *shown, *(f"{error:+.1%}" for error in off)])
                     bar.update()
     print(machine())
     headers = ["loader", "data set", "workers", "measured", "model", "off by", "simulation off by"]

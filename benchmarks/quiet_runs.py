@@ -15,12 +15,14 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import jupytext
 import psutil
 
+from starvelab import Pipeline
 from starvelab.host import usable_cores
-from starvelab.measure import InputPipeline, Measurement, run
+from starvelab.measure import Measurement
 from starvelab.units import Quantity, unit_name
 
 from .report import options
@@ -30,6 +32,7 @@ NOTEBOOK = REPOSITORY / "solutions/find-the-bottleneck/01_measure_your_machine.p
 RECORD = REPOSITORY / "starvelab/lesson/quiet_runs.toml"
 # Of all cores: above this somebody else is at work.
 IDLE_PERCENT = 10
+MEASURE = Pipeline.measure
 HEAD = """# What a quiet machine measured in the notebooks, for learners whose own measurement was disturbed.
 # Written by `python -m benchmarks.quiet_runs`; never edited by hand.
 """
@@ -41,15 +44,15 @@ class Patience:
     def __init__(self, minutes: float) -> None:
         self.end = time.monotonic() + 60 * minutes
 
-    def run(self, pipe: InputPipeline, *, seconds: str, repeat: bool = False) -> Measurement:
-        """Stands in the notebook for the function of this name, which repeats a run once."""
+    def measure(self, pipe: Pipeline, *, seconds: str, repeat: bool = False) -> Measurement:
+        """Stands in the notebook for the method of this name, which repeats a run once."""
         while repeat:
             while psutil.cpu_percent(interval=0.5) > IDLE_PERCENT and time.monotonic() < self.end:
                 pass
-            seen = run(pipe, seconds=seconds, progress=False)
+            seen = MEASURE(pipe, seconds=seconds, progress=False)
             if seen.quality.trustworthy or time.monotonic() > self.end:
                 return seen
-        return run(pipe, seconds=seconds, progress=False)
+        return MEASURE(pipe, seconds=seconds, progress=False)
 
 
 def measure(
@@ -77,9 +80,9 @@ def measure(
     wanted = count or script.count("disturbed=")
     for cell in jupytext.reads(script, fmt="py:percent").cells:
         if cell.cell_type == "code":
-            exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
+            with patch.object(Pipeline, "measure", lambda pipe, **how: patience.measure(pipe, **how)):
+                exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
             names |= {
-                "run": patience.run,
                 "reveal": collect,
                 "predict": skip,
                 "explore": skip,

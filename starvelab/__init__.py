@@ -6,8 +6,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
     checks | show | widgets  what a notebook imports of the lesson, by short names
     lesson | jobs            checks, figures, widgets | a training job of one's own, watched
-    measure                  a real loader, and what starves it
     pipeline                 the one description of an input pipeline, and what can be asked of it
+    measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step
     tables | fields          quantities as text and HTML | what a field of a description may hold
     units | runtime          one registry with its own vocabulary | "are we grading?"

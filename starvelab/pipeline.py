@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Self
 
+from .errors import InputError
 from .model import analysis
 from .model.analysis import Bill, Crossover, Epochs, Sensitivities, Sweep, ThroughputRange, WorkersNeeded
 from .model.analysis._remarks import remarks
 from .model.description import Changes, Description
 from .model.disagreement import ranges_of
+from .model.parts import Accelerator, Workers
 from .model.solver import solve
 from .model.step import Step
-from .units import Quantity, Unchecked
+from .units import Q_, Number, Quantity, Unchecked
+
+if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
+    from .measure import Finding, Measurement, SimulatedClock
+    from .simulate import Loader, Simulation
 
 
 class Pipeline(Description):
@@ -347,3 +355,222 @@ class Pipeline(Description):
         Between two epochs 3.549 s are lost, as nothing is prepared then
         """
         return analysis.epochs(self, memory=memory, samples=samples, evicts=evicts)
+
+    def simulate(
+        self, *, batches: int = 400, replicas: int = 16, seed: int = 0, warm_up: int = 20
+    ) -> Simulation:
+        """Follow the pipeline batch by batch: who waits, and when.
+
+        Parameters
+        ----------
+        batches : int
+            Of a run, with those of its start.
+        replicas : int
+            How often chance is tried; all of them are followed at once.
+        seed : int
+            The same seed gives the same figures.
+        warm_up : int
+            Batches at the start that the figures leave out.
+
+        Raises
+        ------
+        InputError
+            For a sweep, or where the workers' supply is given as a whole.
+
+        Notes
+        -----
+        Several accelerators take their steps together: a batch is that of all of them. CPU work is stretched
+        as if all workers computed all the time, whenever there are more of them than cores.
+
+        Examples
+        --------
+        >>> from starvelab import Accelerator, Pipeline, Samples
+        >>> loop = Pipeline(
+        ...     batch_size=32, dataset=Samples(cpu_time="2 ms"), workers=2, hardware=Accelerator(rate="64 ms")
+        ... )
+        >>> round(loop.simulate().utilization, 6), loop.solve().bottleneck
+        (1.0, 'accelerator')
+        """
+        from .simulate import simulate
+
+        loader = self._in_time()
+        return simulate(loader, batches=batches, replicas=replicas, seed=seed, warm_up=warm_up)
+
+    def _in_time(self) -> Loader:
+        """The loader in time: for one batch of all accelerators, what each resource takes."""
+        from .simulate import Loader
+
+        if self.swept or not isinstance(self.workers, Workers):
+            came = f"arrays of {', '.join(self.swept)}" if self.swept else "what all workers supply together"
+            raise InputError(f"A simulation has one value for each field, and counts workers, got {came}.")
+        workers, accelerator, drive = self.workers, self.hardware, self.storage
+        count, cores = int(workers.numbers["count"]), workers.numbers["cores"]
+        # As many as get on at the same time; the simulation itself stretches the work of more than that.
+        together = max(1, min(count, int(cores or count)))
+        changes: dict[str, Unchecked] = {"workers": workers.replace(count=together)}
+        if drive is not None:
+            changes |= {"storage": drive.replace(cache=None, wait=None) if drive.of is not None else None}
+        if self.link is not None:
+            changes |= {"link": self.link.replace(overlaps=True)}
+        costs = self.replace(changes).resource_costs()
+        seconds = {name: float(cost.at(self.batch_size)) for name, cost in costs.items()}
+        batch = int(self.batch_size) * int(accelerator.numbers["count"])
+        wait = None if drive is None else drive.numbers["wait"]
+        handover, jitter = workers.handover.numbers, self.dataset.jitter.numbers
+
+        def lasts(time: Number) -> Quantity:
+            return Q_(float(time or 0), "s")
+
+        return Loader(
+            step_time=lasts(max(seconds["accelerator"], seconds.get("decoder", 0.0))),
+            prepare_time=lasts(seconds["CPU"] * together),
+            batch_size=batch,
+            workers=count,
+            prefetch=workers.prefetch,
+            in_order=workers.in_order,
+            in_flight=accelerator.in_flight,
+            copy_time=lasts(seconds.get("link")),
+            copy_overlaps=self.link is None or self.link.overlaps,
+            handover_time=lasts(handover["way"]),
+            fetch_time=lasts(handover["loop"]),
+            start_up=lasts(workers.numbers["start_up"]),
+            persistent_workers=workers.persistent,
+            read_time=lasts(seconds.get("storage")),
+            read_wait=lasts(wait) * batch,
+            cached_fraction=0.0 if drive is None or drive.cache is None else drive.cache.numbers["share"],
+            cores=cores,
+            jitter=jitter["spread"],
+            straggler_share=jitter["slow_share"],
+            straggler_time=lasts(jitter["slow_time"]),
+        )
+
+    @classmethod
+    def of_loader(
+        cls,
+        loader: Unchecked,
+        *,
+        step: Callable[[Unchecked], object] | None = None,
+        step_time: Quantity | str | None = None,
+    ) -> Self:
+        """Describe a PyTorch `DataLoader` as it is, with its dataset, batch size, workers and order.
+
+        Parameters
+        ----------
+        loader : torch.utils.data.DataLoader
+        step : callable, optional
+            A function that trains on one batch. It is called, and trains for real.
+        step_time : quantity [time], optional
+            In place of it: what a training step takes. A loader without either is measured alone: then a
+            measurement says what it delivers, and a finding which part costs most, and nothing of an
+            accelerator.
+
+        Raises
+        ------
+        InputError
+        """
+        from .measure.datasets import parts_of
+
+        if step is not None and step_time is not None:
+            raise InputError(
+                "A training step is called, or its time is known: got step and step_time. Pass one of them."
+            )
+        return cls(hardware=Accelerator(device=step, rate=step_time), **parts_of(loader))
+
+    def measure(
+        self,
+        *,
+        seconds: Quantity | str = "3 s",
+        clock: SimulatedClock | None = None,
+        repeat: bool = False,
+        progress: bool = True,
+    ) -> Measurement:
+        """Run it on this machine: real workers prepare real samples, in front of an accelerator.
+
+        The samples need a `source`. Drive, link and accelerator are simulated devices, which only take time,
+        unless the accelerator has a `device`; without any accelerator the loader is measured alone. Workers
+        are threads unless their `kind` says otherwise.
+
+        Parameters
+        ----------
+        seconds : quantity [time]
+            How long; slow pipelines take longer, until each worker has prepared a few batches.
+        clock : SimulatedClock, optional
+            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+        repeat : bool
+            Run once more if something disturbed it, and return the calmer of the two.
+        progress : bool
+            Say how long it takes, and show a bar.
+
+        Raises
+        ------
+        InputError, WorkerError
+        """
+        from .measure.session import run
+        from .measure.setup import setup_of
+
+        setup = setup_of(self, needs_samples=clock is None)
+        return run(setup, seconds=seconds, clock=clock, repeat=repeat, progress=progress)
+
+    def diagnose(
+        self,
+        *,
+        budget: Quantity | str | None = None,
+        clock: SimulatedClock | None = None,
+        progress: bool = True,
+    ) -> Finding:
+        """Find on this machine what starves the accelerator, by caching one part more at a time.
+
+        Parameters
+        ----------
+        budget : quantity [time], optional
+            How long to measure. Unless given, 8 s, and for slow pipelines until a part leads clearly or each
+            rung had its rounds, which may take 60 s.
+        clock : SimulatedClock, optional
+            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+        progress : bool
+            Say how long it takes, and show a bar.
+
+        Raises
+        ------
+        InputError, WorkerError
+
+        Notes
+        -----
+        What a part adds is what caching it saves once all parts before it are cached. While the accelerator
+        or a slower part hides some of a part's work, that share does not show: relieve the bottleneck, and
+        diagnose again.
+        """
+        from .measure.diagnosis import climb_ladder
+        from .measure.setup import setup_of
+
+        setup = setup_of(self, needs_samples=clock is None)
+        return climb_ladder(setup, budget=budget, clock=clock, progress=progress)
+
+    def calibrated(
+        self,
+        *,
+        seconds: Quantity | str = "2 s",
+        contention: float | None = None,
+        progress: bool = True,
+    ) -> Self:
+        """Measure one worker, and as many as there are cores; return the pipeline with what they take.
+
+        The samples get their size, CPU time and jitter, the workers their cores and hand-over, and the
+        assumptions a contention. Workers, drive, link and accelerator of the result may be replaced by
+        others.
+
+        Parameters
+        ----------
+        seconds : quantity [time]
+            Of each of the two runs.
+        contention : float, optional
+            From another calibration; then only one worker is measured.
+        progress : bool
+
+        Raises
+        ------
+        InputError, WorkerError
+        """
+        from .measure.calibration import calibrate
+
+        return calibrate(self, seconds=seconds, contention=contention, progress=progress)

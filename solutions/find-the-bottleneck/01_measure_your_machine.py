@@ -18,9 +18,9 @@
 import numpy as np
 from PIL import Image
 
-from starvelab import Q_
+from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import check
-from starvelab.measure import InputPipeline, Transform, VirtualAccelerator, photos, run
+from starvelab.measure import Transform, photos
 from starvelab.measure import comparison_row, disturbance
 from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 from starvelab.show import info, loader_timeline, svg, table
@@ -99,12 +99,12 @@ reveal("decode-bytes", then=lambda: table(["image", "pixels", "decoding", "one c
 # %%
 from importlib.util import find_spec
 
-pipe = InputPipeline(samples=kinds["100 KB"], batch_size=8,
-                     accelerator=VirtualAccelerator(step_time="1 ms"))
-alone = run(pipe.replace(workers=0), seconds="1 s", repeat=True)
+pipe = Pipeline(dataset=Samples(source=kinds["100 KB"]), batch_size=8, workers=2,
+                hardware="1 ms")
+alone = pipe.replace(workers=0).measure(seconds="1 s", repeat=True)
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
-one_worker = {loader: run(pipe.replace(loader=loader, workers=1), seconds="1 s")
-              for loader in loaders}
+one_worker = {kind: pipe.replace(workers=Workers(1, kind=kind)).measure(seconds="1 s")
+              for kind in loaders}
 if "torch" not in loaders:
     print("PyTorch is not installed here, so its DataLoader is left out. All else "
           "works without it.")
@@ -153,8 +153,8 @@ if cores > limit:
     print(f"This machine has more cores than we start workers for: {2 * limit} workers "
           f"may still all find one.")
 counts = sorted({2, limit, 2 * limit} - {1})
-several = {count: run(pipe.replace(loader="processes", workers=count),
-                      seconds="1 s", repeat=True)
+several = {count: pipe.replace(workers=Workers(count, kind="processes")).measure(
+               seconds="1 s", repeat=True)
            for count in counts}
 several[1] = one_worker["processes"]
 
@@ -188,7 +188,8 @@ def checksum(raw):
     return np.array([total])
 
 
-in_python = pipe.replace(transforms=[Transform("checksum", checksum, part="decode")])
+in_python = pipe.replace({
+    "dataset.transforms": [Transform("checksum", checksum, part="decode")]})
 
 # %%
 predict("gil", unchanged=1,
@@ -196,11 +197,11 @@ predict("gil", unchanged=1,
                  "worker at all do they reach?")
 
 # %%
-none_python = run(in_python.replace(workers=0), seconds="1 s", repeat=True)
-in_twos = in_python.replace(workers=2)
-two_python = {loader: run(in_twos.replace(loader=loader), seconds="1 s", repeat=True)
-              for loader in ("threads", "processes")}
-two = {"threads": run(pipe.replace(loader="threads", workers=2), seconds="1 s"),
+none_python = in_python.replace(workers=0).measure(seconds="1 s", repeat=True)
+two_python = {kind: in_python.replace(workers=Workers(2, kind=kind)).measure(
+                  seconds="1 s", repeat=True)
+              for kind in ("threads", "processes")}
+two = {"threads": pipe.replace(workers=Workers(2, kind="threads")).measure(seconds="1 s"),
        "processes": several[2]}
 
 # %%
@@ -334,9 +335,8 @@ check(throughput(Q_([10, 20, 30, 45, 55, 80, 90, 99], "ms"), 10, 2, 1), Q_(10 * 
 # starvation:
 
 # %%
-trained = pipe.replace(loader="processes",
-                       accelerator=VirtualAccelerator(step_time="15 ms"))
-with_steps = {count: run(trained.replace(workers=count), seconds="1 s")
+trained = pipe.replace(workers=Workers(1, kind="processes"), hardware="15 ms")
+with_steps = {count: trained.replace(workers=count).measure(seconds="1 s")
               for count in (1, 2)}
 
 # %%

@@ -15,10 +15,9 @@
 # %% role="setup" id="setup-21"
 import numpy as np  # noqa: F401 (for your answers)
 
-from starvelab import Q_, measure
+from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, VirtualAccelerator, disturbance, photos
-from starvelab.measure import run, usable_cores
+from starvelab.measure import disturbance, photos, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
@@ -132,21 +131,24 @@ check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different
 #
 # ## The model against your machine
 #
-# Now the test that counts. `calibrate` measures one worker and as many as there are cores. From that, the package
+# Now the test that counts. `calibrated` measures one worker and as many as there are cores. From that, the package
 # predicts other pipelines: by **mean rates**, and by the **simulation**, which knows the order of events as well.
 
 # %%
-ours = InputPipeline(samples=photos("100 KB"), batch_size=8, loader="processes",
-                     accelerator=VirtualAccelerator(step_time="1 ms"))
-calibration = measure.calibrate(ours, seconds="1 s")
-if calibration.contention > 0.3:
+ours = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8,
+                workers=Workers(2, kind="processes"), hardware="1 ms")
+known = ours.calibrated(seconds="1 s")
+if known.assumptions.contention > 0.3:
     print("The workers slowed each other down so much that something else must have "
           "run: once more.")
-    calibration = min(calibration, measure.calibrate(ours, seconds="1 s"),
-                      key=lambda one: one.contention)
+    known = min(known, ours.calibrated(seconds="1 s"),
+                key=lambda one: one.assumptions.contention)
 
 # %%
-calibration
+info("One worker of your machine", cpu_time_of_an_image=known.dataset.cpu_time,
+     handing_over_a_batch=known.workers.handover.worker, cores=known.workers.cores,
+     contention=known.assumptions.contention,
+     variation_between_batches=percent(known.dataset.jitter.spread))
 
 # %% [markdown]
 # The rule of mean rates is that of the first assignment, with two new words in it, for a batch $b$, $W$ workers and $C$
@@ -163,20 +165,21 @@ calibration
 limit = min(usable_cores(physical=True), 16)
 cases = {}
 for step in ("1 ms", "15 ms"):
-    stepping = ours.replace(accelerator=VirtualAccelerator(step_time=step))
+    stepping = known.replace(hardware=step)
     for count in sorted({1, 2, limit}):
         wanted = stepping.replace(workers=count)
-        seen = run(wanted, seconds="1 s", repeat=True)
+        seen = wanted.measure(seconds="1 s", repeat=True)
         cases[f"workers: {count}, step: {step}"] = (wanted, seen)
 
 # %%
 def show_model():
     rows = []
     for name, (wanted, seen) in cases.items():
-        both = measure.compare(seen, measure.predict(calibration, wanted))
-        save_measurement(name, seen.throughput, both.forecast.throughput)
-        off = [f"{error:+.1%}" for error in (both.error, both.simulated_error)]
-        rows.append([name, seen.throughput, both.forecast.throughput, *off,
+        solved, simulated = wanted.solve(), wanted.simulate(batches=400, replicas=16)
+        save_measurement(name, seen.throughput, solved.throughput)
+        off = [f"{(one.throughput / seen.throughput).m_as('') - 1:+.1%}"
+               for one in (solved, simulated)]
+        rows.append([name, seen.throughput, solved.throughput, *off,
                      disturbance(seen) or "no"])
     table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"],
           rows)
@@ -196,8 +199,7 @@ show_model()
 # Here is the model with *your* calibration. What would four workers do on eight cores?
 
 # %%
-mine = measure.predict(calibration, stepping).pipeline
-explore(mine, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice=False,
+explore(stepping, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice=False,
         workers=(1, 16))
 
 # %% [markdown]

@@ -13,11 +13,10 @@
 # - tell a bottleneck from noise.
 
 # %% role="setup" id="setup-ladder"
-from starvelab import Q_
+from starvelab import Pipeline, Q_, Samples
 from starvelab.checks import check
-from starvelab.measure import InputPipeline, SimulatedClock, Transform
-from starvelab.measure import VirtualAccelerator, VirtualStorage
-from starvelab.measure import diagnose, photo_transforms, photos, run
+from starvelab.measure import SimulatedClock, Transform, diagnose, photo_transforms
+from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
@@ -49,9 +48,8 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %%
 loaders = {"slow to read": SimulatedClock({"read": "5 ms", "transform": "1 ms"}),
            "slow to transform": SimulatedClock({"read": "1 ms", "transform": "5 ms"})}
-pipe = InputPipeline(batch_size=32, workers=2,
-                     accelerator=VirtualAccelerator(step_time="50 ms"))
-seen = {name: run(pipe, clock=clock) for name, clock in loaders.items()}
+pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
+seen = {name: pipe.measure(clock=clock) for name, clock in loaders.items()}
 table(["pipeline", "time between batches", "accelerator busy", "loop waits in next()"],
       [[name, record.period, f"{100 * record.utilization:.1f} %",
         f"{100 * record.host_wait:.1f} %"]
@@ -72,16 +70,14 @@ predict("ladder-inline", choices=["by about a third", "by about a tenth", "not a
                  "four workers?")
 
 # %%
-four = InputPipeline(batch_size=40, workers=4,
-                     storage=VirtualStorage(bandwidth="100 MB/s"),
-                     accelerator=VirtualAccelerator(step_time="20 ms"))
+four = Pipeline(batch_size=40, workers=4, storage="100 MB/s", hardware="20 ms")
 slow, fast = (SimulatedClock({"transform": time}, sample_size="100 KB")
               for time in ("2.5 ms", "1.25 ms"))
 
 # %%
 def try_both():
-    better = four.replace(storage=VirtualStorage(bandwidth="200 MB/s"))
-    rows = [[n, *(run(one.replace(workers=n), clock=clock).period
+    better = four.replace(storage="200 MB/s")
+    rows = [[n, *(one.replace(workers=n).measure(clock=clock).period
                   for one, clock in ((four, slow), (four, fast), (better, slow)))]
                   for n in (0, 4)]
     table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"],
@@ -90,10 +86,10 @@ def try_both():
 # %%
 def show_inline():
     try_both()
-    return loader_timeline(run(four, clock=slow).trace, batches=10)
+    return loader_timeline(four.measure(clock=slow).trace, batches=10)
 
 # %%
-saved = 1 - (run(four, clock=fast).period / run(four, clock=slow).period).m_as("")
+saved = 1 - (four.measure(clock=fast).period / four.measure(clock=slow).period).m_as("")
 answers = {"by about a third": 1 / 3, "by about a tenth": 1 / 10, "not at all": 0}
 reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)),
        then=show_inline)
@@ -133,7 +129,7 @@ reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)
 def batch_time(**costs):
     """Time between batches [time] when a worker still has these parts to do for each
     image."""
-    return run(pipe, clock=SimulatedClock(costs)).period
+    return pipe.measure(clock=SimulatedClock(costs)).period
 
 
 rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms",
@@ -287,9 +283,8 @@ def draw(decode=start["decode"], transform=start["transform"], workers=2,
          step=start["step"]):
     shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform,
              "collate": Q_("0.1 ms")}
-    accelerator = VirtualAccelerator(step_time=step)
-    found = diagnose(pipe.replace(workers=workers, accelerator=accelerator),
-                     clock=SimulatedClock(shown))
+    found = pipe.replace(workers=workers, hardware=step).diagnose(
+        clock=SimulatedClock(shown))
     costs = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()}
     costs["compute"] = step.m_as("ms")
     adds = {part: time.m_as("ms") for part, time in found.evidence.items()}
@@ -320,12 +315,10 @@ def ask_service(image):
 # %%
 usual = photo_transforms()
 decode, *transforms = usual
-live = InputPipeline(samples=photos("100 KB"),
-                     transforms=[decode, Transform("ask service", ask_service),
-                                 *transforms], batch_size=4, workers=2,
-                                 storage=VirtualStorage(bandwidth="30 MB/s"),
-                     accelerator=VirtualAccelerator(step_time="6 ms"))
-found = diagnose(live, budget="8 s")
+slowed = [decode, Transform("ask service", ask_service), *transforms]
+live = Pipeline(dataset=Samples(source=photos("100 KB"), transforms=slowed),
+                batch_size=4, workers=2, storage="30 MB/s", hardware="6 ms")
+found = live.diagnose(budget="8 s")
 found
 
 # %% [markdown]
@@ -347,7 +340,7 @@ table(["lever", "why it works"], [[lever.name, lever.why]
 # time?
 
 # %%
-mended = diagnose(live.replace(transforms=usual), budget="6 s")
+mended = live.replace({"dataset.transforms": usual}).diagnose(budget="6 s")
 table(["part", "with the planted stage", "without"],
       [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
 say(mended.summary)
@@ -362,7 +355,7 @@ say(mended.summary)
 # little time on purpose:
 
 # %%
-hasty = diagnose(live, budget="0.5 s", progress=False)
+hasty = live.diagnose(budget="0.5 s", progress=False)
 print("confident:", hasty.confident)
 say(hasty.reason)
 
@@ -422,10 +415,10 @@ check(leads(Q_("30 ms"), Q_("1 ms"), Q_("23 ms"), Q_("2 ms")), True, what="30 ±
 # the accelerator needs, and decoding 6.4 ms. Alone, either hides. Together they do not:
 
 # %%
-tipped = diagnose(pipe, clock=SimulatedClock(
+tipped = pipe.diagnose(clock=SimulatedClock(
     {"decode": "0.4 ms", "transform": "2.9 ms"}))
-quicker = diagnose(pipe, clock=SimulatedClock({"decode": "0.4 ms",
-    "transform": "2.3 ms"}))
+quicker = pipe.diagnose(clock=SimulatedClock(
+    {"decode": "0.4 ms", "transform": "2.3 ms"}))
 say(tipped.summary)
 print(f"With transforms a fifth cheaper the accelerator waits "
       f"{100 * quicker.stall:.1f} % of the time.")

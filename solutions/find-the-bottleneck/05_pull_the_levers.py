@@ -15,10 +15,9 @@
 # %% role="setup" id="setup-levers"
 import numpy as np  # noqa: F401 (for your answers too)
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Workers
+from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, Transform, VirtualAccelerator
-from starvelab.measure import photo_transforms, photos, run
+from starvelab.measure import Transform, photo_transforms, photos
 from starvelab.show import loader_timeline, svg, table
 from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
@@ -94,11 +93,11 @@ def nap(array):
 
 # %%
 def show_measured():
-    pipe = InputPipeline(samples=photos("100 KB"), batch_size=8,
-                         accelerator=VirtualAccelerator(step_time="20 ms"),
-                         transforms=(*photo_transforms(send="uint8"),
-                                     Transform("nap", nap)))
-    records = {name: run(pipe.replace(**TWO[name]), seconds="4 s", progress=False)
+    transforms = (*photo_transforms(send="uint8"), Transform("nap", nap))
+    pipe = Pipeline(dataset=Samples(source=photos("100 KB"), transforms=transforms),
+                    batch_size=8, hardware="20 ms")
+    records = {name: pipe.replace(workers=Workers(2, kind="threads", **TWO[name]))
+                         .measure(seconds="4 s", progress=False)
                for name in ("as it is", "both")}
     table(["measured here", "busy", "throughput"],
           [[n, percent(r.utilization), r.throughput] for n, r in records.items()])

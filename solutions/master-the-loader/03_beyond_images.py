@@ -15,11 +15,10 @@
 # %% role="setup" id="setup-beyond"
 from math import ceil
 
-from starvelab import Q_
+from starvelab import Pipeline, Q_, Samples  # noqa: F401 (for your dataset)
 from starvelab.checks import Credit, check
-from starvelab.measure import InputPipeline, Transform  # noqa: F401 (for your dataset)
-from starvelab.measure import VirtualAccelerator, diagnose, disturbance, run
-from starvelab.measure.given_datasets import given_pipeline
+from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dataset)
+from starvelab.measure.given_datasets import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, report, reveal
@@ -174,14 +173,14 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10
 # %% [markdown]
 # ## Your own dataset
 #
-# Bring a dataset: an object with a `name` and a method `read(index)` that returns stored bytes, and functions that decode and
-# transform one item to an array, as `Transform`s. Or take one of three that are given: `"recordings"`, `"tables"` or `"volumes"`.
+# Bring a dataset, as `Samples(source=..., transforms=[...])`: an object with a `name` and a method `read(index)` that returns
+# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one of three that are given: `"recordings"`, `"tables"` or `"volumes"`.
 # The accelerator is simulated. First **diagnose** it.
 
 # %%
-mine = given_pipeline("recordings").replace(
-    accelerator=VirtualAccelerator(step_time="20 ms"))
-finding = diagnose(mine, budget="4 s", progress=False)
+mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
+                hardware="20 ms")
+finding = mine.diagnose(budget="4 s", progress=False)
 finding
 
 # %% [markdown]
@@ -194,7 +193,8 @@ predict("my-repair", unit="%", between=(-100, None), unchanged=0,
         question="By how many percent does your repair raise the throughput?")
 
 # %%
-before, after = (run(one, seconds="1 s", repeat=True) for one in (mine, repaired))
+before, after = (one.measure(seconds="1 s", repeat=True)
+                 for one in (mine, repaired))
 gain = 100 * (after.throughput / before.throughput - 1).m_as("")
 
 

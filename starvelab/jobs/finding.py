@@ -210,7 +210,10 @@ class JobFinding(TableRepr):
         if self.stages is not None and self.stages.certain:
             lever = self.stages.lever(self.prepare_cpu)
             return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
-        return "Find the stage that is slow with diagnose(loader, step=train_step), and speed up that one."
+        return (
+            "Find the stage that is slow with Pipeline.of_loader(loader, step=train_step).diagnose(), and "
+            "speed up that one."
+        )
 
     @property
     def headers(self) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import InputError
+from ..model.parts import Samples, Workers
 from ..units import Unchecked
 from .dataset_times import DECODE, READ, Arguments, ItemTimes, TimedTransform, innermost, transform_of
 from .protocols import CACHED_BYTES, CACHED_SAMPLES, PARTS, Batch, Sample, memory_size
@@ -54,11 +55,30 @@ class DatasetSource:
 
     If it has a `transform`, as those of torchvision do, that becomes a rung of its own, and each step of a
     `Compose` is timed.
+
+    Parameters
+    ----------
+    dataset : torch.utils.data.Dataset
+        Also an IterableDataset, or any object with items and a length.
+    collate_fn : callable, optional
+        How samples are joined, in place of PyTorch's own way.
+    pinned : bool
+        Whether batches are put into pinned memory, where there is a GPU.
+
+    Raises
+    ------
+    InputError
     """
 
-    def __init__(self, dataset: Dataset, collate_fn: Callable[[list[Sample]], Batch] | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        collate_fn: Callable[[list[Sample]], Batch] | None = None,
+        pinned: bool = True,
+    ) -> None:
         self.dataset: Dataset = Stream(dataset) if is_stream(dataset) else dataset
-        self.collate_fn = collate_fn
+        self.collate_fn, self.pinned = collate_fn, pinned
         if not has_items(self.dataset):
             raise InputError(
                 f"A dataset has items and a length, got {type(dataset).__name__}. Pass one that has."
@@ -182,23 +202,30 @@ def is_stream(dataset: object) -> bool:
     return hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__")
 
 
-def options_of(loader: TorchLoader) -> dict[str, Unchecked]:
-    """The options of a pipeline that runs the same batches, and its dataset."""
+def parts_of(loader: TorchLoader) -> dict[str, Unchecked]:
+    """The fields of a pipeline that runs the same batches."""
+    if not is_loader(loader):
+        raise InputError(
+            f"A pipeline of a loader takes a DataLoader, got {type(loader).__name__}. Of a dataset alone "
+            "write Pipeline(dataset=Samples(source=dataset), ...)."
+        )
     alone = loader.batch_sampler is None  # the dataset makes whole batches
-    options: dict[str, Unchecked] = {
-        "dataset": loader.dataset,
-        "batch_size": 1 if alone else _batch_size(loader),
-        "workers": loader.num_workers,
-        "in_order": getattr(loader, "in_order", True),
-        "collate_fn": _First(loader.collate_fn) if alone else loader.collate_fn,
-        "pinned": loader.pin_memory,
-    }
-    if loader.prefetch_factor:
-        options["prefetch"] = loader.prefetch_factor
-    if not is_stream(loader.dataset):
+    dataset = loader.dataset
+    if not is_stream(dataset) and has_items(dataset):
         with _random_numbers_kept(loader):
-            options["dataset"] = Ordered(loader.dataset, _order(loader))
-    return options
+            dataset = Ordered(dataset, _order(loader))
+    collate_fn = _First(loader.collate_fn) if alone else loader.collate_fn
+    workers = Workers(
+        loader.num_workers,
+        kind="torch",
+        prefetch=loader.prefetch_factor or 2,
+        in_order=getattr(loader, "in_order", True),
+    )
+    return {
+        "dataset": Samples(source=DatasetSource(dataset, collate_fn=collate_fn, pinned=loader.pin_memory)),
+        "batch_size": 1 if alone else _batch_size(loader),
+        "workers": workers,
+    }
 
 
 def _batch_size(loader: TorchLoader) -> int:

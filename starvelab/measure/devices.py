@@ -16,20 +16,10 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import InputError, MissingValueError
-from ..fields import meanings, number
-from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
+from ..units import check_magnitude
 from .protocols import Batch, DeviceRun, Passage, memory_size
 
-NO_TIME = Q_("0 ms")
 PRECISIONS = ("fp32", "tf32", "amp")
-
-
-def _check_fields(owner: object, unit: str, *names: str, zero: bool = False) -> None:
-    """Turn texts into quantities, and reject what has another dimension or is not positive."""
-    for name in names:
-        value = as_quantity(getattr(owner, name), unit, name)
-        (nonnegative if zero else positive)(value, unit, name)
-        object.__setattr__(owner, name, value)
 
 
 def _check_in_flight(steps: float) -> None:
@@ -40,54 +30,25 @@ def _check_in_flight(steps: float) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class VirtualStorage:
-    """A storage that all workers share: one read after the other, and a latency that each waits by itself.
+    """A storage that all workers share: one read after the other, and a latency that each waits by itself."""
 
-    Parameters
-    ----------
-    bandwidth : quantity [data/time]
-    latency : quantity [time]
-        Of each request; requests wait side by side.
-    cached_fraction : float
-        Share of the reads that the host's memory serves, at this machine's own speed.
-    """
-
-    bandwidth: Quantity
-    latency: Quantity = NO_TIME
-    cached_fraction: float = number(0.0, zero=True, maximum=1)
-
-    def __post_init__(self) -> None:
-        _check_fields(self, "B/s", "bandwidth")
-        _check_fields(self, "s", "latency", zero=True)
-        _, share = meanings(VirtualStorage)["cached_fraction"].read(self.cached_fraction, "cached_fraction")
-        object.__setattr__(self, "cached_fraction", share)
+    bandwidth: float  # B/s
+    latency: float = 0.0  # of each request [s]; requests wait side by side
+    cached_fraction: float = 0.0  # of the reads, which the host's memory serves at this machine's own speed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class VirtualLink:
-    """The host-to-device link.
+    """The link to the accelerator; a copy runs beside the accelerator's work, or in between."""
 
-    Parameters
-    ----------
-    bandwidth : quantity [data/time]
-    overlapped : bool
-        Whether a copy runs beside the accelerator's work (pinned memory, its own stream) or in between.
-    latency : quantity [time]
-        Fixed cost of a copy.
-    """
-
-    bandwidth: Quantity
+    bandwidth: float  # B/s
     overlapped: bool = True
-    latency: Quantity = NO_TIME
-
-    def __post_init__(self) -> None:
-        _check_fields(self, "B/s", "bandwidth")
-        _check_fields(self, "s", "latency", zero=True)
 
     def copy_time(self, size: float) -> float:
         """Seconds for so many bytes."""
-        return float(self.latency.m_as("s") + size / self.bandwidth.m_as("B/s"))
+        return size / self.bandwidth
 
 
 class Device(Protocol):
@@ -101,23 +62,14 @@ class Device(Protocol):
         """The device at work, behind that link."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class VirtualAccelerator:
-    """An accelerator that takes a fixed time for each batch.
+    """An accelerator that takes a fixed time for each batch."""
 
-    Parameters
-    ----------
-    step_time : quantity [time]
-    in_flight : int
-        Steps that may be under way when the training loop asks for the next batch: 1 is a loop that reads
-        `loss.item()` each step, 2 is one step ahead; `math.inf` never waits.
-    """
-
-    step_time: Quantity
+    step_time: float  # s
     in_flight: float = 2
 
     def __post_init__(self) -> None:
-        _check_fields(self, "s", "step_time")
         _check_in_flight(self.in_flight)
 
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> VirtualRun:  # noqa: ARG002
@@ -129,7 +81,7 @@ class VirtualRun(DeviceRun):
     """A simulated link and accelerator at work, and the training loop's waiting for them."""
 
     def __init__(self, accelerator: VirtualAccelerator, link: VirtualLink | None) -> None:
-        self.step_time = float(accelerator.step_time.m_as("s"))
+        self.step_time = accelerator.step_time
         self.in_flight = accelerator.in_flight
         self.link = link
         self.free = self.link_free = 0.0  # on the monotonic clock [s]
@@ -209,7 +161,7 @@ class CudaDevice:
         if not usable:
             raise MissingValueError(
                 "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
-                'Use VirtualAccelerator(step_time="30 ms") instead.'
+                'Pass hardware="30 ms" instead, which is simulated.'
             )
         from .cuda import CudaRun
 
@@ -245,7 +197,7 @@ class StorageClock:
             return
         assert self.free_at is not None
         assert self.lock is not None
-        taken = size / self.storage.bandwidth.m_as("B/s")
+        taken = size / self.storage.bandwidth
         with self.lock:
             # Every other read at one half, not half of them by chance: a simulated device adds no noise.
             self.misses_due += 1 - self.storage.cached_fraction
@@ -254,4 +206,4 @@ class StorageClock:
             self.misses_due -= 1
             ready = max(time.monotonic(), float(self.free_at[0])) + taken
             self.free_at[0] = ready
-        sleep_until(ready + self.storage.latency.m_as("s"))
+        sleep_until(ready + self.storage.latency)

@@ -14,11 +14,11 @@ import numpy as np
 from ..errors import InputError, UnknownNameError
 from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
-from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, has_dimension, positive
-from .input_pipeline import Given, InputPipeline, to_pipeline
+from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from .ladder import CACHED, Ladder, profile
 from .measurement import Quality
 from .protocols import PARTS
+from .setup import Setup
 from .simulated import SimulatedClock, clock_for
 from .verdict import UNKNOWN, verdict_of
 
@@ -137,43 +137,19 @@ class Finding(TableRepr):
         return f"To try: {'; '.join(lever.name for lever in self.levers[:MAX_LEVERS])}."
 
 
-def diagnose(
-    pipeline: Given | Mapping[str, Quantity | str],
-    *,
-    budget: Quantity | str | None = None,
-    clock: SimulatedClock | None = None,
-    progress: bool = True,
-    **dataset: Unchecked,
-) -> Finding:
-    """Find what starves the accelerator.
+def diagnose(rates: Mapping[str, Quantity | str]) -> Finding:
+    """Find what starves an accelerator in a caching ladder that was measured by hand.
+
+    `Pipeline.diagnose` measures one.
 
     Parameters
     ----------
-    pipeline : InputPipeline, torch DataLoader or Dataset, or mapping of str to quantity
-        A loader of your own keeps its settings; a dataset, also an IterableDataset, is run through PyTorch's
-        DataLoader. A mapping gives what was measured by hand:
-        for each thing cached the steps in a second [1/time] or the time of a step [time].
-    budget : quantity [time], optional
-        How long to measure. Unless given, 8 s, and for slow pipelines until a part leads clearly or each rung
-        had its rounds, which may take 60 s.
-    clock : SimulatedClock, optional
-        Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
-    progress : bool
-        Say how long it takes, and show a bar.
-    **dataset
-        For a loader or a dataset: its batch_size, workers, prefetch, in_order, collate_fn, pinned, link, and
-        `step_time` or `step`, the function that trains on a batch. A loader without either is measured alone:
-        then the finding says which part costs most, and not whether it starves anything.
+    rates : mapping of str to quantity
+        For each thing cached the steps in a second [1/time] or the time of a step [time].
 
     Raises
     ------
-    InputError, UnknownNameError, WorkerError
-
-    Notes
-    -----
-    What a part adds is what caching it saves once all parts before it are cached. While the accelerator or a
-    slower part hides some of a part's work, that share does not show: relieve the bottleneck, and diagnose
-    again.
+    InputError, UnknownNameError
 
     Examples
     --------
@@ -182,26 +158,39 @@ def diagnose(
     >>> found.bottleneck, found.runner_up
     ('read', 'decode + transform')
     """
+    if not isinstance(rates, Mapping):
+        raise InputError(
+            f"diagnose takes a mapping of rates, got {type(rates).__name__}. A pipeline diagnoses itself: "
+            "write pipeline.diagnose(), or Pipeline.of_loader(loader).diagnose()."
+        )
+    return _conclude(_manual(rates), "manual")
+
+
+def climb_ladder(
+    setup: Setup,
+    *,
+    budget: Quantity | str | None = None,
+    clock: SimulatedClock | None = None,
+    progress: bool = True,
+) -> Finding:
+    """Find what starves the accelerator of a setup; `starvelab.Pipeline.diagnose` has the parameters."""
     seconds = BUDGET if budget is None else positive(as_quantity(budget, "s", "budget"), "s", "budget")
     longest = MAX_BUDGET if budget is None else seconds
-    if isinstance(pipeline, Mapping):
-        return _conclude(_manual(pipeline), "manual")
-    pipe = to_pipeline(pipeline, dataset, function="diagnose", or_also=", or a mapping of rates", alone=True)
-    clock = clock or clock_for(pipe, announced=progress)
+    clock = clock or clock_for(setup, announced=progress)
     if clock is not None:
-        return _conclude(_simulated(pipe, clock, seconds), "simulated", pipe)
+        return _conclude(_simulated(setup, clock, seconds), "simulated", setup)
     if progress:
         length = format_quantity(Q_(seconds, "s"))
         more = f", up to {format_quantity(Q_(longest, 's'))} if it is slow" if longest > seconds else ""
-        print(f"Diagnosing {pipe}: about {length}{more}.")
-    ladder = profile(pipe, seconds=seconds, longest=longest, progress=progress)
-    return _conclude(ladder, "measured", pipe)
+        print(f"Diagnosing {setup}: about {length}{more}.")
+    ladder = profile(setup, seconds=seconds, longest=longest, progress=progress)
+    return _conclude(ladder, "measured", setup)
 
 
-def _conclude(ladder: Ladder, source: str, pipe: InputPipeline | None = None) -> Finding:
+def _conclude(ladder: Ladder, source: str, setup: Setup | None = None) -> Finding:
     bottleneck = ladder.order[0]
     reason = ladder.doubt if source == "measured" else ""
-    stages = _stages(pipe, ladder.stage_seconds)
+    stages = _stages(setup, ladder.stage_seconds)
     costs = {part: sum(stages[part].values()) for part in ladder.names if stages.get(part)}
     within = stages.get(bottleneck, {}) if ladder.starved and source == "measured" else {}
     return Finding(
@@ -221,16 +210,16 @@ def _conclude(ladder: Ladder, source: str, pipe: InputPipeline | None = None) ->
             for part, each in stages.items()
             if len(each) > 1
         },
-        step_known=pipe is None or pipe.step_known,
+        step_known=setup is None or setup.step_known,
     )
 
 
-def _stages(pipe: InputPipeline | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _stages(setup: Setup | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """For each part the milliseconds that its stages take for a batch, shared by all workers."""
-    if pipe is None or not seconds:
+    if setup is None or not seconds:
         return {}
-    part_of = {one.name: one.part for one in pipe.stages}
-    scale = 1e3 * pipe.batch_size / max(pipe.workers, 1)
+    part_of = {one.name: one.part for one in setup.stages}
+    scale = 1e3 * setup.batch_size / max(setup.workers, 1)
     stages: dict[str, dict[str, float]] = {}
     for name, each in seconds.items():
         stages.setdefault(part_of.get(name, name), {})[name] = scale * each
@@ -244,10 +233,10 @@ def _levers(part: str) -> tuple[Advice, ...]:
     return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
 
 
-def _simulated(pipe: InputPipeline, clock: SimulatedClock, seconds: float) -> Ladder:
-    periods = tuple(clock.periods(pipe, rung) for rung in range(len(PARTS)))
+def _simulated(setup: Setup, clock: SimulatedClock, seconds: float) -> Ladder:
+    periods = tuple(clock.periods(setup, rung) for rung in range(len(PARTS)))
     # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
-    costs = {name: t.m_as("s") for name, t in clock.costs.items() if name != "read" or pipe.storage is None}
+    costs = {name: t.m_as("s") for name, t in clock.costs.items() if name != "read" or setup.storage is None}
     return Ladder(tuple(range(len(PARTS))), periods, Quality(0.0, 0.0, len(periods[0])), seconds, costs)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import UnknownNameError
-from .input_pipeline import InputPipeline
+from ..model.parts import Samples
 from .samples import MemorySource
 from .transforms import Transform
 
@@ -77,17 +77,15 @@ GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], Callable, Callabl
 }
 
 
-def given_pipeline(name: str) -> InputPipeline:
-    """A pipeline of one of the given datasets, with one worker: recordings, tables or volumes."""
+def given_samples(name: str) -> Samples:
+    """One of the given datasets, with its transforms: recordings, tables or volumes."""
     if name not in GIVEN:
         raise UnknownNameError(
             f"There is a dataset of {', '.join(GIVEN)}, got {name!r:.80}. Choose one, or bring your own."
         )
     make, decode, transform = GIVEN[name]
     rng = np.random.default_rng(0)
-    return InputPipeline(
-        samples=MemorySource(name, tuple(make(rng) for _ in range(COUNT))),
+    return Samples(
+        source=MemorySource(name, tuple(make(rng) for _ in range(COUNT))),
         transforms=[Transform("decode", decode, part="decode"), Transform("transform", transform)],
-        batch_size=16,
-        workers=1,
     )

@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .input_pipeline import InputPipeline
 from .measurement import MIN_WINDOWS, LoadMeter, Quality, variation
 from .protocols import PARTS
 from .session import Session, time_bar
+from .setup import Setup
 from .verdict import SLIGHT
 
 # What is cached on each rung: on rung k the first k parts.
@@ -157,7 +157,7 @@ class Ladder:
 
 
 def profile(
-    pipe: InputPipeline,
+    setup: Setup,
     *,
     seconds: float,
     progress: bool,
@@ -170,10 +170,10 @@ def profile(
     over. One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the
     other would each meet another background load.
     """
-    order, rungs = random.Random(0), rungs or pipe.rungs
+    order, rungs = random.Random(0), rungs or setup.rungs
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
     start = time.monotonic()
-    with Session(pipe) as session, time_bar(seconds, shown=progress) as bar:
+    with Session(setup) as session, time_bar(seconds, shown=progress) as bar:
         # Each rung lets its own first batches pass, so here only the device needs one.
         session.device.warm_up(session.loader.next().array)
         meter = LoadMeter()

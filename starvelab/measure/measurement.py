@@ -16,7 +16,7 @@ import numpy as np
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .input_pipeline import InputPipeline
+from .setup import Setup
 
 if TYPE_CHECKING:
     import psutil
@@ -71,7 +71,7 @@ class Measurement(TableRepr):
 
     Attributes
     ----------
-    pipeline : InputPipeline
+    pipeline : Setup
         What ran.
     throughput : quantity [sample/time]
         Of the training loop.
@@ -92,7 +92,7 @@ class Measurement(TableRepr):
     trace : Trace
     """
 
-    pipeline: InputPipeline
+    pipeline: Setup
     throughput: Quantity
     interval: tuple[Quantity, Quantity]
     period: Quantity
@@ -140,13 +140,13 @@ class Measurement(TableRepr):
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
         return (
             f"{format_quantity(self.throughput)} {self.source} "
-            f"({self.pipeline.loader} loader, {self.pipeline.workers} workers), "
+            f"({self.pipeline.kind} loader, {self.pipeline.workers} workers), "
             f"{busy}.{doubt}"
         )
 
 
 def summarize(
-    pipe: InputPipeline,
+    setup: Setup,
     trace: Trace,
     waits: np.ndarray,
     stage_seconds: Mapping[str, float],
@@ -158,7 +158,7 @@ def summarize(
     for a sample [s].
     """
     # From the end of a step to that of a later one, a multiple of the workers apart: batches come in bursts.
-    workers = max(pipe.workers, 1)
+    workers = max(setup.workers, 1)
     count = (len(trace.step_end) - 1) // workers * workers
     first = len(trace.step_end) - 1 - count
     ends = trace.step_end[first:]
@@ -171,7 +171,7 @@ def summarize(
     shortest, longest = interval(periods) if len(periods) > 1 else (period, period)
     batch = trace.batch_size
     return Measurement(
-        pipeline=pipe,
+        pipeline=setup,
         throughput=Q_(batch / period * 1e3, "img/s"),
         interval=(Q_(batch / longest * 1e3, "img/s"), Q_(batch / max(shortest, 1e-9) * 1e3, "img/s")),
         period=Q_(period, "ms"),

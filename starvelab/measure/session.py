@@ -13,11 +13,11 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..simulate import Trace
-from ..units import Q_, Quantity, Unchecked, as_quantity, format_quantity, positive
-from .input_pipeline import Given, InputPipeline, to_pipeline
+from ..units import Q_, Quantity, as_quantity, format_quantity, positive
 from .loaders import open_loader
 from .measurement import LoadMeter, Measurement, summarize
 from .protocols import PARTS, Batch, Delivery, Work
+from .setup import Setup
 from .simulated import SimulatedClock, clock_for
 
 if TYPE_CHECKING:
@@ -43,18 +43,18 @@ class Passed:
 class Session:
     """Opens what a pipeline names, and closes it whatever happens."""
 
-    def __init__(self, pipe: InputPipeline) -> None:
-        self.pipe = pipe
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
         self.rung = 0
         self.passed: list[Passed] = []
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
-        self.device = self.pipe.accelerator.open(
-            link=self.pipe.link, batch_size=self.pipe.batch_size, pinned=self.pipe.pinned
+        self.device = self.setup.device.open(
+            link=self.setup.link, batch_size=self.setup.batch_size, pinned=self.setup.pinned
         )
         try:
-            self.loader = open_loader(self.pipe)
+            self.loader = open_loader(self.setup)
         except BaseException:
             self.device.close()
             raise
@@ -127,7 +127,7 @@ class Session:
             copied=ms(one.copied for one in passages),
             step_start=ms(one.step_start for one in passages),
             step_end=ms(one.step_end for one in passages),
-            batch_size=self.pipe.batch_size,
+            batch_size=self.setup.batch_size,
             source="measured",
         )
 
@@ -140,63 +140,40 @@ class Session:
         works = [one.delivery.work for one in self.passed]
         spent = [work.seconds for work in works if rung in (None, work.rung)]
         names = spent[0] if spent else ()
-        return {name: float(np.mean([each[name] for each in spent])) / self.pipe.batch_size for name in names}
+        return {
+            name: float(np.mean([each[name] for each in spent])) / self.setup.batch_size for name in names
+        }
 
 
 def run(
-    pipe: Given,
+    setup: Setup,
     *,
     seconds: Quantity | str = "3 s",
     clock: SimulatedClock | None = None,
     repeat: bool = False,
     progress: bool = True,
-    **dataset: Unchecked,
 ) -> Measurement:
-    """Let a pipeline feed its accelerator, and measure both.
-
-    Parameters
-    ----------
-    pipe : InputPipeline, torch DataLoader or Dataset
-        A loader of your own keeps its settings; a dataset, also an IterableDataset, is run through PyTorch's
-        DataLoader.
-    seconds : quantity [time]
-        How long; slow pipelines take longer, until each worker has prepared a few batches.
-    clock : SimulatedClock, optional
-        Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
-    repeat : bool
-        Run once more if something disturbed it, and return the calmer of the two.
-    progress : bool
-        Say how long it takes, and show a bar.
-    **dataset
-        For a loader or a dataset: its batch_size, workers, prefetch, in_order, collate_fn, pinned, link, and
-        `step_time` or `step`, the function that trains on a batch. A loader without either is measured alone:
-        then the measurement says what it delivers, and nothing of an accelerator.
-
-    Raises
-    ------
-    InputError, UnknownNameError, WorkerError
-    """
+    """Let a setup feed its accelerator, and measure both; `starvelab.Pipeline.measure` has the parameters."""
     wanted = positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
-    pipe = to_pipeline(pipe, dataset, function="run", alone=True)
-    clock = clock or clock_for(pipe, announced=progress)
+    clock = clock or clock_for(setup, announced=progress)
     if clock is not None:
-        return clock.measurement(pipe, seconds=wanted)
+        return clock.measurement(setup, seconds=wanted)
     if progress:
-        print(f"Running {pipe} for about {format_quantity(Q_(wanted, 's'))}, and its start-up.")
-    found = _measured(pipe, wanted, progress)
+        print(f"Running {setup} for about {format_quantity(Q_(wanted, 's'))}, and its start-up.")
+    found = _measured(setup, wanted, progress)
     if not repeat or found.quality.trustworthy:
         return found
     if progress:
         print("Something disturbed that run, so it runs once more.")
     return min(
         found,
-        _measured(pipe, wanted, progress),
+        _measured(setup, wanted, progress),
         key=lambda one: one.quality.background_load + one.quality.variation,
     )
 
 
-def _measured(pipe: InputPipeline, wanted: float, progress: bool) -> Measurement:
-    with Session(pipe) as session, time_bar(wanted, shown=progress) as bar:
+def _measured(setup: Setup, wanted: float, progress: bool) -> Measurement:
+    with Session(setup) as session, time_bar(wanted, shown=progress) as bar:
         session.warm_up()
         meter, start = LoadMeter(), time.monotonic()
         least = MIN_ROUNDS * session.period_of_workers + 1
@@ -204,7 +181,7 @@ def _measured(pipe: InputPipeline, wanted: float, progress: bool) -> Measurement
             session.step()
             bar.update(min(elapsed, wanted) - bar.n)
         trace, background_load = session.trace(), meter.background_load()
-    return summarize(pipe, trace, session.waits(), session.stage_seconds(), background_load)
+    return summarize(setup, trace, session.waits(), session.stage_seconds(), background_load)
 
 
 @contextmanager

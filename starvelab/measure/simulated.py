@@ -13,20 +13,20 @@ from typing import Self
 import numpy as np
 
 from .. import runtime
-from ..errors import UnknownNameError
+from ..errors import InputError, UnknownNameError
 from ..host import has_processes, usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
 from ..units import Q_, Quantity, as_quantity, nonnegative, positive
 from .datasets import DatasetSource
-from .devices import NO_TIME, StorageClock, VirtualAccelerator
-from .input_pipeline import InputPipeline
+from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
 from .protocols import PARTS
-from .translation import WorkerCosts, to_loader_model
+from .setup import Setup
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
+NO_TIME = Q_("0 ms")
 MAX_BATCHES = 2000
 AS_GRADED = "Simulated from one batch, as while grading. Nothing was measured: run it yourself for that."
 IN_A_BROWSER = (
@@ -40,7 +40,7 @@ WARM_UP, MEASURED = 20, 180
 
 @dataclass(frozen=True)
 class SimulatedClock:
-    """What preparing takes, for `run` and `diagnose` to work with instead of this machine.
+    """What preparing takes, for `Pipeline.measure` and `diagnose` to work with instead of this machine.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class SimulatedClock:
 
     Examples
     --------
-    >>> from starvelab.measure import InputPipeline, VirtualAccelerator, run
-    >>> pipe = InputPipeline(accelerator=VirtualAccelerator(step_time="64 ms"), workers=2)
-    >>> measured = run(pipe, clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}))
+    >>> from starvelab import Pipeline
+    >>> pipeline = Pipeline(hardware="64 ms", batch_size=32, workers=2)
+    >>> measured = pipeline.measure(clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}))
     >>> f"{measured.throughput.m_as('img/s'):.0f} img/s, {measured.utilization:.2f}"
     '250 img/s, 0.50'
     """
@@ -98,55 +98,63 @@ class SimulatedClock:
             positive(getattr(self, name), "B", name)
 
     @classmethod
-    def of(cls, pipe: InputPipeline) -> Self:
+    def of(cls, setup: Setup) -> Self:
         """A clock from the times of one batch, which is prepared now, after a first that is not timed."""
-        preparer = pipe.preparer(StorageClock(None))
+        preparer = setup.preparer(StorageClock(None))
         preparer.batch(0)
         _, work = preparer.batch(0)
         seconds: dict[str, float] = defaultdict(float)
-        part_of = {one.name: one.part for one in pipe.stages}
+        part_of = {one.name: one.part for one in setup.stages}
         for name, each in work.seconds.items():
-            seconds[part_of.get(name, name)] += each / pipe.batch_size
+            seconds[part_of.get(name, name)] += each / setup.batch_size
         return cls(
             {part: Q_(each, "s") for part, each in seconds.items()},
             cores=usable_cores(physical=True),
-            sample_size=getattr(pipe.samples, "mean_size", SAMPLE_SIZE),
-            transfer_size=Q_(pipe.batch_bytes / pipe.batch_size, "B"),
+            sample_size=getattr(setup.samples, "mean_size", SAMPLE_SIZE),
+            transfer_size=Q_(setup.batch_bytes / setup.batch_size, "B"),
         )
 
-    def loader(self, pipe: InputPipeline, rung: int = 0) -> Loader:
-        """The pipeline as the simulation sees it, the first `rung` parts cached.
-
-        Raises
-        ------
-        InputError
-            If the time of a step is not known.
-        """
-        running = [part for part in PREPARED[rung:] if part in self.costs]
-        return to_loader_model(
-            pipe,
-            WorkerCosts(
-                cpu_time=pipe.batch_size * sum(float(self.costs[part].m_as("ms")) for part in running),
-                # Joining and handing over keeps the worker from its next batch.
-                handover_time=float(self.handover.m_as("ms")) if rung < len(PREPARED) else 0.0,
-                sample_size=float(self.sample_size.m_as("B")),
-                transfer_size=float(self.transfer_size.m_as("B")),
-                cores=self.cores,
-                jitter=self.jitter,
-                straggler_share=self.straggler_share,
-                straggler_time=float(self.straggler_time.m_as("ms")),
-                reads=rung == 0,
-                copies=rung < PARTS.index("compute"),
-            ),
+    def loader(self, setup: Setup, rung: int = 0) -> Loader:
+        """The setup as the simulation sees it, the first `rung` parts cached."""
+        device, batch = setup.device, setup.batch_size
+        if not isinstance(device, VirtualAccelerator):
+            raise InputError(
+                f"A simulated clock needs the time of a step, got {device!r:.80}. Measure it, and pass "
+                "hardware=Accelerator(rate=...)."
+            )
+        storage = setup.storage if rung == 0 else None
+        link = setup.link if rung < PARTS.index("compute") else None
+        size = float(self.sample_size.m_as("B"))
+        sent = batch * float(self.transfer_size.m_as("B"))
+        work = sum(batch * self.costs[part].m_as("ms") for part in PREPARED[rung:] if part in self.costs)
+        # Joining and handing over keeps the worker from its next batch.
+        handover = self.handover.m_as("ms") if rung < len(PREPARED) else 0.0
+        return Loader(
+            step_time=Q_(device.step_time, "s"),
+            in_flight=device.in_flight,
+            prepare_time=Q_(work + handover, "ms"),
+            batch_size=batch,
+            workers=setup.workers,
+            prefetch=setup.prefetch,
+            in_order=setup.in_order,
+            copy_time=NO_TIME if link is None else Q_(link.copy_time(sent), "s"),
+            copy_overlaps=link is None or link.overlapped,
+            read_time=NO_TIME if storage is None else Q_(batch * size / storage.bandwidth, "s"),
+            read_wait=NO_TIME if storage is None else Q_(batch * storage.latency, "s"),
+            cached_fraction=0.0 if storage is None else storage.cached_fraction,
+            cores=self.cores,
+            jitter=self.jitter,
+            straggler_share=self.straggler_share if rung == 0 else 0.0,
+            straggler_time=self.straggler_time,
         )
 
     def _batches(self, loader: Loader, seconds: float) -> int:
         wanted = seconds * loader.mean_rate.m_as("img/s") / loader.batch_size
         return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * int(loader.workers) + 1)
 
-    def measurement(self, pipe: InputPipeline, *, seconds: float) -> Measurement:
+    def measurement(self, setup: Setup, *, seconds: float) -> Measurement:
         """What a run of that length would measure."""
-        loader = self.loader(pipe)
+        loader = self.loader(setup)
         count = self._batches(loader, seconds)
         skipped = whole_rounds(WARM_UP, loader)
         simulated = simulate(loader, batches=count + skipped, seed=self.seed)
@@ -154,11 +162,11 @@ class SimulatedClock:
         costs = {part: float(time.m_as("s")) for part, time in self.costs.items()}
         times = follow(loader, simulated.times, simulated.reads)
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
-        return summarize(pipe, trace, (times.received[:, 0] - asked)[skipped:], costs)
+        return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], costs)
 
-    def periods(self, pipe: InputPipeline, rung: int, *, replicas: int = 8) -> np.ndarray:
+    def periods(self, setup: Setup, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
-        loader = self.loader(pipe, rung)
+        loader = self.loader(setup, rung)
         skipped = whole_rounds(WARM_UP, loader)
         batches = skipped + whole_rounds(MEASURED, loader)
         simulated = simulate(loader, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped)
@@ -171,13 +179,13 @@ def whole_rounds(batches: int, loader: Loader) -> int:
     return -(-batches // workers) * workers
 
 
-def clock_for(pipe: InputPipeline, *, announced: bool = True) -> SimulatedClock | None:
+def clock_for(setup: Setup, *, announced: bool = True) -> SimulatedClock | None:
     """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has."""
     live = runtime.current().clock == "live"
     # Datasets and GPUs of the user's own have no times that could be known beforehand.
-    own = isinstance(pipe.samples, DatasetSource) or not isinstance(pipe.accelerator, VirtualAccelerator)
+    own = isinstance(setup.samples, DatasetSource) or not isinstance(setup.device, VirtualAccelerator)
     if own or (live and has_processes()):
         return None
     if announced:
         print(IN_A_BROWSER if live else AS_GRADED)
-    return SimulatedClock.of(pipe)
+    return SimulatedClock.of(setup)

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..runtime import run_apart
 from ..simulate import Loader, simulate
 from ..units import Q_, Quantity, Unchecked
-from .input_pipeline import InputPipeline
+from .setup import setup_of
 from .training_parts import BLUR_RADIUS, LABELS, Work, done_by
 from .transforms import decode
 
@@ -135,12 +135,12 @@ class _Work:
         """What was done to one image; what was done once for all, with the first one, is left out."""
         if len(self.settings) != 1:
             raise InputError(
-                f"A training script runs one pipeline, got {len(self.settings)}. Call run(pipeline) once."
+                f"A training script runs one pipeline, got {len(self.settings)}. Call its measure() once."
             )
         if len(self.shapes) != PHOTOS or len(self.counts) != PHOTOS:
             raise InputError(
                 f"A pipeline makes one array of each photograph, got {len(self.shapes)} of "
-                f"{len(self.counts)}. Take samples=photos(...)."
+                f"{len(self.counts)}. Take source=photos(...)."
             )
         (workers, batch_size), later = self.settings[0], self.counts[1:]
         counted = {what: sum(one[what] for one in later) / len(later) for what in COUNTED}
@@ -186,7 +186,7 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
     Parameters
     ----------
     text : str
-        The script. It is run, with `photos` and `run` of `starvelab.measure` replaced; while grading, in the
+        The script. It is run, with `photos` and `Pipeline.measure` replaced; while grading, in the
         student's sandbox, where it can reach none of the counts.
     width, height : int
         Pixels of the image.
@@ -213,23 +213,23 @@ def follow(script: str, work: Work) -> None:
     """Run a script, and then its pipeline for a few photographs; `work` does what counts."""
     given: list[Any] = []  # pipelines of photographs
 
-    def keep(pipe: InputPipeline, **_: object) -> str:
-        given.append(pipe)
+    def measure(pipeline: object, **_: object) -> str:
+        given.append(pipeline)
         return ""
 
-    measure = __package__
     with (
         done_by(work),
-        patch(f"{measure}.photos", lambda *_, **__: _Photos(work)),
-        patch(f"{measure}.run", keep),
+        patch(f"{__package__}.photos", lambda *_, **__: _Photos(work)),
+        patch("starvelab.Pipeline.measure", measure),
         redirect_stdout(io.StringIO()),
     ):
         exec(compile(script, "train.txt", "exec"), {"__name__": "__main__"})
-        for pipe in given:
-            work("settle", pipe.workers, pipe.batch_size)
-        for number in range(PHOTOS if len(given) == 1 else 0):
-            value: Unchecked = given[0].samples.read(number)
-            for transform in given[0].transforms:
+        setups = [setup_of(pipeline) for pipeline in given]
+        for setup in setups:
+            work("settle", setup.workers, setup.batch_size)
+        for number in range(PHOTOS if len(setups) == 1 else 0):
+            value: Unchecked = given[0].dataset.source.read(number)
+            for transform in setups[0].transforms:
                 value = transform.function(value)
             work("send", np.asarray(value))
 

@@ -107,7 +107,10 @@ class Description:
         _ = self.shape
         numbers |= self._resolved()
         self.__dict__["_numbers"] = numbers
-        self.__dict__["_inputs"] = resolve(numbers, self.assumptions)
+        # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
+        untimed = self.hardware.of is None and self.hardware.rate is None
+        runs = self.dataset.source is not None or self.hardware.device is not None
+        self.__dict__["_inputs"] = None if untimed and runs else resolve(numbers, self.assumptions)
 
     def _resolved(self) -> dict[str, Number]:
         """The numbers that the stages read, by the names of the parameters of their `resolve`."""
@@ -302,8 +305,8 @@ class Description:
     @property
     def inputs(self) -> Mapping[str, Inputs]:
         """The plain numbers of each modeled stage, by its name."""
-        inputs: Mapping[str, Inputs] = self.__dict__["_inputs"]
-        return inputs
+        inputs: Mapping[str, Inputs] | None = self.__dict__["_inputs"]
+        return resolve(self.numbers, self.assumptions) if inputs is None else inputs
 
     @property
     def size(self) -> Quantity:

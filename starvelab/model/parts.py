@@ -379,6 +379,9 @@ class Accelerator(Part):
     in_flight : int or inf
         Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
         ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.
+    device : object, optional
+        What trains on the batches in place of a simulated accelerator: `starvelab.measure.CudaDevice`, or a
+        function of a batch, which trains for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
     """
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "hardware"}
@@ -390,6 +393,7 @@ class Accelerator(Part):
     step_overhead: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
     host_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
     in_flight: float = fields.number(2, minimum=1, maximum=inf)
+    device: Unchecked = None
 
     def __post_init__(self) -> None:
         if self.of is not None:

@@ -227,3 +227,16 @@ def test_a_generator_needs_no_length_and_real_time_is_measured(capsys):
 def test_what_cannot_be_watched(arguments, message):
     with pytest.raises(InputError, match=message):
         watch(**arguments)
+
+
+def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
+    data = pytest.importorskip("torch").utils.data
+    loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
+    watched = watch(loader, progress=False)
+    assert sum(len(batch) for batch in watched) == 64
+    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
+    assert watched.result.throughput.m_as("img/s") > 0
+    sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
+    watched = watch(data.DataLoader(list(range(64)), batch_sampler=sampler), progress=False)
+    assert len(list(watched)) == 8
+    assert watched._recorder.batch_size == 8

@@ -1,4 +1,4 @@
-"""Small images, and pipelines over them whose own work takes no time worth mentioning.
+"""Small images, and setups over them whose own work takes no time worth mentioning.
 
 Functions are made inside functions, so that they travel to a worker by value and no worker imports a test.
 """
@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from starvelab import Q_
-from starvelab.measure import Calibration, ImageSource, InputPipeline, Transform, VirtualAccelerator
+from starvelab.measure import ImageSource, Transform
+from starvelab.measure.devices import VirtualAccelerator
+from starvelab.measure.samples import MemorySource
+from starvelab.measure.setup import Setup
 
 STORED = 1000  # bytes of each
-
-# 1 ms a sample, 4 ms a batch of 4.
-CALIBRATION = Calibration(
-    loader="threads", batch_size=4, cpu_time=Q_(1, "ms"), handover_time=Q_(0.4, "ms"),
-    stage_times={"read": Q_(0.2, "ms"), "blank": Q_(0.8, "ms")}, transfer_size=Q_(48, "B"), cores=2,
-    contention=0.0, jitter=0.0,
-)  # fmt: skip
 
 
 def tiny_samples(home: Path, count: int = 8) -> ImageSource:
@@ -65,15 +60,28 @@ def after(calls: int, act: Callable[[], Any]) -> Transform:
 
 def kind(loader: str) -> dict[str, Any]:
     """The fields that say so: "inline" stands for the training loop itself."""
-    return {"workers": 0} if loader == "inline" else {"loader": loader}
+    return {"workers": 0} if loader == "inline" else {"kind": loader}
 
 
-def pipeline(home: Path, **changes: Any) -> InputPipeline:
+def pipeline(home: Path, **changes: Any) -> Setup:
     """Batches of four, two workers, a step of 5 ms; everything can be changed."""
     usual = {
         "samples": tiny_samples(home),
         "transforms": [zeros()],
         "batch_size": 4,
-        "accelerator": VirtualAccelerator(step_time="5 ms"),
+        "workers": 2,
+        "device": VirtualAccelerator(0.005),
     }
-    return InputPipeline(**usual | changes)
+    return Setup(**usual | changes)
+
+
+def described(**changes: Any) -> Setup:
+    """A setup whose samples are only described: batches of 32, two workers, a step of 30 ms."""
+    usual = {
+        "samples": MemorySource("samples", (b"",)),
+        "transforms": (),
+        "batch_size": 32,
+        "workers": 2,
+        "device": VirtualAccelerator(0.03),
+    }
+    return Setup(**usual | changes)

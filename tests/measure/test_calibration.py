@@ -1,4 +1,4 @@
-"""A calibration measures one worker, and how several of them get in each other's way."""
+"""A calibrated pipeline has what one worker takes here, and how several of them get in each other's way."""
 
 from __future__ import annotations
 
@@ -7,91 +7,83 @@ import time
 import numpy as np
 import pytest
 
-from starvelab import Q_, InputError, UnknownNameError
-from starvelab.measure import (
-    SimulatedClock,
-    Transform,
-    VirtualAccelerator,
-    VirtualLink,
-    VirtualStorage,
-    calibrate,
-    run,
-)
+from starvelab import Q_, Drive, InputError, Pipeline, Samples
+from starvelab.measure import SimulatedClock, Transform, calibration
+from starvelab.measure.devices import VirtualAccelerator
+from starvelab.measure.session import run
 
-from .scenes import CALIBRATION, pipeline
+from .scenes import STORED, tiny_samples, zeros
 
 
-def test_a_worker_of_known_time_is_measured_as_such(tmp_path):
+@pytest.fixture
+def tiny(tmp_path):
+    samples = Samples(source=tiny_samples(tmp_path), transforms=[zeros()])
+    return Pipeline(dataset=samples, batch_size=4, workers=2, hardware="5 ms")
+
+
+def test_a_worker_of_known_time_is_measured_as_such(tiny):
     def sleepy(raw):
         time.sleep(0.005)
         return np.zeros((3, 4, 4), np.uint8)
 
-    pipe = pipeline(
-        tmp_path, transforms=[Transform("sleepy", sleepy)], accelerator=VirtualAccelerator(step_time="1 s")
-    )
-    found = calibrate(pipe, seconds="0.3 s", contention=0.1, progress=False)
+    slow = tiny.replace({"dataset.transforms": [Transform("sleepy", sleepy)]}, hardware="1 s")
+    known = slow.calibrated(seconds="0.3 s", contention=0.1, progress=False)
     # A sleep is never shorter than asked; how much longer is up to the machine.
-    assert found.cpu_time >= Q_(5, "ms")
-    assert found.stage_times["sleepy"] >= Q_(5, "ms")
-    assert sum(t.m_as("ms") for t in found.stage_times.values()) == pytest.approx(
-        found.cpu_time.m_as("ms"), rel=0.3
-    )
-    assert (found.loader, found.batch_size, found.transfer_size) == ("threads", 4, Q_(48, "B"))
-    assert found.contention == 0.1
+    assert known.dataset.cpu_time >= Q_(5, "ms")
+    assert (known.dataset.size, known.dataset.transfer) == (Q_(STORED, "B"), Q_(48, "B"))
+    assert (known.assumptions.name, known.assumptions.contention) == ("this machine", 0.1)
+    assert (known.hardware, known.dataset.source) == (slow.hardware, slow.dataset.source)
 
 
-def test_devices_are_left_out_of_the_measuring(tmp_path):
-    slow = VirtualStorage(bandwidth="1 B/s")  # a thousand seconds for each sample
-    link = VirtualLink(bandwidth="1 B/s")
-    pipe = pipeline(tmp_path, workers=0, storage=slow, link=link)
-    found = calibrate(pipe, seconds="0.05 s", progress=False)
-    assert found.cpu_time < Q_(1, "s")
-    assert found.contention == 0  # the training loop is alone
+def test_devices_are_left_out_of_the_measuring(tiny):
+    # A thousand seconds for each sample.
+    behind = tiny.replace(workers=0, storage="1 B/s", link="1 B/s")
+    known = behind.calibrated(seconds="0.05 s", progress=False)
+    assert known.dataset.cpu_time < Q_(1, "s")
+    assert known.assumptions.contention == 0  # the training loop is alone
 
 
-def test_contention_is_taken_from_as_many_workers_as_there_are_cores(tmp_path, monkeypatch):
-    from starvelab.measure import calibration
-
+@pytest.fixture
+def known(tiny, monkeypatch):
+    """One worker takes 4 ms a batch, four take 8 each: a speed-up of 2."""
     asked = []
 
-    def running(pipe, **options):
-        asked.append(pipe.workers)
-        fast = pipe.replace(accelerator=VirtualAccelerator(step_time="0.01 ms"))
-        # One takes 4 ms a batch, four take 8 each: a speed-up of 2.
-        return run(fast, clock=SimulatedClock({"decode": "1 ms" if pipe.workers == 1 else "2 ms"}))
+    def running(setup, **options):
+        asked.append(setup.workers)
+        fast = setup.replace(device=VirtualAccelerator(1e-05))
+        return run(fast, clock=SimulatedClock({"decode": "1 ms" if setup.workers == 1 else "2 ms"}))
 
     monkeypatch.setattr(calibration, "run", running)
     monkeypatch.setattr(calibration, "usable_cores", lambda physical: 4)
-    found = calibrate(pipeline(tmp_path), progress=False)
+    known = tiny.calibrated(progress=False)
     assert asked == [1, 4]
+    return known
+
+
+def test_contention_is_taken_from_as_many_workers_as_there_are_cores(known):
     # 4 / (1 + 3 c) = 2.
-    assert found.contention == pytest.approx(1 / 3)
-    assert found.cpu_time.m_as("ms") == pytest.approx(1)
-    assert found.handover_time.m_as("ms") == pytest.approx(0, abs=1e-6)
-    assert found.jitter == pytest.approx(0, abs=1e-9)
+    assert known.assumptions.contention == pytest.approx(1 / 3)
+    assert known.dataset.cpu_time.m_as("ms") == pytest.approx(1)
+    assert known.workers.handover.worker.m_as("ms") == pytest.approx(0, abs=1e-6)
+    assert known.dataset.jitter.spread == pytest.approx(0, abs=1e-9)
+    assert (known.workers.count, known.workers.cores) == (2, 4)
 
 
-def test_what_is_given_is_checked_before_anything_runs(tmp_path):
+def test_a_calibrated_pipeline_can_be_solved_with_other_parts(known):
+    # Two workers reach 2 / (1 + 1/3) times the rate of one, whatever their kind.
+    fast = known.replace(hardware="0.1 ms")
+    assert fast.solve().throughput.m_as("img/s") == pytest.approx(1000 * 1.5)
+    assert fast.replace({"workers.kind": "torch"}).solve().throughput.m_as("img/s") == pytest.approx(1500)
+    assert fast.replace(workers=4).solve().throughput.m_as("img/s") == pytest.approx(2000)
+    assert known.solve().bottleneck == "accelerator"
+    # Four samples of 1000 bytes in 40 ms; each of two workers waits 10 ms for a sample.
+    assert known.replace(storage="100 KB/s").solve().throughput.m_as("img/s") == pytest.approx(100, rel=1e-3)
+    waiting = fast.replace(storage=Drive(wait="10 ms"))
+    assert waiting.solve().throughput.m_as("img/s") < 200
+
+
+def test_what_is_given_is_checked_before_anything_runs(tiny):
     with pytest.raises(InputError, match="seconds needs a unit, got the bare int 2"):
-        calibrate(pipeline(tmp_path), seconds=2)
+        tiny.calibrated(seconds=2)
     with pytest.raises(InputError, match="contention must be finite and not negative, got -1"):
-        calibrate(pipeline(tmp_path), contention=-1)
-
-
-def test_a_calibration_can_borrow_a_value():
-    assert CALIBRATION.replace(contention=0.2).contention == 0.2
-    with pytest.raises(UnknownNameError, match=r"A calibration has no field 'contension'\. Did you mean"):
-        CALIBRATION.replace(contension=0.2)
-
-
-def test_a_calibration_shows_its_values():
-    assert repr(CALIBRATION).splitlines()[0] == "One worker (threads) prepares 1000 img/s."
-    assert [row[0] for row in CALIBRATION.rows] == [
-        "CPU time of a sample",
-        "  read",
-        "  blank",
-        "handing over a batch of 4",
-        "physical cores",
-        "contention",
-        "variation from batch to batch",
-    ]
+        tiny.calibrated(contention=-1)

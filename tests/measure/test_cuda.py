@@ -8,7 +8,10 @@ import sys
 import pytest
 
 from starvelab import PUBLISHED, InputError, MissingValueError
-from starvelab.measure import CudaDevice, InputPipeline, diagnose, photo_transforms, photos, run
+from starvelab.measure import CudaDevice, photo_transforms, photos
+from starvelab.measure.diagnosis import climb_ladder
+from starvelab.measure.session import run
+from tests.measure.scenes import described, kind
 
 torch = pytest.importorskip("torch")
 
@@ -20,17 +23,17 @@ from starvelab.measure.cuda import resnet50  # noqa: E402
 WITH_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 NO_GPU = (
     "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
-    'Use VirtualAccelerator(step_time="30 ms") instead.'
+    'Pass hardware="30 ms" instead, which is simulated.'
 )
 
 
 @pytest.fixture
 def pipe():
-    return InputPipeline(
+    return described(
         samples=photos(count=8),
         batch_size=8,
         transforms=photo_transforms(send="uint8"),
-        accelerator=CudaDevice(),
+        device=CudaDevice(),
     )
 
 
@@ -47,7 +50,7 @@ def test_steps_in_flight_are_whole():
 
 def test_without_a_gpu_the_simulated_one_is_proposed(pipe, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for drive in (run, diagnose):
+    for drive in (run, climb_ladder):
         with pytest.raises(MissingValueError) as caught:
             drive(pipe, progress=False)
         assert str(caught.value) == NO_GPU
@@ -55,8 +58,9 @@ def test_without_a_gpu_the_simulated_one_is_proposed(pipe, monkeypatch):
 
 def test_without_torch_too():
     code = (
-        "import sys; sys.modules['torch'] = None; from starvelab.measure import *; "
-        "run(InputPipeline(samples=photos(count=1), accelerator=CudaDevice()), progress=False)"
+        "import sys; sys.modules['torch'] = None; from starvelab.measure import *; from starvelab import *; "
+        "samples, gpu = Samples(source=photos(count=1)), Accelerator(device=CudaDevice()); "
+        "Pipeline(dataset=samples, hardware=gpu).measure(progress=False)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.rstrip().endswith(NO_GPU)
@@ -67,7 +71,7 @@ def test_without_torch_too():
 @pytest.mark.parametrize("precision", ["fp32", "amp"])
 def test_a_gpu_trains_and_its_events_make_a_record(pipe, loader, precision):
     accelerator = CudaDevice(precision=precision)
-    record = run(pipe.replace(loader=loader, accelerator=accelerator), seconds="1 s", progress=False)
+    record = run(pipe.replace(**kind(loader), device=accelerator), seconds="1 s", progress=False)
     assert 0 < record.utilization <= 1.01
     assert record.utilization + record.stall == 1
     trace = record.trace
@@ -78,7 +82,7 @@ def test_a_gpu_trains_and_its_events_make_a_record(pipe, loader, precision):
 @WITH_GPU
 @pytest.mark.parametrize("loader", ["threads", "torch"])
 def test_a_gpu_can_be_diagnosed(pipe, loader):
-    finding = diagnose(pipe.replace(loader=loader), budget="4 s", progress=False)
+    finding = climb_ladder(pipe.replace(**kind(loader)), budget="4 s", progress=False)
     assert list(finding.evidence) == ["read", "decode", "transform", "collate", "copy", "compute"]
 
 

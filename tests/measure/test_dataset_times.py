@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from starvelab import Pipeline, Samples
 from starvelab.errors import InputError
-from starvelab.measure import DatasetSource, dataset_times, diagnose, run
+from starvelab.measure import DatasetSource, dataset_times
 from starvelab.measure.dataset_times import (
     EVERY,
     ItemTimes,
@@ -27,7 +28,7 @@ from starvelab.measure.dataset_times import (
 )
 from starvelab.measure.datasets import DatasetPreparer, Ordered
 from starvelab.measure.diagnosis import _stages
-from starvelab.measure.input_pipeline import to_pipeline
+from starvelab.measure.setup import setup_of
 from tests.jobs.loops import Clock
 
 from .patience import patiently
@@ -223,7 +224,7 @@ def test_a_transform_that_cannot_be_replaced_is_said():
     with pytest.raises(
         InputError, match=r"Fixed must let it be replaced, and .* Make it an ordinary attribute"
     ):
-        run(Fixed(), step_time="1 ms", batch_size=4, workers=0, progress=False)
+        Pipeline(dataset=Samples(source=Fixed()), batch_size=4, workers=0).measure(progress=False)
 
 
 def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
@@ -244,7 +245,9 @@ def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
 def test_a_slow_step_within_wrappers_is_called_by_its_name():
     part, _ = data.random_split(Numbers(chain()), [15, 5])
     finding = patiently(
-        lambda: diagnose(data.DataLoader(part, 4), step_time="2 ms", budget="1 s", progress=False),
+        lambda: Pipeline.of_loader(data.DataLoader(part, 4), step_time="2 ms").diagnose(
+            budget="1 s", progress=False
+        ),
         lambda found: found.stage == "wait",
     )
     assert (finding.bottleneck, finding.stage) == ("transform", "wait")
@@ -256,7 +259,8 @@ def test_a_slow_step_within_wrappers_is_called_by_its_name():
 
 
 def test_a_run_times_the_steps():
-    measured = run(data.DataLoader(Numbers(chain()), 4), seconds="50 ms", progress=False)
+    pipe = Pipeline.of_loader(data.DataLoader(Numbers(chain()), 4))
+    measured = pipe.measure(seconds="50 ms", progress=False)
     assert list(measured.stage_times) == [
         "read",
         "decode",
@@ -404,8 +408,7 @@ def test_an_item_that_fails_ends_the_watching():
 
 
 def test_a_finding_lists_only_what_occurred():
-    options = {"batch_size": 4, "workers": 2, "step_time": "1 ms"}
-    pipe = to_pipeline(Items(bytes), options, function="diagnose")
+    pipe = setup_of(Pipeline(dataset=Samples(source=Items(bytes)), batch_size=4, workers=2))
     seconds = {"read": 0.001, "decode": 0.003, "__getitem__": 0.0, "collate": 0.0}
     whole = "read + decode + transform"
     stages = _stages(pipe, seconds)

@@ -8,24 +8,13 @@ import time
 import numpy as np
 import pytest
 
-from starvelab import Q_
-from starvelab.errors import InputError, UnknownNameError
-from starvelab.jobs import watch
-from starvelab.measure import (
-    DatasetSource,
-    SimulatedClock,
-    StepDevice,
-    VirtualAccelerator,
-    calibrate,
-    diagnose,
-    predict,
-    run,
-)
-from starvelab.measure.datasets import DatasetPreparer, Stream, options_of
-from starvelab.measure.input_pipeline import to_pipeline
+from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
+from starvelab.errors import InputError
+from starvelab.measure import DatasetSource, SimulatedClock, StepDevice
+from starvelab.measure.datasets import DatasetPreparer, Stream
+from starvelab.measure.setup import setup_of
 
 from .patience import patiently
-from .scenes import CALIBRATION, pipeline
 
 torch = pytest.importorskip("torch")
 data = torch.utils.data
@@ -65,9 +54,10 @@ def slow_transform():
     return transform
 
 
-def diagnosed(dataset, **options):
-    usual = {"batch_size": 4, "workers": 1, "step_time": "4 ms", "budget": "2 s", "progress": False}
-    return diagnose(dataset, **usual | options)
+def diagnosed(dataset, *, budget="2 s", clock=None, collate_fn=None, **fields):
+    source = DatasetSource(dataset, collate_fn=collate_fn)
+    usual = {"dataset": Samples(source=source), "batch_size": 4, "workers": 1, "hardware": "4 ms"}
+    return Pipeline(**usual | fields).diagnose(budget=budget, clock=clock, progress=False)
 
 
 def found(bottleneck, dataset, **options):
@@ -95,7 +85,7 @@ def test_a_slow_transform_is_told_from_reading(workers):
 
 def test_a_slow_accelerator_is_found_behind_a_dataset():
     # On a busy machine a batch may take as long to arrive as a short step.
-    finding = found("compute", sleeper(), step_time="200 ms", budget="4 s")
+    finding = found("compute", sleeper(), hardware="200 ms", budget="4 s")
     assert finding.bottleneck == "compute"
 
 
@@ -163,45 +153,9 @@ def test_a_dataset_keeps_its_transform():
     assert seconds["slow"] >= 0.01
 
 
-def test_an_accelerator_can_be_given_instead_of_its_step_time():
-    options = {"accelerator": VirtualAccelerator(step_time="4 ms")}
-    made = to_pipeline(sleeper(), options, function="run")
-    assert (made.workers, made.samples.name, len(made.samples)) == (2, "Sleeper", 20)
-    assert made.batch_bytes == 32 * 3 * 4 * 4
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"step_time": "4 ms", "accelerator": VirtualAccelerator(step_time="4 ms")}]
-)
-def test_a_step_is_said_once(options):
-    with pytest.raises(InputError) as caught:
-        diagnose(sleeper(), **options)
-    assert str(caught.value) == (
-        "A dataset needs an accelerator or the step_time of one, and not both. "
-        'Pass for example step_time="30 ms": a time that you measured, or expect. Or pass '
-        "step=train_step: a function that trains on one batch."
-    )
-
-
-def test_an_unknown_option_is_refused():
-    with pytest.raises(UnknownNameError) as caught:
-        diagnose(sleeper(), num_workers=3)
-    assert str(caught.value) == (
-        "A dataset has no option 'num_workers'. There is: batch_size, workers, prefetch, in_order, "
-        "collate_fn, pinned, link, accelerator, step_time, step."
-    )
-
-
-def test_counts_are_whole():
-    with pytest.raises(InputError, match="workers must be finite and positive, got -1"):
-        diagnose(sleeper(), step_time="4 ms", workers=-1)
-    with pytest.raises(InputError, match=r"batch_size must be a whole number, got 2\.5"):
-        diagnose(sleeper(), step_time="4 ms", batch_size=2.5)
-
-
 def test_an_empty_dataset_has_nothing_to_diagnose():
     with pytest.raises(InputError) as caught:
-        diagnose(sleeper(length=0), step_time="4 ms")
+        diagnosed(sleeper(length=0))
     assert str(caught.value) == ("A dataset to measure needs items, and this one has none. Check its path.")
 
 
@@ -210,8 +164,8 @@ def test_a_dataset_without_a_length_is_none():
         def __getitem__(self, index):
             return index
 
-    with pytest.raises(InputError, match=r"a dataset with items and a length, .* got Endless"):
-        diagnose(Endless(), step_time="4 ms")
+    with pytest.raises(InputError, match="A dataset has items and a length, got Endless"):
+        diagnosed(Endless())
 
 
 class Slow(data.Dataset):
@@ -235,12 +189,8 @@ class SlowStream(data.IterableDataset):
 
 def test_a_loader_and_its_step_are_run():
     seen = []
-    measured = run(
-        data.DataLoader(Slow(), 4),
-        step=lambda batch: seen.append(batch.shape),
-        seconds="0.1 s",
-        progress=False,
-    )
+    pipe = Pipeline.of_loader(data.DataLoader(Slow(), 4), step=lambda batch: seen.append(batch.shape))
+    measured = pipe.measure(seconds="0.1 s", progress=False)
     # A sleep is never shorter than asked, so four items take 8 ms at least.
     assert measured.throughput <= Q_(500, "img/s")
     assert set(seen) == {(4, 3)}
@@ -249,7 +199,7 @@ def test_a_loader_and_its_step_are_run():
 
 
 def test_a_loader_without_a_step_is_run_alone(capsys):
-    measured = run(data.DataLoader(SlowStream(), 4), seconds="0.1 s")
+    measured = Pipeline.of_loader(data.DataLoader(SlowStream(), 4)).measure(seconds="0.1 s")
     assert capsys.readouterr().out.startswith(
         "Running SlowStream items in the training loop itself for about"
     )
@@ -259,67 +209,38 @@ def test_a_loader_without_a_step_is_run_alone(capsys):
 
 
 def test_a_loader_without_a_step_is_simulated_alone():
-    loader, clock = data.DataLoader(Slow(), 4), SimulatedClock({"read": "1 ms"})
-    assert not run(loader, clock=clock).pipeline.step_known
-    assert diagnose(loader, clock=clock).verdict == "cannot tell"
+    pipe, clock = Pipeline.of_loader(data.DataLoader(Slow(), 4)), SimulatedClock({"read": "1 ms"})
+    assert not pipe.measure(clock=clock).pipeline.step_known
+    assert pipe.diagnose(clock=clock).verdict == "cannot tell"
 
 
 @pytest.mark.parametrize("dataset", [Slow(), SlowStream()])
 def test_what_one_worker_takes_predicts_what_several_would_bring(dataset):
-    loader = data.DataLoader(dataset, 4)
-    calibration = calibrate(loader, seconds="0.1 s", progress=False)
-    assert calibration.cpu_time >= Q_(2, "ms")
-    assert (calibration.loader, calibration.batch_size, calibration.transfer_size) == (
-        "torch",
-        4,
-        Q_(12, "B"),
-    )
-    known = calibration.replace(cpu_time=Q_(2, "ms"), handover_time=Q_(0, "ms"), jitter=0.0, cores=4)
-    one, four = (predict(known, loader, step_time="0.1 ms", workers=count) for count in (1, 4))
-    assert one.throughput.m_as("img/s") == pytest.approx(500)
-    assert four.throughput.m_as("img/s") == pytest.approx(2000)
-    slow_step = predict(known, dataset, batch_size=4, workers=4, step_time="50 ms")
-    assert slow_step.throughput.m_as("img/s") == pytest.approx(80)
-
-
-def test_a_dataset_is_calibrated_whatever_its_step():
     def never(batch):
         raise AssertionError("calibrating trains nothing")
 
-    calibration = calibrate(Slow(), batch_size=2, workers=0, step=never, seconds="20 ms", progress=False)
-    assert calibration.batch_size == 2
-
-
-@pytest.mark.parametrize(
-    ("function", "came", "kind"),
-    [(run, 5, "int"), (calibrate, {"nothing": "1 s"}, "dict"), (run, "train.py", "str")],
-)
-def test_what_is_no_pipeline_is_rejected(function, came, kind):
-    with pytest.raises(InputError) as caught:
-        function(came)
-    assert str(caught.value) == (
-        f"{function.__name__} takes an InputPipeline, a DataLoader, or a dataset with items and a length, "
-        f"got {kind}. Pass one of these."
-    )
-
-
-def test_a_prediction_needs_the_time_of_a_step():
-    loader = data.DataLoader(Slow(), 4)
-    with pytest.raises(InputError, match=r"needs an accelerator or the step_time of one"):
-        predict(CALIBRATION, loader)
-    with pytest.raises(InputError, match=r"A model needs the time of a step, got StepDevice.*Measure it"):
-        predict(CALIBRATION, loader, step=print)
-
-
-def test_options_of_a_dataset_fit_no_pipeline(tmp_path):
-    for call in (run, calibrate, lambda pipe, **options: predict(CALIBRATION, pipe, **options)):
-        with pytest.raises(InputError, match=r"workers belong to a dataset, and this is an InputPipeline"):
-            call(pipeline(tmp_path), workers=1)
+    loader = Pipeline.of_loader(data.DataLoader(dataset, 4), step=never)
+    known = loader.calibrated(seconds="0.1 s", progress=False)
+    assert known.dataset.cpu_time >= Q_(2, "ms")
+    assert (known.workers.kind, known.batch_size, known.dataset.transfer) == ("torch", 4, Q_(12, "B"))
+    with pytest.raises(InputError, match="The accelerator's time comes from model and hardware"):
+        known.solve()
+    known = known.replace({"dataset.cpu_time": "2 ms"}, hardware=Accelerator(rate="0.1 ms"))
+    one, four = (known.replace(workers=Workers(n, kind="torch", cores=4)).solve() for n in (1, 4))
+    assert one.throughput.m_as("img/s") == pytest.approx(500)
+    assert four.throughput.m_as("img/s") == pytest.approx(2000)
 
 
 def test_a_source_of_something_else_is_rejected():
     with pytest.raises(InputError, match="A dataset has items and a length, got int"):
         DatasetSource(5)
+    loader = data.DataLoader(Slow(), 4)
+    with pytest.raises(
+        InputError, match=r"more than a source of samples. Write Pipeline.of_loader\(loader\)"
+    ):
+        setup_of(Pipeline(dataset=Samples(source=loader)))
+    with pytest.raises(InputError, match="A pipeline of a loader takes a DataLoader, got Slow"):
+        Pipeline.of_loader(Slow())
 
 
 class Numbers(data.Dataset):
@@ -355,17 +276,19 @@ def test_settings_of_the_loader_are_kept():
     loader = data.DataLoader(
         Numbers(), 5, num_workers=2, prefetch_factor=3, collate_fn=collate, pin_memory=True, in_order=False
     )
-    pipe = to_pipeline(loader, {"step_time": "1 ms"}, function="run")
-    assert (pipe.batch_size, pipe.workers, pipe.prefetch) == (5, 2, 3)
-    assert (pipe.collate_fn, pipe.pinned, pipe.in_order) == (collate, True, False)
-    assert pipe.samples.name == "Numbers"
+    setup = setup_of(Pipeline.of_loader(loader))
+    assert (setup.batch_size, setup.workers, setup.prefetch) == (5, 2, 3)
+    assert (setup.collate_fn, setup.pinned, setup.in_order) == (collate, True, False)
+    assert (setup.samples.name, setup.kind) == ("Numbers", "torch")
+    more = setup_of(Pipeline.of_loader(loader).replace(workers=4, batch_size=7))
+    assert (more.workers, more.prefetch, more.batch_size) == (4, 3, 7)
 
 
 def test_the_order_is_that_of_the_sampler_and_no_random_number_is_used_up():
     loader = data.DataLoader(Numbers(), 4, shuffle=True, generator=torch.Generator().manual_seed(3))
     torch.manual_seed(5)
     states = [torch.random.get_rng_state(), loader.generator.get_state()]
-    order = options_of(loader)["dataset"].order
+    order = setup_of(Pipeline.of_loader(loader)).samples.dataset.order
     assert torch.equal(torch.random.get_rng_state(), states[0])
     assert torch.equal(loader.generator.get_state(), states[1])
     assert order == list(loader.sampler)
@@ -374,15 +297,15 @@ def test_the_order_is_that_of_the_sampler_and_no_random_number_is_used_up():
 
 def test_batches_of_a_sampler_of_ones_own():
     sampler = [[3, 1, 2], [7, 8, 9]]
-    options = options_of(data.DataLoader(Numbers(), batch_sampler=sampler))
-    assert options["batch_size"] == 3
-    assert options["dataset"].order == [3, 1, 2, 7, 8, 9]
+    setup = setup_of(Pipeline.of_loader(data.DataLoader(Numbers(), batch_sampler=sampler)))
+    assert setup.batch_size == 3
+    assert setup.samples.dataset.order == [3, 1, 2, 7, 8, 9]
 
 
 def test_a_dataset_whose_items_are_batches():
-    options = options_of(data.DataLoader(Numbers(), batch_size=None))
-    assert options["batch_size"] == 1
-    assert options["collate_fn"]([torch.ones(3)]).shape == (3,)
+    setup = setup_of(Pipeline.of_loader(data.DataLoader(Numbers(), batch_size=None)))
+    assert setup.batch_size == 1
+    assert setup.collate_fn([torch.ones(3)]).shape == (3,)
 
 
 def test_a_stream_gives_its_items_one_after_the_other_and_begins_anew():
@@ -396,16 +319,9 @@ def test_workers_get_no_training_step():
     assert sent.step is None
 
 
-def test_a_step_that_is_no_function():
-    with pytest.raises(
-        InputError, match=r"step must be a function that trains on one batch, got str. Pass for"
-    ):
-        diagnose(data.DataLoader(Numbers(), 4), step="train")
-
-
 def test_a_step_and_its_time_are_one_too_many():
-    with pytest.raises(InputError, match=r"and not both.*Or pass step=train_step: a function that trains on"):
-        diagnose(data.DataLoader(Numbers(), 4), step=print, step_time="1 ms")
+    with pytest.raises(InputError, match=r"got step and step_time\. Pass one of them"):
+        Pipeline.of_loader(data.DataLoader(Numbers(), 4), step=print, step_time="1 ms")
 
 
 def test_the_loop_itself_is_a_suspect():
@@ -417,7 +333,7 @@ def test_the_loop_itself_is_a_suspect():
 
     loader = data.DataLoader(Numbers(), 4)
     finding = patiently(
-        lambda: diagnose(loader, step=train, budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader, step=train).diagnose(budget="1.5 s", progress=False),
         lambda found: found.bottleneck == "compute" or not found.confident,
     )
     # On a busy machine a few percent may seem to be waited; a step of 5 ms would be starved by far.
@@ -430,7 +346,7 @@ def test_the_loop_itself_is_a_suspect():
 def test_a_loader_without_a_step_is_measured_alone():
     loader = data.DataLoader(data.Subset(Numbers(transform=slowly), range(12)), 4)
     finding = patiently(
-        lambda: diagnose(loader, budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader).diagnose(budget="1.5 s", progress=False),
         lambda found: found.bottleneck == "transform",
     )
     assert finding.bottleneck == "transform"
@@ -441,18 +357,8 @@ def test_a_loader_without_a_step_is_measured_alone():
 def test_a_stream_that_is_slow():
     loader = data.DataLoader(Naturals(0.01), 4)
     finding = patiently(
-        lambda: diagnose(loader, step_time="2 ms", budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader, step_time="2 ms").diagnose(budget="1.5 s", progress=False),
         lambda found: found.verdict == "highly input-bound",
     )
     assert finding.bottleneck == "read + decode + transform"
     assert finding.verdict == "highly input-bound"
-
-
-def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
-    loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
-    watched = watch(loader, progress=False)
-    assert sum(len(batch) for batch in watched) == 64
-    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
-    assert watched.result.throughput.m_as("img/s") > 0
-    sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
-    assert watch(data.DataLoader(list(range(64)), batch_sampler=sampler))._times.batch_size == 8

@@ -10,24 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError, UnknownNameError
-from starvelab.measure import (
-    PARTS,
-    Finding,
-    InputPipeline,
-    SimulatedClock,
-    Transform,
-    VirtualAccelerator,
-    VirtualLink,
-    VirtualStorage,
-    diagnose,
-    diagnosis,
-)
-from starvelab.measure.diagnosis import _conclude
+from starvelab.measure import PARTS, Finding, SimulatedClock, Transform, diagnose, diagnosis
+from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
+from starvelab.measure.diagnosis import _conclude, climb_ladder
 from starvelab.measure.ladder import CACHED, Ladder
 from starvelab.measure.measurement import Quality
 
 from .patience import patiently
-from .scenes import kind, pipeline
+from .scenes import described, kind, pipeline
 
 # Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
 ARTICLE = {
@@ -268,8 +258,9 @@ def test_a_finding_shows_its_evidence():
 
 
 def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
-    pipe = InputPipeline(batch_size=32, workers=2, accelerator=VirtualAccelerator(step_time="50 ms"))
-    finding = diagnose(pipe, clock=SimulatedClock({"read": "1 ms", "decode": "4 ms", "transform": "5 ms"}))
+    pipe = described(batch_size=32, workers=2, device=VirtualAccelerator(0.05))
+    clock = SimulatedClock({"read": "1 ms", "decode": "4 ms", "transform": "5 ms"})
+    finding = climb_ladder(pipe, clock=clock)
     # Two workers share 32 images, and the accelerator hides 50 ms of what the transforms cost.
     assert {part: cost.m_as("ms") for part, cost in finding.costs.items()} == pytest.approx(
         {"read": 16, "decode": 64, "transform": 80}
@@ -300,16 +291,16 @@ def test_a_part_that_adds_far_more_than_it_costs_is_called_contention():
 
 
 def test_a_simulated_storage_is_no_cost_of_the_clock():
-    pipe = InputPipeline(storage=VirtualStorage(bandwidth="10 MB/s"))
+    pipe = described(storage=VirtualStorage(1e07))
     clock = SimulatedClock({"read": "1 ms", "decode": "4 ms"}, sample_size="100 KB")
-    assert list(diagnose(pipe, clock=clock).costs) == ["decode"]
+    assert list(climb_ladder(pipe, clock=clock).costs) == ["decode"]
 
 
 def test_the_stage_that_costs_most_is_called_by_its_own_name():
     def same(value):
         return value
 
-    pipe = InputPipeline(
+    pipe = described(
         batch_size=4,
         workers=2,
         transforms=[Transform("open", same, part="decode"), Transform("ask", same), Transform("crop", same)],
@@ -334,7 +325,7 @@ def test_where_nothing_starves_the_finding_says_so():
 def live(pipe, bottleneck):
     """A live diagnosis."""
     finding = patiently(
-        lambda: diagnose(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == bottleneck
+        lambda: climb_ladder(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == bottleneck
     )
     assert isinstance(finding, Finding)
     assert finding.source == "measured"
@@ -343,7 +334,7 @@ def live(pipe, bottleneck):
 
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
 def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
-    storage = VirtualStorage(bandwidth="1 GB/s", latency="10 ms")
+    storage = VirtualStorage(1e09, latency=0.01)
     finding = live(pipeline(tmp_path, **kind(loader), storage=storage), "read")
     assert finding.bottleneck == "read"
     assert finding.stall > 0.5
@@ -351,13 +342,13 @@ def test_a_slow_storage_is_found(tmp_path, nothing_stays, loader):
 
 @pytest.mark.parametrize("loader", ["threads", "torch"])
 def test_a_slow_link_is_found(tmp_path, nothing_stays, loader):
-    link = VirtualLink(bandwidth="6.4 KB/s")  # 30 ms for a batch
+    link = VirtualLink(6400)  # 30 ms for a batch
     finding = live(pipeline(tmp_path, **kind(loader), link=link), "copy")
     assert finding.bottleneck == "copy"
 
 
 def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
-    finding = live(pipeline(tmp_path, accelerator=VirtualAccelerator(step_time="40 ms")), "compute")
+    finding = live(pipeline(tmp_path, device=VirtualAccelerator(0.04)), "compute")
     assert finding.bottleneck == "compute"
     assert finding.verdict == "not input-bound"
 
@@ -370,8 +361,8 @@ def test_a_budget_grows_only_where_none_is_given(tmp_path, monkeypatch, capsys):
         return ladder(100, 40, 30, 30, 30, 30)
 
     monkeypatch.setattr(diagnosis, "profile", profiled)
-    diagnose(pipeline(tmp_path))
-    diagnose(pipeline(tmp_path), budget="2 s")
+    climb_ladder(pipeline(tmp_path))
+    climb_ladder(pipeline(tmp_path), budget="2 s")
     assert asked == [(8.0, 60.0), (2.0, 2.0)]
     assert (ladder(630, 40, 30).clear, ladder(31, 30, 20).clear) == (True, False)
     first, second = capsys.readouterr().out.splitlines()
@@ -380,7 +371,7 @@ def test_a_budget_grows_only_where_none_is_given(tmp_path, monkeypatch, capsys):
 
 
 def test_a_live_diagnosis_says_how_long_it_takes(tmp_path, capsys):
-    diagnose(pipeline(tmp_path), budget="0.1 s")
+    climb_ladder(pipeline(tmp_path), budget="0.1 s")
     assert capsys.readouterr().out == ("Diagnosing tiny images with 2 workers (threads): about 0.1 s.\n")
 
 
@@ -389,22 +380,13 @@ def test_a_live_diagnosis_says_how_long_it_takes(tmp_path, capsys):
 
 def test_a_budget_needs_a_unit(tmp_path):
     with pytest.raises(InputError, match="budget needs a unit, got the bare int 8"):
-        diagnose(pipeline(tmp_path), budget=8)
-
-
-def test_options_of_a_dataset_do_not_fit_a_pipeline(tmp_path):
-    with pytest.raises(InputError) as caught:
-        diagnose(pipeline(tmp_path), batch_size=3, workers=1)
-    assert str(caught.value) == (
-        "batch_size, workers belong to a dataset, and this is an InputPipeline already. "
-        "Change it with pipe.replace(...)."
-    )
+        climb_ladder(pipeline(tmp_path), budget=8)
 
 
 def test_a_number_cannot_be_diagnosed():
     with pytest.raises(InputError) as caught:
-        diagnose(5, clock=SimulatedClock())
+        diagnose(5)
     assert str(caught.value) == (
-        "diagnose takes an InputPipeline, a DataLoader, a dataset with items and a length, or a mapping of "
-        "rates, got int. Pass one of these."
+        "diagnose takes a mapping of rates, got int. A pipeline diagnoses itself: write pipeline.diagnose(), "
+        "or Pipeline.of_loader(loader).diagnose()."
     )

@@ -5,21 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from starvelab import Pipeline
 from starvelab.errors import UnknownNameError
-from starvelab.measure.given_datasets import COUNT, GIVEN, given_pipeline
+from starvelab.measure.given_datasets import COUNT, GIVEN, given_samples
+from starvelab.measure.setup import setup_of
 
 
 @pytest.mark.parametrize(
     ("name", "shape"), [("recordings", (398, 201)), ("tables", (256, 40)), ("volumes", (24, 24, 24))]
 )
 def test_its_items_have_one_shape_and_are_the_same_each_time(name, shape):
-    pipe, again = given_pipeline(name), given_pipeline(name)
-    assert len(pipe.samples) == COUNT
-    assert pipe.samples.contents == again.samples.contents
-    assert len(set(pipe.samples.contents)) == COUNT
-    assert pipe.samples.read(COUNT + 1) == pipe.samples.read(1)
-    assert pipe.batch_shape == (16, *shape)
-    assert pipe.dtype == np.float32
+    given, again = given_samples(name).source, given_samples(name).source
+    assert len(given) == COUNT
+    assert given.contents == again.contents
+    assert len(set(given.contents)) == COUNT
+    assert given.read(COUNT + 1) == given.read(1)
+    setup = setup_of(Pipeline(dataset=given_samples(name), batch_size=16))
+    assert setup.batch_shape == (16, *shape)
+    assert setup.dtype == np.float32
 
 
 def test_a_spectrogram_shows_the_pitch_of_a_recording():
@@ -29,10 +32,10 @@ def test_a_spectrogram_shows_the_pitch_of_a_recording():
 
 def test_another_name_is_rejected():
     with pytest.raises(UnknownNameError, match=r"recordings, tables, volumes, got 'photos'\. Choose one"):
-        given_pipeline("photos")
+        given_samples("photos")
 
 
 def test_recordings_are_called_recordings_and_not_images():
-    recordings = given_pipeline("recordings")
-    assert str(recordings).startswith("recordings with ")
-    assert repr(recordings.samples).startswith("8 recordings, ")
+    recordings = given_samples("recordings")
+    assert str(setup_of(Pipeline(dataset=recordings))).startswith("recordings with ")
+    assert repr(recordings.source).startswith("8 recordings, ")

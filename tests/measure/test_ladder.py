@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.measure import Transform, VirtualAccelerator, ladder
+from starvelab.measure import Transform, ladder
+from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.ladder import CACHED, Ladder, profile
 from starvelab.measure.session import NO_WORK, Session
 
@@ -78,7 +79,7 @@ def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):
         tmp_path,
         workers=0,
         transforms=[zeros(), Transform("count", count)],
-        accelerator=VirtualAccelerator(step_time="1 ms"),
+        device=VirtualAccelerator(0.001),
     )
     with Session(pipe) as session:
         session.warm_up()

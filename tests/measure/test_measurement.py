@@ -8,19 +8,14 @@ import psutil
 import pytest
 
 from starvelab import Q_
-from starvelab.measure import (
-    InputPipeline,
-    SimulatedClock,
-    VirtualAccelerator,
-    comparison_row,
-    disturbance,
-    measurement,
-    run,
-)
+from starvelab.measure import SimulatedClock, comparison_row, disturbance, measurement
+from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.measurement import LoadMeter, Quality, interval, variation
+from starvelab.measure.session import run
+from tests.measure.scenes import described
 
 MEASURED = run(
-    InputPipeline(accelerator=VirtualAccelerator(step_time="64 ms")),
+    described(device=VirtualAccelerator(0.064)),
     clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}),
 )
 

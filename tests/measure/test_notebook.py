@@ -13,21 +13,22 @@ from nbclient import NotebookClient
 from .scenes import images
 
 CELLS = [
-    "import numpy as np\nfrom starvelab.measure import *",
+    "import numpy as np\nfrom starvelab import *\nfrom starvelab.measure import *",
     """
 def scaled(array):
     return array / factor
 factor = 255
-pipe = InputPipeline(
-    samples=folder("own"), batch_size=2, accelerator=VirtualAccelerator(step_time="2 ms"),
+samples = Samples(
+    source=folder("own"),
     transforms=[
         Transform("as array", lambda raw: np.frombuffer(raw[:60], np.uint8)), Transform("scaled", scaled)
     ],
 )
+pipe = Pipeline(dataset=samples, batch_size=2, workers=2, hardware="2 ms")
 """,
 ]
 RUNS = """
-record = run(pipe.replace(loader={loader!r}), seconds="0.2 s")
+record = pipe.replace({{"workers.kind": {loader!r}}}).measure(seconds="0.2 s")
 print(sorted(record.stage_times))
 """
 

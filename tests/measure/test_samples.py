@@ -12,9 +12,12 @@ import pytest
 from PIL import Image
 
 from starvelab import InputError
-from starvelab.measure import InputPipeline, VirtualAccelerator, folder, photos, run, samples
+from starvelab.measure import folder, photo_transforms, photos, samples
+from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.samples import KINDS
+from starvelab.measure.session import run
 
+from .scenes import described
 from .scenes import images as squares
 
 
@@ -137,10 +140,11 @@ def test_a_folder_holds_images_at_any_depth(tmp_path):
 
 
 def test_images_of_ones_own_run_through_the_usual_stages(tmp_path):
-    pipe = InputPipeline(
+    pipe = described(
         samples=folder(squares(tmp_path / "own", 300, 250)),
+        transforms=photo_transforms(),
         batch_size=2,
-        accelerator=VirtualAccelerator(step_time="1 ms"),
+        device=VirtualAccelerator(0.001),
     )
     record = run(pipe, seconds="0.1 s", progress=False)
     assert set(record.stage_times) >= {"read", "decode", "crop", "normalize", "collate"}

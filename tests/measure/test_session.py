@@ -8,26 +8,18 @@ import numpy as np
 import pytest
 
 from starvelab import InputError
-from starvelab.measure import (
-    SimulatedClock,
-    Transform,
-    VirtualAccelerator,
-    VirtualLink,
-    VirtualStorage,
-    run,
-    session,
-)
-from starvelab.measure.devices import VirtualRun
+from starvelab.measure import SimulatedClock, Transform, session
+from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
 from starvelab.measure.measurement import Quality, summarize
-from starvelab.measure.session import Session, time_bar
+from starvelab.measure.session import Session, run, time_bar
 from starvelab.simulate import Trace
 
 from .patience import patiently
 from .scenes import STORED, kind, pipeline
 
 LOADERS = ["inline", "threads", "processes", "torch"]
-STEP = VirtualAccelerator(step_time="50 ms")
-FAST = VirtualAccelerator(step_time="5 ms")
+STEP = VirtualAccelerator(0.05)
+FAST = VirtualAccelerator(0.005)
 
 
 def paced(pipe, most):
@@ -48,7 +40,7 @@ def paced(pipe, most):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
-    record = paced(pipeline(tmp_path, **kind(loader), accelerator=STEP), 4 / 0.050)
+    record = paced(pipeline(tmp_path, **kind(loader), device=STEP), 4 / 0.050)
     assert record.source == "measured"
     assert list(record.stage_times) == ["read", "blank", "collate"]
     assert record.pipeline.workers == (0 if loader == "inline" else 2)
@@ -57,24 +49,24 @@ def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader
 @pytest.mark.parametrize("loader", LOADERS[1:])
 def test_a_storage_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
     # Four samples in 40 ms.
-    storage = VirtualStorage(bandwidth=f"{STORED / 10} KB/s")
-    paced(pipeline(tmp_path, **kind(loader), accelerator=FAST, storage=storage), 100)
+    storage = VirtualStorage(100 * STORED)
+    paced(pipeline(tmp_path, **kind(loader), device=FAST, storage=storage), 100)
 
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_link_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
     # Four samples of 48 bytes over 4.8 KB/s.
-    link = VirtualLink(bandwidth="4.8 KB/s")
-    paced(pipeline(tmp_path, **kind(loader), accelerator=FAST, link=link), 4 / 0.040)
+    link = VirtualLink(4800)
+    paced(pipeline(tmp_path, **kind(loader), device=FAST, link=link), 4 / 0.040)
 
 
 def test_a_copy_in_turn_adds_to_the_step(tmp_path):
-    link = VirtualLink(bandwidth="4.8 KB/s", overlapped=False)
-    paced(pipeline(tmp_path, link=link, accelerator=FAST), 4 / 0.045)
+    link = VirtualLink(4800, overlapped=False)
+    paced(pipeline(tmp_path, link=link, device=FAST), 4 / 0.045)
 
 
 def test_the_trace_is_that_of_the_run(tmp_path):
-    record = run(pipeline(tmp_path, accelerator=FAST), seconds="0.2 s", progress=False)
+    record = run(pipeline(tmp_path, device=FAST), seconds="0.2 s", progress=False)
     trace = record.trace
     assert (np.diff(trace.batch) == 1).all()
     assert (trace.prepare_start <= trace.prepared).all()
@@ -86,22 +78,22 @@ def test_the_trace_is_that_of_the_run(tmp_path):
 
 
 def test_a_run_says_what_it_does_and_for_how_long(tmp_path, capsys):
-    run(pipeline(tmp_path, accelerator=FAST), seconds="0.1 s")
+    run(pipeline(tmp_path, device=FAST), seconds="0.1 s")
     out = capsys.readouterr()
     assert out.out == "Running tiny images with 2 workers (threads) for about 0.1 s, and its start-up.\n"
-    run(pipeline(tmp_path, accelerator=FAST, workers=1), seconds="0.1 s")
+    run(pipeline(tmp_path, device=FAST, workers=1), seconds="0.1 s")
     assert capsys.readouterr().out.startswith("Running tiny images with 1 worker (threads) for about")
-    run(pipeline(tmp_path, accelerator=FAST, workers=0), seconds="0.1 s")
+    run(pipeline(tmp_path, device=FAST, workers=0), seconds="0.1 s")
     assert capsys.readouterr().out.startswith("Running tiny images in the training loop itself for about")
 
 
 def test_without_progress_it_says_nothing(tmp_path, capfd):
-    run(pipeline(tmp_path, accelerator=FAST), seconds="0.05 s", progress=False)
+    run(pipeline(tmp_path, device=FAST), seconds="0.05 s", progress=False)
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_slow_pipeline_is_run_until_each_worker_has_made_a_few_batches(tmp_path):
-    record = run(pipeline(tmp_path, accelerator=STEP), seconds="1 ms", progress=False)
+    record = run(pipeline(tmp_path, device=STEP), seconds="1 ms", progress=False)
     assert len(record.trace) >= 9
 
 
@@ -186,7 +178,7 @@ class Accelerator:
     """Remembers the device that it opened."""
 
     def open(self, *, link, **rest):
-        self.device = Watched(VirtualAccelerator(step_time="1 ms"), link)
+        self.device = Watched(VirtualAccelerator(0.001), link)
         return self.device
 
 
@@ -194,9 +186,7 @@ def test_the_device_is_closed_when_the_loader_cannot_open(tmp_path):
     accelerator = Accelerator()
     with (
         pytest.raises(InputError, match="must return a NumPy array"),
-        Session(
-            pipeline(tmp_path, transforms=[Transform("none", lambda raw: None)], accelerator=accelerator)
-        ),
+        Session(pipeline(tmp_path, transforms=[Transform("none", lambda raw: None)], device=accelerator)),
     ):
         pass
     assert accelerator.device.closed == 1
@@ -206,7 +196,7 @@ def test_the_device_is_closed_when_the_loop_fails(tmp_path, nothing_stays):
     accelerator = Accelerator()
 
     def loop():
-        with Session(pipeline(tmp_path, accelerator=accelerator)) as session:
+        with Session(pipeline(tmp_path, device=accelerator)) as session:
             session.warm_up()
             raise ZeroDivisionError
 
@@ -222,7 +212,7 @@ def test_the_device_is_closed_when_the_loader_cannot_close(tmp_path):
     accelerator = Accelerator()
     with (
         pytest.raises(OSError, match="no way"),
-        Session(pipeline(tmp_path, workers=0, accelerator=accelerator)) as session,
+        Session(pipeline(tmp_path, workers=0, device=accelerator)) as session,
     ):
         session.loader.close = failing
     assert accelerator.device.closed == 1

@@ -11,26 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import InputError, UnknownNameError
-from starvelab.measure import (
-    PARTS,
-    CudaDevice,
-    InputPipeline,
-    SimulatedClock,
-    Transform,
-    VirtualAccelerator,
-    VirtualLink,
-    VirtualStorage,
-    calibrate,
-    diagnose,
-    run,
-    session,
-    simulated,
-)
+from starvelab.measure import PARTS, CudaDevice, SimulatedClock, Transform, session, simulated
+from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
+from starvelab.measure.diagnosis import climb_ladder
+from starvelab.measure.session import run
 from starvelab.runtime import GRADING, Runtime, use
-from tests.measure.scenes import STORED, pipeline
+from tests.measure.scenes import STORED, described, pipeline
 
-STEP = VirtualAccelerator(step_time="64 ms")
-PIPE = InputPipeline(accelerator=STEP, workers=2)  # batches of 32
+STEP = VirtualAccelerator(0.064)
+PIPE = described(device=STEP, workers=2)  # batches of 32
 # 8 ms of CPU work a sample are 256 ms a batch.
 WORK = SimulatedClock({"decode": "5 ms", "transform": "3 ms"})
 IDLE = SimulatedClock()
@@ -58,11 +47,11 @@ def test_enough_workers_leave_the_accelerator_no_wait():
 
 
 def test_any_number_of_workers_divides_the_time_exactly():
-    fast = VirtualAccelerator(step_time="1 ms")
+    fast = VirtualAccelerator(0.001)
     for workers in (1, 3, 7, 16, 48, 64):
-        pipe = PIPE.replace(workers=workers, accelerator=fast)
+        pipe = PIPE.replace(workers=workers, device=fast)
         assert period(pipe, WORK) == pytest.approx(256 / workers)
-        found = diagnose(pipe, clock=WORK)
+        found = climb_ladder(pipe, clock=WORK)
         assert found.periods["nothing"].m_as("ms") == pytest.approx(256 / workers)
         assert found.periods["decoded sample"].m_as("ms") == pytest.approx(96 / workers)
 
@@ -73,20 +62,20 @@ def test_a_loop_that_prepares_itself_works_while_the_accelerator_does():
 
 
 def test_a_loop_that_waits_for_each_step_does_one_after_the_other():
-    waiting = VirtualAccelerator(step_time="64 ms", in_flight=1)
+    waiting = VirtualAccelerator(0.064, in_flight=1)
     # 256 + 64 = 320, of which the loop prepares for 256.
-    assert values_of(PIPE.replace(workers=0, accelerator=waiting), WORK) == (320, 0.2, 0.8)
+    assert values_of(PIPE.replace(workers=0, device=waiting), WORK) == (320, 0.2, 0.8)
 
 
 def test_a_shared_storage_bounds_any_number_of_workers():
     # 32 samples of 114.66 KB at 20 MB/s.
-    pipe = PIPE.replace(workers=8, storage=VirtualStorage(bandwidth="20 MB/s"))
+    pipe = PIPE.replace(workers=8, storage=VirtualStorage(2e07))
     assert period(pipe, IDLE) == pytest.approx(32 * 114.66 / 20, rel=1e-3)
 
 
 def test_latency_keeps_a_worker_and_no_core():
     # 32 x (8 + 2) / 2; the bytes themselves take next to nothing.
-    slow = VirtualStorage(bandwidth="100 TB/s", latency="2 ms")
+    slow = VirtualStorage(1e14, latency=0.002)
     assert period(PIPE.replace(storage=slow), WORK) == pytest.approx(160, rel=1e-4)
 
 
@@ -97,8 +86,8 @@ COPY = 32 * 602112 / 0.2e6
 def copied(*, overlapped=True, in_flight=2):
     return PIPE.replace(
         workers=8,
-        link=VirtualLink(bandwidth="0.2 GB/s", overlapped=overlapped),
-        accelerator=VirtualAccelerator(step_time="64 ms", in_flight=in_flight),
+        link=VirtualLink(2e08, overlapped=overlapped),
+        device=VirtualAccelerator(0.064, in_flight=in_flight),
     )
 
 
@@ -127,7 +116,7 @@ def test_two_workers_on_one_core_are_one():
 
 def test_stragglers_lie_in_reading():
     clock = SimulatedClock(WORK.costs, straggler_share=0.05, straggler_time="200 ms")
-    assert diagnose(PIPE, clock=clock).bottleneck == "read"
+    assert climb_ladder(PIPE, clock=clock).bottleneck == "read"
 
 
 def test_the_same_seed_gives_the_same_measurement():
@@ -152,8 +141,8 @@ PLANTED = {
     "decode": (PIPE, SimulatedClock({"read": "1 ms", "decode": "20 ms", "transform": "2 ms"})),
     "transform": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "transform": "20 ms"})),
     "collate": (PIPE, SimulatedClock({"read": "1 ms", "decode": "2 ms", "collate": "9 ms"})),
-    "copy": (PIPE.replace(link=VirtualLink(bandwidth="50 MB/s")), WORK),
-    "compute": (PIPE.replace(accelerator=VirtualAccelerator(step_time="200 ms")), WORK),
+    "copy": (PIPE.replace(link=VirtualLink(5e07)), WORK),
+    "compute": (PIPE.replace(device=VirtualAccelerator(0.2)), WORK),
 }
 
 
@@ -169,8 +158,8 @@ def test_a_longer_run_has_more_batches():
 def test_each_part_is_found_where_it_was_planted(part, workers):
     pipe, clock = PLANTED[part]
     if part == "compute" and workers < 2:
-        pipe = pipe.replace(accelerator=VirtualAccelerator(step_time="900 ms"))
-    found = diagnose(pipe.replace(workers=workers), clock=clock)
+        pipe = pipe.replace(device=VirtualAccelerator(0.9))
+    found = climb_ladder(pipe.replace(workers=workers), clock=clock)
     assert found.bottleneck == part
     assert found.source == "simulated"
     assert found.confident
@@ -180,7 +169,7 @@ def test_each_part_is_found_where_it_was_planted(part, workers):
 def test_a_plant_is_found_through_jitter(part):
     pipe, clock = PLANTED[part]
     noisy = SimulatedClock(clock.costs, jitter=0.3, handover="1 ms", cores=2, seed=5)
-    assert diagnose(pipe, clock=noisy).bottleneck == part
+    assert climb_ladder(pipe, clock=noisy).bottleneck == part
 
 
 costs = st.lists(st.integers(0, 60), min_size=5, max_size=5, unique=True)
@@ -193,11 +182,11 @@ def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, ste
     pipe = PIPE.replace(
         batch_size=1,
         workers=0,
-        accelerator=VirtualAccelerator(step_time=f"{step} ms", in_flight=1),
-        link=VirtualLink(bandwidth=f"{602.112 / copy} MB/s") if copy else None,
+        device=VirtualAccelerator(step / 1e3, in_flight=1),
+        link=VirtualLink(602112e3 / copy) if copy else None,
     )
     clock = SimulatedClock({part: f"{ms} ms" for part, ms in zip(PARTS[:4], prepared, strict=True)})
-    found = diagnose(pipe, clock=clock)
+    found = climb_ladder(pipe, clock=clock)
     assert [found.evidence[part].m_as("ms") for part in PARTS] == pytest.approx([*times, step], abs=1e-6)
     starved = sum(times) / (sum(times) + step) >= 0.05
     assert found.bottleneck == (PARTS[times.index(max(times))] if starved else "compute")
@@ -205,9 +194,9 @@ def test_where_one_thing_is_done_after_the_other_the_dearest_is_named(times, ste
 
 @given(st.permutations([1, 2, 4, 8]), st.integers(1, 12))
 def test_with_any_number_of_workers_the_dearest_part_is_named(times, workers):
-    pipe = PIPE.replace(workers=workers, accelerator=VirtualAccelerator(step_time="0.1 ms"))
+    pipe = PIPE.replace(workers=workers, device=VirtualAccelerator(0.0001))
     clock = SimulatedClock({part: f"{ms} ms" for part, ms in zip(PARTS[:4], times, strict=True)})
-    found = diagnose(pipe, clock=clock)
+    found = climb_ladder(pipe, clock=clock)
     assert (found.bottleneck, found.runner_up) == (PARTS[times.index(8)], PARTS[times.index(4)])
 
 
@@ -235,10 +224,10 @@ def test_times_need_their_unit():
 
 def test_a_real_gpu_keeps_no_simulated_time():
     with pytest.raises(InputError) as caught:
-        run(PIPE.replace(accelerator=CudaDevice()), clock=WORK)
+        run(PIPE.replace(device=CudaDevice()), clock=WORK)
     assert str(caught.value) == (
-        "A model needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
-        "overlapped=True, device=0). Measure it, and pass accelerator=VirtualAccelerator(step_time=...)."
+        "A simulated clock needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
+        "overlapped=True, device=0). Measure it, and pass hardware=Accelerator(rate=...)."
     )
 
 
@@ -258,14 +247,14 @@ def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
     assert clock.costs["decode"].m_as("ms") >= 10 > clock.costs["transform"].m_as("ms")
     assert clock.sample_size.m_as("B") == STORED
     assert clock.transfer_size.m_as("B") == 3 * 4 * 4
-    assert diagnose(pipe, clock=clock).bottleneck == "decode"
+    assert climb_ladder(pipe, clock=clock).bottleneck == "decode"
 
 
-@pytest.mark.parametrize("measure", [run, diagnose, calibrate])
+@pytest.mark.parametrize("measure", [run, climb_ladder])
 def test_a_grader_gets_every_measurement_without_starting_a_worker(tmp_path, monkeypatch, measure):
     monkeypatch.setattr(session, "open_loader", lambda pipe: pytest.fail("a loader was opened"))
     with use(GRADING):
-        result = measure(pipeline(tmp_path, loader="processes", workers=4), progress=False)
+        result = measure(pipeline(tmp_path, kind="processes", workers=4), progress=False)
     assert getattr(result, "source", "simulated") == "simulated"
 
 
@@ -283,7 +272,7 @@ def test_a_browser_simulates_and_says_where_to_measure(tmp_path, monkeypatch, ca
     monkeypatch.setattr(session, "open_loader", lambda pipe: pytest.fail("a loader was opened"))
     monkeypatch.setattr(simulated, "has_processes", lambda: False)
     with use(Runtime(clock="live")):
-        result = run(pipeline(tmp_path, loader="processes", workers=4))
+        result = run(pipeline(tmp_path, kind="processes", workers=4))
     assert result.source == "simulated"
     assert capsys.readouterr().out == (
         "Simulated from one batch: Python in a browser starts no workers, so nothing was measured. To "

@@ -82,10 +82,10 @@ def test_what_belongs_to_the_training_is_told_from_its_speed(starved):
 
 
 def test_a_script_that_runs_nothing_or_twice_is_rejected():
-    with pytest.raises(InputError, match=r"A training script runs one pipeline, got 0\. Call run"):
+    with pytest.raises(InputError, match=r"A training script runs one pipeline, got 0\. Call its"):
         what_it_does("print('hello')")
     with pytest.raises(InputError, match=r"got 2\."):
-        what_it_does(starved_script() + "\n    run(pipeline)\n")
+        what_it_does(starved_script() + "\n    pipeline.measure()\n")
 
 
 def test_the_starved_script_is_given_once_and_what_was_edited_stays(tmp_path):

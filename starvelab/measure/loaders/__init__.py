@@ -6,22 +6,22 @@ follows the same rule.
 
 from __future__ import annotations
 
-from ..input_pipeline import InputPipeline
 from ..protocols import Loader
+from ..setup import Setup
 
 
-def open_loader(pipe: InputPipeline) -> Loader:
+def open_loader(setup: Setup) -> Loader:
     """The loader that a pipeline names, running."""
-    _ = pipe.batch_bytes  # prepares one sample here: a transform that fails says so before any worker starts
+    _ = setup.batch_bytes  # prepares one sample here: a transform that fails says so before any worker starts
     # Each is imported where it is used: a browser's Python has no processes, and PyTorch takes seconds.
-    if pipe.loader == "torch":
+    if setup.kind == "torch":
         from .torch import TorchLoader
 
-        return TorchLoader(pipe)
-    if pipe.loader == "processes" and pipe.workers:
+        return TorchLoader(setup)
+    if setup.kind == "processes" and setup.workers:
         from .processes import ProcessLoader
 
-        return ProcessLoader(pipe)
+        return ProcessLoader(setup)
     from .threads import InlineLoader, ThreadLoader
 
-    return ThreadLoader(pipe) if pipe.workers else InlineLoader(pipe)
+    return ThreadLoader(setup) if setup.workers else InlineLoader(setup)

@@ -17,8 +17,8 @@ import cloudpickle
 import numpy as np
 
 from ..devices import StorageClock
-from ..input_pipeline import InputPipeline
 from ..protocols import BatchPreparer, Work
+from ..setup import Setup
 from .shared import SharedMemory, SharedRung, by_value
 from .threads import PoolLoader
 
@@ -29,20 +29,20 @@ END_TIMEOUT = 2.0  # seconds
 class ProcessLoader(SharedRung, PoolLoader[Work]):
     """A process for each worker."""
 
-    def __init__(self, pipe: InputPipeline) -> None:
+    def __init__(self, setup: Setup) -> None:
         # One slot for each batch ordered ahead, and one for the batch that the training loop works with.
-        slots = pipe.workers * pipe.prefetch + 1
+        slots = setup.workers * setup.prefetch + 1
         self.free = deque(range(slots))
         self.held: int | None = None
         self.slot_of: dict[int, int] = {}
-        self.shared = SharedMemory(slots * pipe.batch_bytes, slots=slots)
-        super().__init__(pipe)
+        self.shared = SharedMemory(slots * setup.batch_bytes, slots=slots)
+        super().__init__(setup)
 
-    def _start(self, pipe: InputPipeline) -> list[ProcessPoolExecutor]:
-        self.ring = self.shared.ring(pipe)
+    def _start(self, setup: Setup) -> list[ProcessPoolExecutor]:
+        self.ring = self.shared.ring(setup)
         context = multiprocessing.get_context("spawn")
         lock = context.Lock()
-        blob = by_value((pipe, self.shared))
+        blob = by_value((setup, self.shared))
         return [
             ProcessPoolExecutor(1, context, initializer=_begin, initargs=(blob, lock))
             for _ in range(self.workers)
@@ -102,9 +102,9 @@ def _begin(blob: bytes, lock: AbstractContextManager[object]) -> None:
     global _worker
     # An interrupt reaches the whole group of processes; only the training loop shall answer it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pipe, shared = cloudpickle.loads(blob)
-    preparer = pipe.preparer(StorageClock(pipe.storage, shared.control, lock))
-    _worker = _Worker(shared, shared.ring(pipe), preparer)
+    setup, shared = cloudpickle.loads(blob)
+    preparer = setup.preparer(StorageClock(setup.storage, shared.control, lock))
+    _worker = _Worker(shared, shared.ring(setup), preparer)
 
 
 def _prepare(number: int, slot: int) -> Work:

@@ -13,7 +13,7 @@ import cloudpickle
 import numpy as np
 
 from ...errors import InputError, WorkerError
-from ..input_pipeline import InputPipeline
+from ..setup import Setup
 
 
 class SharedMemory:
@@ -44,9 +44,9 @@ class SharedMemory:
         """When the storage is free again, and which rung is cached."""
         return np.memmap(self.folder / "control", np.float64, "r+", shape=(2,))
 
-    def ring(self, pipe: InputPipeline) -> np.ndarray:
+    def ring(self, setup: Setup) -> np.ndarray:
         """The slots, each with room for one batch of that pipeline."""
-        return np.memmap(self.folder / "ring", pipe.dtype, "r+", shape=(self.slots, *pipe.batch_shape))
+        return np.memmap(self.folder / "ring", setup.dtype, "r+", shape=(self.slots, *setup.batch_shape))
 
     def close(self) -> None:
         """Give the memory back."""
@@ -76,7 +76,7 @@ def by_value(content: object) -> bytes:
     except (TypeError, pickle.PicklingError) as error:
         raise InputError(
             f"Transforms must be such that they can be sent to another process, and {error}. Take locks, "
-            "open files and generators out of them, or pass loader='threads'."
+            "open files and generators out of them, or pass kind='threads'."
         ) from error
 
 
@@ -100,5 +100,5 @@ def _reserve(path: Path, size: int) -> None:
             raise WorkerError(
                 f"Worker processes need {size / 1e6:.0f} MB of shared memory for their batches, and "
                 f"{path.parent} has no room: {error.strerror}. Send uint8, take smaller batches, or pass "
-                "loader='threads'."
+                "kind='threads'."
             ) from error

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import WorkerError
 from ..devices import StorageClock
-from ..input_pipeline import InputPipeline
 from ..protocols import Delivery, Loader, Work
+from ..setup import Setup
 
 # The slowest batch that is waited for. A worker that takes longer has died without a message, or hangs.
 BATCH_TIMEOUT = 120.0  # seconds
@@ -32,8 +32,8 @@ class InlineLoader(Loader):
 
     workers = ahead = 0
 
-    def __init__(self, pipe: InputPipeline) -> None:
-        self.preparer = pipe.preparer(StorageClock(pipe.storage, np.zeros(1), threading.Lock()))
+    def __init__(self, setup: Setup) -> None:
+        self.preparer = setup.preparer(StorageClock(setup.storage, np.zeros(1), threading.Lock()))
         self.rung, self.number = 0, 0
 
     def next(self) -> Delivery:
@@ -48,14 +48,14 @@ class InlineLoader(Loader):
 class PoolLoader(Loader, Generic[Result]):
     """One executor of a single worker for each worker, each with a few batches ordered ahead."""
 
-    def __init__(self, pipe: InputPipeline) -> None:
-        self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
-        self.in_order = pipe.in_order
+    def __init__(self, setup: Setup) -> None:
+        self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
+        self.in_order = setup.in_order
         self.number = 0
         self.ordered: deque[Order[Result]] = deque()
         self.executors: Sequence[futures.Executor] = []
         try:
-            self.executors = self._start(pipe)
+            self.executors = self._start(setup)
             for _ in range(self.ahead):
                 self._order(self.number % self.workers)
         except BaseException:
@@ -63,7 +63,7 @@ class PoolLoader(Loader, Generic[Result]):
             raise
 
     @abstractmethod
-    def _start(self, pipe: InputPipeline) -> Sequence[futures.Executor]:
+    def _start(self, setup: Setup) -> Sequence[futures.Executor]:
         """An executor for each worker."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ def _naming_lost_workers() -> Iterator[None]:
     except futures.BrokenExecutor as error:
         raise WorkerError(
             "A worker process died. Something ended it from outside, most often a lack of memory. Try fewer "
-            "workers, smaller batches, or loader='threads'. In a script, run it below "
+            "workers, smaller batches, or kind='threads'. In a script, run it below "
             "if __name__ == '__main__'."
         ) from error
 
@@ -134,9 +134,9 @@ class ThreadLoader(PoolLoader[Prepared]):
 
     rung = 0
 
-    def _start(self, pipe: InputPipeline) -> list[futures.ThreadPoolExecutor]:
-        clock = StorageClock(pipe.storage, np.zeros(1), threading.Lock())
-        self.preparers = [pipe.preparer(clock) for _ in range(self.workers)]
+    def _start(self, setup: Setup) -> list[futures.ThreadPoolExecutor]:
+        clock = StorageClock(setup.storage, np.zeros(1), threading.Lock())
+        self.preparers = [setup.preparer(clock) for _ in range(self.workers)]
         return [futures.ThreadPoolExecutor(1, f"starvelab-{i}") for i in range(self.workers)]
 
     def _send(self, worker: int, number: int) -> futures.Future[Prepared]:

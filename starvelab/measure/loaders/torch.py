@@ -17,8 +17,8 @@ import cloudpickle
 
 from ...errors import InputError, WorkerError, install_hint
 from ..devices import StorageClock
-from ..input_pipeline import InputPipeline
 from ..protocols import Batch, Delivery, Loader, Preparer, Sample, Work
+from ..setup import Setup
 from .shared import SharedMemory, SharedRung, by_value
 from .threads import BATCH_TIMEOUT
 
@@ -27,7 +27,7 @@ try:
     from torch.utils.data import DataLoader, Dataset, default_collate, get_worker_info
 except ImportError as error:
     raise InputError(
-        "loader='torch' needs PyTorch, and it is not installed. Take another loader (threads, "
+        "kind='torch' needs PyTorch, and it is not installed. Take another loader (threads, "
         f"processes). {install_hint('torch')}"
     ) from error
 
@@ -35,33 +35,33 @@ except ImportError as error:
 class TorchLoader(SharedRung, Loader):
     """A `DataLoader` over the samples of a pipeline."""
 
-    def __init__(self, pipe: InputPipeline) -> None:
-        self.workers, self.ahead = pipe.workers, pipe.workers * pipe.prefetch
-        _check_room((self.ahead + self.workers) * pipe.batch_bytes)
+    def __init__(self, setup: Setup) -> None:
+        self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
+        _check_room((self.ahead + self.workers) * setup.batch_bytes)
         self.shared = SharedMemory(1, slots=0)
         try:
-            self.iterator = self._start(pipe)
+            self.iterator = self._start(setup)
         except BaseException:
             self.shared.close()
             raise
 
-    def _start(self, pipe: InputPipeline) -> Iterator[_Fetched]:
+    def _start(self, setup: Setup) -> Iterator[_Fetched]:
         lock = multiprocessing.get_context().Lock()
-        dataset = _Dataset(by_value(pipe), self.shared, lock)
+        dataset = _Dataset(by_value(setup), self.shared, lock)
         with warnings.catch_warnings():
             # More workers than cores is what some experiments are about.
             warnings.filterwarnings("ignore", message="This DataLoader will create")
             loader = DataLoader(
                 dataset,
-                batch_sampler=_Endless(pipe.batch_size),
+                batch_sampler=_Endless(setup.batch_size),
                 num_workers=self.workers,
                 collate_fn=dataset.collate,
                 worker_init_fn=_ignore_interrupts,
-                pin_memory=pipe.pinned and torch.cuda.is_available(),
+                pin_memory=setup.pinned and torch.cuda.is_available(),
                 # Without workers torch accepts none of these.
-                prefetch_factor=pipe.prefetch if self.workers else None,
+                prefetch_factor=setup.prefetch if self.workers else None,
                 timeout=BATCH_TIMEOUT if self.workers else 0,
-                in_order=pipe.in_order or not self.workers,
+                in_order=setup.in_order or not self.workers,
             )
         return iter(loader)
 
@@ -116,14 +116,14 @@ class _Dataset(Dataset[Sample]):
         self.blob, self.shared, self.lock = blob, shared, lock
 
     @cached_property
-    def pipe(self) -> InputPipeline:
+    def setup(self) -> Setup:
         # Made in the worker. By value, so that functions of a notebook reach a spawned one too.
-        pipe: InputPipeline = cloudpickle.loads(self.blob)
-        return pipe
+        setup: Setup = cloudpickle.loads(self.blob)
+        return setup
 
     @cached_property
     def preparer(self) -> Preparer:
-        return self.pipe.preparer(StorageClock(self.pipe.storage, self.shared.control, self.lock))
+        return self.setup.preparer(StorageClock(self.setup.storage, self.shared.control, self.lock))
 
     def __getitems__(self, indices: list[int]) -> list[Sample]:
         self.start, self.number = time.monotonic(), indices[0] // len(indices)
@@ -133,7 +133,7 @@ class _Dataset(Dataset[Sample]):
 
     def collate(self, samples: list[Sample]) -> _Fetched:
         before = time.perf_counter()
-        array = self.pipe.collate_fn(samples) if self.pipe.collate_fn else _joined(samples)
+        array = self.setup.collate_fn(samples) if self.setup.collate_fn else _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
         info = get_worker_info()
         work = Work(self.start, time.monotonic(), self.rung, self.seconds)
@@ -178,6 +178,6 @@ def _check_room(needed: int) -> None:
     if needed > free:
         raise WorkerError(
             f"The DataLoader's batches need {needed / 1e6:.0f} MB in /dev/shm, and {free / 1e6:.0f} MB are "
-            "free (containers often grant 64 MB). Send uint8, take smaller batches, loader='threads', or "
+            "free (containers often grant 64 MB). Send uint8, take smaller batches, kind='threads', or "
             "start the container with more (--shm-size)."
         )

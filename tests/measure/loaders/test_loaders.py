@@ -19,11 +19,13 @@ import pytest
 
 from starvelab import InputError
 from starvelab.errors import WorkerError
-from starvelab.measure import Transform, VirtualAccelerator, diagnose, run
-from starvelab.measure.devices import VirtualRun
+from starvelab.measure import Transform
+from starvelab.measure.devices import VirtualAccelerator, VirtualRun
+from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.loaders import open_loader, shared, threads, torch
 from starvelab.measure.loaders.processes import ProcessLoader
 from starvelab.measure.loaders.shared import SharedMemory
+from starvelab.measure.session import run
 
 from ..scenes import after, kind, pipeline
 
@@ -32,7 +34,7 @@ WITH_WORKERS = LOADERS[1:]
 APART = ["processes", "torch"]
 DIED = {
     "processes": "A worker process died. Something ended it from outside, most often a lack of memory. Try "
-    "fewer workers, smaller batches, or loader='threads'. In a script, run it below "
+    "fewer workers, smaller batches, or kind='threads'. In a script, run it below "
     "if __name__ == '__main__'.",
     "torch": "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack "
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
@@ -138,13 +140,13 @@ def test_samples_of_differing_shape_are_refused(tmp_path, loader):
     "ignore:Exception ignored in. <(function _ConnectionBase.__del__|Finalize object)"
     ":pytest.PytestUnraisableExceptionWarning"
 )
-@pytest.mark.parametrize("step", ["1 ms", "150 ms"])
+@pytest.mark.parametrize("step", [0.001, 0.15])
 @pytest.mark.parametrize("loader", APART)
 def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
     # With a long step the loop is somewhere else when it happens.
     pipe = pipeline(tmp_path, **kind(loader), workers=1, transforms=[after(22, lambda: os._exit(1))])
     with pytest.raises(WorkerError) as caught:
-        run(pipe.replace(accelerator=VirtualAccelerator(step_time=step)), progress=False)
+        run(pipe.replace(device=VirtualAccelerator(step)), progress=False)
     assert str(caught.value) == DIED[loader]
 
 
@@ -177,7 +179,7 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
         def __reduce__(self):
             return time.sleep, (60,)
 
-    pipe = pipeline(tmp_path, loader="processes", workers=1, transforms=[Transform("slow", SlowToArrive())])
+    pipe = pipeline(tmp_path, kind="processes", workers=1, transforms=[Transform("slow", SlowToArrive())])
     before = set(multiprocessing.active_children())
     opened = open_loader(pipe)
     (started,) = set(multiprocessing.active_children()) - before
@@ -185,7 +187,7 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
     assert not started.is_alive()
 
 
-@pytest.mark.parametrize("drive", [run, diagnose])
+@pytest.mark.parametrize("drive", [run, climb_ladder])
 @pytest.mark.parametrize("loader", LOADERS)
 def test_an_interrupt_leaves_nothing_behind(tmp_path, loader, drive):
     class Interrupted(VirtualRun):
@@ -196,10 +198,10 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, loader, drive):
 
     class Accelerator:
         def open(self, **rest):
-            return Interrupted(VirtualAccelerator(step_time="2 ms"), None)
+            return Interrupted(VirtualAccelerator(0.002), None)
 
     with pytest.raises(KeyboardInterrupt):
-        drive(pipeline(tmp_path, **kind(loader), accelerator=Accelerator()), progress=False)
+        drive(pipeline(tmp_path, **kind(loader), device=Accelerator()), progress=False)
 
 
 @pytest.mark.parametrize("loader", APART)
@@ -217,18 +219,18 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from starvelab.measure import *
+from starvelab import Pipeline, Samples, Workers
+from starvelab.measure import Transform, folder
 from starvelab.measure.loaders import shared
 shared._in_memory = lambda size: sys.argv[1]
 
 if __name__ == "__main__":
-    samples = folder(sys.argv[2])
     def blank(raw):
         Path(sys.argv[1], f"runs-{os.getpid()}").touch()
         return np.zeros(3)
-    blanks = [Transform("blank", blank)]
-    pipe = InputPipeline(samples=samples, batch_size=2, loader=sys.argv[3], transforms=blanks)
-    run(pipe, seconds="60 s", progress=False)
+    samples = Samples(source=folder(sys.argv[2]), transforms=[Transform("blank", blank)])
+    pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind=sys.argv[3]))
+    pipe.measure(seconds="60 s", progress=False)
 """
 
 
@@ -266,7 +268,7 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
         open_loader(pipeline(tmp_path, **kind(loader), transforms=[Transform("locked", locked)]))
     assert str(caught.value) == (
         "Transforms must be such that they can be sent to another process, and cannot pickle "
-        "'_thread.lock' object. Take locks, open files and generators out of them, or pass loader='threads'."
+        "'_thread.lock' object. Take locks, open files and generators out of them, or pass kind='threads'."
     )
 
 
@@ -276,11 +278,11 @@ def test_a_full_shared_memory_shows_before_anything_runs(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(WorkerError) as caught:
-        open_loader(pipeline(tmp_path, loader="processes"))
+        open_loader(pipeline(tmp_path, kind="processes"))
     said = str(caught.value)
     assert said.startswith("Worker processes need 0 MB of shared memory for their batches, and ")
     assert said.endswith(
-        "has no room: No space left on device. Send uint8, take smaller batches, or pass loader='threads'."
+        "has no room: No space left on device. Send uint8, take smaller batches, or pass kind='threads'."
     )
 
 

@@ -30,7 +30,7 @@ def without_torch(code, **environment):
 
 
 def test_a_batch_comes_as_a_tensor(tmp_path, nothing_stays):
-    opened = open_loader(pipeline(tmp_path, loader="torch"))
+    opened = open_loader(pipeline(tmp_path, kind="torch"))
     array = opened.next().array
     opened.close()
     assert isinstance(array, torch.Tensor)
@@ -41,10 +41,10 @@ def test_too_little_room_is_said_before_torch_is_killed(tmp_path, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100))
     with pytest.raises(WorkerError) as caught:
-        open_loader(pipeline(tmp_path, loader="torch"))
+        open_loader(pipeline(tmp_path, kind="torch"))
     assert str(caught.value) == (
         "The DataLoader's batches need 0 MB in /dev/shm, and 0 MB are free (containers often grant 64 MB). "
-        "Send uint8, take smaller batches, loader='threads', or start the container with more (--shm-size)."
+        "Send uint8, take smaller batches, kind='threads', or start the container with more (--shm-size)."
     )
 
 
@@ -84,29 +84,32 @@ def test_what_a_dataset_raises_is_no_lost_worker(error):
     assert loader.explain_lost_worker(error) is None
 
 
+PIPE = (
+    "import numpy as np; from starvelab import *; "
+    "blank = Transform('blank', lambda raw: np.zeros(3)); "
+    "samples = Samples(source=folder({home!r}), transforms=[blank]); "
+    "pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind={kind!r}), hardware='2 ms'); "
+)
+
+
 def test_without_torch_everything_else_works(tmp_path):
     _ = pipeline(tmp_path)
     code = (
-        f"import numpy as np; pipe = InputPipeline(samples=folder({str(tmp_path)!r}), batch_size=2, "
-        "transforms=[Transform('blank', lambda raw: np.zeros(3))], "
-        "accelerator=VirtualAccelerator(step_time='2 ms')); "
-        "print(run(pipe, seconds='0.05 s', progress=False).pipeline.loader); "
-        "print(diagnose(pipe, clock=SimulatedClock({'decode': '5 ms'})).bottleneck)"
+        f"{PIPE.format(home=str(tmp_path), kind='threads')}"
+        "print(pipe.measure(seconds='0.05 s', progress=False).pipeline.kind); "
+        "print(pipe.diagnose(clock=SimulatedClock({'decode': '5 ms'})).bottleneck)"
     )
     assert without_torch(code).split() == ["threads", "decode"]
 
 
 def test_without_torch_its_loader_says_what_to_install(tmp_path):
     _ = pipeline(tmp_path)
-    code = (
-        f"import numpy as np; run(InputPipeline(samples=folder({str(tmp_path)!r}), loader='torch', "
-        "transforms=[Transform('blank', lambda raw: np.zeros(3))]), progress=False)"
-    )
+    code = PIPE.format(home=str(tmp_path), kind="torch") + "pipe.measure(progress=False)"
     assert (
         without_torch(code)
         .rstrip()
         .endswith(
-            "starvelab.errors.InputError: loader='torch' needs PyTorch, and it is not installed. Take "
+            "starvelab.errors.InputError: kind='torch' needs PyTorch, and it is not installed. Take "
             f"another loader (threads, processes). {install_hint('torch')}"
         )
     )

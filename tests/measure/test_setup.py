@@ -1,0 +1,199 @@
+"""A pipeline's parts become the setup of a run, and what no run can do is rejected."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from starvelab import (
+    Accelerator,
+    Cache,
+    Drive,
+    Hardware,
+    InputError,
+    Link,
+    Models,
+    Pipeline,
+    Samples,
+    Storage,
+    Workers,
+)
+from starvelab.measure import CudaDevice, DatasetSource, StepDevice, Transform, photo_transforms, photos
+from starvelab.measure.session import run
+from starvelab.measure.setup import NO_STEP, setup_of
+
+from .scenes import kind, pipeline, tiny_samples, zeros
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return Samples(source=tiny_samples(tmp_path), transforms=[zeros()])
+
+
+def rejected(**fields):
+    with pytest.raises(InputError) as caught:
+        setup_of(Pipeline(**{"hardware": "30 ms"} | fields))
+    return str(caught.value)
+
+
+def test_photos_are_prepared_as_is_usual_unless_it_is_said_otherwise():
+    setup = setup_of(Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, workers=2))
+    assert (setup.samples.name, setup.workers, setup.kind) == ("about 100 KB", 2, "threads")
+    assert setup.batch_shape == (32, 3, 224, 224)
+    assert setup.batch_bytes == 32 * 3 * 224 * 224 * 4
+    assert setup.dtype == np.float32
+    sent = Samples(source=photos("100 KB"), transforms=photo_transforms(send="uint8"))
+    assert setup_of(Pipeline(dataset=sent, batch_size=32)).batch_bytes == 32 * 3 * 224 * 224
+
+
+def test_each_part_is_what_it_says(tiny):
+    setup = setup_of(
+        Pipeline(
+            dataset=tiny,
+            batch_size=4,
+            workers=Workers(3, kind="processes", prefetch=5, in_order=False),
+            storage=Drive("200 MB/s", count=2, wait="3 ms", cache=Cache(0.25)),
+            link=Link("4 GB/s", pinned=False, overlaps=False),
+            hardware=Accelerator(rate="64 ms", in_flight=inf),
+        )
+    )
+    assert (setup.batch_size, setup.workers, setup.kind) == (4, 3, "processes")
+    assert (setup.prefetch, setup.in_order, setup.pinned) == (5, False, False)
+    assert setup.storage.bandwidth == pytest.approx(400e6)
+    assert (setup.storage.latency, setup.storage.cached_fraction) == (0.003, 0.25)
+    assert setup.link.bandwidth == pytest.approx(4e9)
+    assert not setup.link.overlapped
+    assert setup.device.step_time == pytest.approx(0.064)
+    assert setup.device.in_flight == inf
+    assert str(setup) == "tiny images with 3 workers (processes)"
+    assert str(setup.replace(workers=0)) == "tiny images in the training loop itself"
+
+
+def test_entries_of_the_catalogue_become_simulated_devices(tiny):
+    described = Pipeline(
+        model=Models.ResNet50,
+        hardware=Hardware.Cloud.A100,
+        storage=Storage.NVMe_Gen4,
+        batch_size=256,
+        dataset=tiny,
+    )
+    setup = setup_of(described)
+    assert setup.storage.bandwidth == described.storage_bandwidth.m_as("B/s")
+    assert setup.device.step_time == pytest.approx(described.solve().resource_times["accelerator"].m_as("s"))
+
+
+def test_a_wait_alone_takes_no_time_for_bytes(tiny):
+    storage = setup_of(Pipeline(dataset=tiny, storage=Drive(wait="3 ms"), hardware="1 ms")).storage
+    assert storage.latency == 0.003
+    assert storage.bandwidth == inf
+
+
+def test_without_an_accelerator_a_loader_is_measured_alone(tiny):
+    alone = Pipeline(dataset=tiny)
+    assert setup_of(alone).device is NO_STEP
+    assert not setup_of(alone).step_known
+    with pytest.raises(InputError, match="The accelerator's time comes from model and hardware"):
+        alone.solve()
+
+
+def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
+    gpu = CudaDevice(precision="fp32")
+    assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=gpu))).device is gpu
+    assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=print))).device == StepDevice(print)
+    with pytest.raises(InputError, match=r"step must be a function that trains on one batch, got str\. Pass"):
+        setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device="train")))
+
+
+def test_samples_that_are_only_described_cannot_be_measured():
+    assert rejected(dataset=Samples(size="100 KB")) == (
+        "To measure a pipeline takes samples that exist, and this one only describes them. Pass for example "
+        'dataset=Samples(source=photos("100 KB")), or a dataset of yours as the source.'
+    )
+
+
+@pytest.mark.parametrize("source", ["100 KB", 5, {"a": 1}])
+def test_a_source_can_be_read(source):
+    assert rejected(dataset=Samples(source=source)) == (
+        "A source of samples comes from photos or folder, or is a dataset with items and a length, "
+        f'got {source!r}. Write for example Samples(source=photos("100 KB")).'
+    )
+
+
+def test_a_dataset_is_a_source_and_has_its_own_transforms():
+    assert isinstance(setup_of(Pipeline(dataset=Samples(source=[1, 2]))).samples, DatasetSource)
+    assert rejected(dataset=Samples(source=[1, 2], transforms=[zeros()])) == (
+        "A dataset transforms its items itself, got transforms beside it. Leave transforms out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"workers": [1, 2]}, "A run has one value for each field, got arrays of workers."),
+        ({"workers": "3 GB/s"}, "got what all of them supply, 3 GB/s. Pass for example workers=4"),
+        ({"workers": Workers(2, kind="pool")}, "of the kind threads, processes or torch, got pool"),
+        (
+            {"hardware": Accelerator(rate="30 ms", count=2)},
+            r"A run cannot have Accelerator\(count=2\): solve",
+        ),
+        ({"storage": Drive("1 GB/s", samples_per_request=9)}, r"Drive\(samples_per_request=9\)"),
+        ({"storage": Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))}, r"cannot have Cache\(bandwidth="),
+    ],
+)
+def test_what_no_run_can_do_is_rejected(tiny, fields, message):
+    with pytest.raises(InputError, match=message):
+        setup_of(Pipeline(**{"dataset": tiny, "hardware": "30 ms"} | fields))
+
+
+@pytest.mark.parametrize(
+    ("transforms", "message"),
+    [
+        (abs, "transforms must be a sequence of Transform, got <built-in function abs>. Put it into a list."),
+        (
+            [abs],
+            "transforms must be of the class Transform, got <built-in function abs>. "
+            "Write Transform('name', function).",
+        ),
+        (
+            [Transform("crop", abs), Transform("decode", abs, part="decode")],
+            "There must be transforms, those that decode before those that transform, got crop (transform), "
+            "decode (decode). Put them in that order.",
+        ),
+        (
+            [],
+            "There must be transforms, those that decode before those that transform, got none. "
+            "Put them in that order.",
+        ),
+        *(
+            (
+                [Transform("mine", abs), Transform(name, abs)],
+                f"Each transform needs a name of its own, got {name!r} twice. Rename one of them.",
+            )
+            for name in ("read", "collate", "mine")
+        ),
+    ],
+)
+def test_transforms_decode_first_and_have_names_of_their_own(tmp_path, transforms, message):
+    assert rejected(dataset=Samples(source=tiny_samples(tmp_path), transforms=transforms)) == message
+
+
+@pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
+def test_the_last_transform_makes_an_array(tmp_path, nothing_stays, loader):
+    setup = pipeline(tmp_path, transforms=[Transform("as list", list)], **kind(loader))
+    with pytest.raises(InputError) as caught:
+        run(setup, progress=False)
+    assert str(caught.value) == (
+        "The last transform must return a NumPy array, got list from 'as list'. "
+        "Add a transform that converts, such as numpy.asarray."
+    )
+
+
+def test_a_device_of_ones_own_needs_only_to_open(tiny):
+    class Mine:
+        def open(self, **rest):
+            return NO_STEP.open(**rest)
+
+    mine = Pipeline(dataset=tiny, batch_size=4, workers=2, hardware=Accelerator(device=Mine()))
+    assert mine.measure(seconds="0.05 s", progress=False).utilization > 0
