@@ -243,20 +243,20 @@ class _Layout:
     of_folders: bool = False
 
     def read(self, path: PurePosixPath) -> SubmittedFile:
-        """What the path of a file says."""
+        """Read the path of a file."""
         match = self.pattern.fullmatch(path.parts[0])
         # Both the student's name and that of the file may hold the number of somebody else.
         numbers = set() if self.of_folders else set(re.findall(f"{_OF_MOODLE}_", path.name))
         if match is None or self.of_folders == (len(path.parts) == 1) or len(numbers) > 1:
             return SubmittedFile(None, path)
-        told = match.groupdict()
-        inner = path.parts[1:] if self.of_folders else [told["file"] or told["page"]]
-        upload = int((told.get("upload") or "0")[:30])
+        groups = match.groupdict()
+        inner = path.parts[1:] if self.of_folders else [groups["file"] or groups["page"]]
+        upload = int((groups.get("upload") or "0")[:30])
         return SubmittedFile(
-            student=unicodedata.normalize("NFC", told["student"]),  # as no Mac writes it
+            student=unicodedata.normalize("NFC", groups["student"]),  # as no Mac writes it
             path=PurePosixPath(*inner),
-            name=told.get("name") or "",
-            late=bool(told.get("late")),
+            name=groups.get("name") or "",
+            late=bool(groups.get("late")),
             upload=upload,
         )
 
@@ -278,7 +278,7 @@ ANY_FOLDERS = _layout(r"(?P<student>[^.].*)", of_folders=True)
 
 
 def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, SubmittedFile]:
-    """What the path of each file of a download says.
+    """Read whose each file of a download is, by its path.
 
     Which platform it comes from is told by the outermost level of the download as a whole: what a student
     called a file or a folder may look like a name of any platform.

@@ -103,19 +103,19 @@ class _Table(ExportPlugin):
 
     def students(self, gradebook: Gradebook) -> list[str]:
         """The students that the options name; all unless they name some."""
-        return self._asked("student", sorted(str(one.id) for one in gradebook.students))
+        return self._chosen("student", sorted(str(one.id) for one in gradebook.students))
 
     def assignments(self, gradebook: Gradebook) -> list[str]:
         """The assignments that the options name; all unless they name some."""
-        return self._asked("assignment", [str(one.name) for one in gradebook.assignments])
+        return self._chosen("assignment", [str(one.name) for one in gradebook.assignments])
 
-    def _asked(self, what: str, known: list[str]) -> list[str]:
-        asked = [str(one) for one in getattr(self, what)]
-        for one in asked:
+    def _chosen(self, what: str, known: list[str]) -> list[str]:
+        chosen = [str(one) for one in getattr(self, what)]
+        for one in chosen:
             if one not in known:
                 there = ", ".join(known[:MAX_LISTED]) + (", …" if len(known) > MAX_LISTED else "")
                 raise InputError(f"The gradebook has no {what} {one!r}; it has: {there or 'none'}.")
-        return asked or known
+        return chosen or known
 
 
 class Grades(_Table):
@@ -242,7 +242,7 @@ class PlatformTable(_Table):
                     sheet.put_number(number, place, result.filed)
 
     def _scaled_to(self, sheet: Sheet, place: int, assignment: str, most: float) -> float | None:
-        """What the points of an assignment are scaled to; None if they are written as they are."""
+        """Return the points possible to scale to; None if points are written as they are."""
         possible = self.possible(sheet, place)
         if self.scale and possible is None:
             raise InputError(
@@ -321,7 +321,7 @@ class Canvas(PlatformTable):
         return next((number for number, row in rows if "points possible" in row[0].lower()), None)
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
-        """What stands in the line of points possible."""
+        """Read the line of points possible."""
         number = self._points_row(sheet)
         return None if number is None else number_in(sheet.rows[number][place])
 

@@ -95,7 +95,7 @@ class Answer:
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing to read."""
+        """True if there is nothing to read."""
         return not self.waits and self.points is None
 
 

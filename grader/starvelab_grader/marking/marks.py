@@ -152,7 +152,7 @@ class Marking:
             return ""
 
     def _answer_cells(self, essay: Essay, student: str) -> list[NotebookNode]:
-        """What is to be read; where that cannot be shown, a cell that says why."""
+        """Read an answer; where it cannot be shown, a cell says why."""
         try:
             cells = self._written(essay, student)
         except (OSError, ValueError) as error:

@@ -120,7 +120,7 @@ class _Handler(RequestHandler):
 
 
 class _NotFound(_Handler):
-    """Whatever else is asked for."""
+    """Any other address."""
 
     def prepare(self) -> None:
         raise HTTPError(HTTPStatus.NOT_FOUND)
@@ -137,7 +137,7 @@ class _Part(_Handler):
 
 
 class _Private(_Handler):
-    """What only those may ask who have the token."""
+    """An answer for those only who have the token."""
 
     def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
         self.marking, self._token, self.show_names = marking, token, show_names
@@ -168,7 +168,7 @@ class _Read(_Private):
             return
         essay = self.essay(self.get_query_argument("essay"))
         if what == "answers":
-            self.finish({"answers": list(map(_told, self.marking.answers(essay)))})
+            self.finish({"answers": list(map(_as_json, self.marking.answers(essay)))})
         elif what == "answer":
             html, version = self.marking.read(essay, self.get_query_argument("student"))
             self.finish({"html": html, "version": version})
@@ -200,10 +200,10 @@ class _Mark(_Private):
             essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
         )
         answer = next(one for one in self.marking.answers(essay) if one.student == student)
-        self.finish({"version": version, "answer": _told(answer)})
+        self.finish({"version": version, "answer": _as_json(answer)})
 
 
-def _told(answer: Answer) -> dict[str, object]:
+def _as_json(answer: Answer) -> dict[str, object]:
     return asdict(answer) | {"blank": answer.is_blank}
 
 

@@ -1,1 +1,1 @@
-"""What people read of a graded class: statistics, similar answers, and feedback pages."""
+"""Pages that people read of a graded class: statistics, similar answers, and feedback."""

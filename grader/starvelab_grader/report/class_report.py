@@ -186,7 +186,7 @@ def _common_texts(definition: Definition) -> set[str]:
 def _written(
     folder: Path, name: str, reference: Sequence[ReferenceCell], released: set[str]
 ) -> dict[str, str]:
-    """What a student wrote in a notebook: by exercise, and what stands in cells of the student's own."""
+    """Read what a student wrote in a notebook: by exercise, and in cells of the student's own."""
     nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
     own = written_by_student(nb, {one.name for one in reference}, released)
     return written_by_exercise(nb, reference, released) | ({f"{name}, own cells": own} if own else {})

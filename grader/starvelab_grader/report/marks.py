@@ -1,4 +1,4 @@
-"""What the gradebook says of an assignment, as plain data: for pages that students read."""
+"""Marks and comments of an assignment in the gradebook, as plain data: for pages that students read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Marks:
 
     @property
     def waits(self) -> bool:
-        """Whether something is not marked yet."""
+        """True if something is not marked yet."""
         return any(mark.points is None for each in self.notebooks.values() for mark in each.values())
 
     def fingerprint(self, files: Mapping[str, bytes], *values: object) -> str:

@@ -47,7 +47,7 @@ class GradedNotebook:
 
 @dataclass(frozen=True)
 class PageJob:
-    """What a page is made of."""
+    """All that a page is made of."""
 
     student: str
     called: str  # on the page
@@ -78,7 +78,7 @@ def make_pages(job: PageJob) -> dict[str, str]:
 
 
 def fingerprint_in(path: Path) -> str:
-    """What a page that was written is up to date with; empty where there is none."""
+    """Read what a page that was written is up to date with; empty where there is none."""
     try:
         with path.open(encoding="utf-8") as file:
             match = re.search(r'<meta name="starvelab-fingerprint" content="(\w+)">', file.read(2000))
@@ -137,7 +137,7 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
 
 
 def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
-    """What `show` makes of a notebook, or its text where that takes too long."""
+    """Return what `show` makes of a notebook, or its text where that takes too long."""
     try:
         with time_limit(NOTEBOOK_TIMEOUT):
             return show()

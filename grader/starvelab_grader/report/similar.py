@@ -47,7 +47,7 @@ class Pair:
 
 
 def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
-    """What a student wrote: answers that were changed, and cells that were added.
+    """Return what a student wrote: answers that were changed, and cells that were added.
 
     `locked` has the names of cells that are not for changing, and `released` the stripped texts of the cells
     that students were given.
@@ -62,7 +62,7 @@ def written_by_student(nb: NotebookNode, locked: Container[str], released: Conta
 def written_by_exercise(
     nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str]
 ) -> dict[str, str]:
-    """What a student wrote in the answers, by the cell that is graded for it: a test, or the essay itself."""
+    """Return the answers of a student, by the cell that is graded for each: a test, or the essay itself."""
     exercise_of = graded_by(reference)
     texts: dict[str, list[str]] = {}
     for cell in nb.cells:
