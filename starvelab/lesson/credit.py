@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
+from threading import get_ident
 from typing import Self
 
 from .. import runtime, tables
 from .checks import NotAnsweredError
+
+
+class Captured(StringIO):
+    """Collects what its thread prints while it stands in place of the output, which all threads share.
+
+    JupyterLab calls widgets in a thread of their own: what a cell prints meanwhile goes where it went before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread, self._before = get_ident(), sys.stdout
+
+    def write(self, text: str) -> int:
+        """Collect a text of this thread, and pass on that of another."""
+        return super().write(text) if get_ident() == self._thread else self._before.write(text)
+
+    def flush(self) -> None:
+        """Flush what was passed on."""
+        self._before.flush()
 
 
 class Points(float):
@@ -83,7 +104,7 @@ class Credit:
         """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
         self.tried += points
         try:
-            with redirect_stdout(StringIO()):  # the part says itself what is right
+            with redirect_stdout(Captured()):  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
             self._tell(f"0 of {points:g}: {what}. Not written yet.", is_open=True)

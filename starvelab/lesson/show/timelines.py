@@ -5,7 +5,7 @@ A lane for each worker or resource, a bar for each batch, and hatched where the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -259,20 +259,15 @@ def _loader_summary(trace: Trace, waits: np.ndarray, held: int) -> str:
 
 
 def _loader_rows(trace: Trace, waits: np.ndarray) -> list[list[object]]:
-    def to(start: Sequence[float] | np.ndarray, end: Sequence[float] | np.ndarray, i: int) -> str:
-        return f"{start[i]:.1f} to {end[i]:.1f}"
-
-    reads = () if trace.read_start is None or trace.read_done is None else (trace.read_start, trace.read_done)
+    columns: list[tuple[np.ndarray, ...]] = [(trace.prepare_start,), (trace.prepared,), (trace.received,)]
+    columns += [(trace.step_start, trace.step_end), (waits,)]
+    if trace.read_start is not None and trace.read_done is not None:
+        columns.insert(1, (trace.read_start, trace.read_done))
     return [
         [
             int(trace.batch[i]) + 1,
             _worker_name(trace.worker[i]),
-            f"{trace.prepare_start[i]:.1f}",
-            *([to(*reads, i)] if reads else []),
-            f"{trace.prepared[i]:.1f}",
-            f"{trace.received[i]:.1f}",
-            to(trace.step_start, trace.step_end, i),
-            f"{waits[i]:.1f}",
+            *(" to ".join(f"{times[i]:.1f}" for times in column) for column in columns),
         ]
         for i in range(len(trace))
     ]

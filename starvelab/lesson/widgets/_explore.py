@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ import ipywidgets
 from ...errors import InputError, StarvelabError
 from ...model.parts import Part, first_field
 from ...pipeline import Pipeline
+from ..credit import Captured
 from . import words
 from .controls import NO_START, Description, Value, make_control, shown_name
 from .keyboard import Box, spoken
@@ -220,7 +220,7 @@ class Explorer(Box):
         if values == self._drawn:
             return
         self._drawn = values
-        printed, drawing, message = io.StringIO(), None, ""
+        printed, drawing, message = Captured(), None, ""
         try:
             with contextlib.redirect_stdout(printed):
                 drawing = Drawing.of(self._draw(**values))

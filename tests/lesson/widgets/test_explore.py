@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import ipywidgets
 import pytest
 
 from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
+from starvelab.checks import Credit
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import Drawing, explore, predict
 
@@ -167,6 +169,33 @@ def test_an_error_of_the_lab_is_shown_in_its_own_words():
 
     explorer = explore(draw, batch=(1, 3))
     assert "Problem.</strong> batch_size must be finite and positive, got 0." in explorer.message.value
+
+
+def test_what_a_cell_prints_is_not_lost_while_an_explorer_draws_in_the_thread_of_its_page(capsys):
+    started, ended = threading.Event(), threading.Event()
+
+    def draw(x):
+        if x > 1:
+            print("of the explorer")
+            started.set()
+            assert ended.wait(30)
+        return svg()
+
+    explorer = explore(draw, x=(1, 3))
+    thread = threading.Thread(target=setattr, args=(explorer.controls["x"], "value", 2))
+    thread.start()
+    assert started.wait(30)
+    print("of the cell", flush=True)
+
+    def answer():
+        ended.set()
+        thread.join()
+        return 1.0
+
+    Credit(1).share(1, "a part", answer)
+    print("after the drawing", flush=True)
+    assert capsys.readouterr().out == "of the cell\n1 of 1: a part\nafter the drawing\n"
+    assert "<pre>of the explorer\n</pre>" in explorer.message.value
 
 
 def test_what_is_printed_while_drawing_is_shown():
