@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from operator import length_hint
 from types import ModuleType
 from typing import Any, TypeAlias
-from unittest.mock import patch
 
 # Any: a DataLoader, its iterator and its fetcher; they are recognized before they are used.
 TorchLoader: TypeAlias = Any
@@ -110,6 +109,8 @@ def replaced_iterators(
     following, beginning : callable
         Return the function that stands in the place of the one that is given.
     """
+    from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
+
     kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
     base = dataloader._BaseDataLoaderIter
     with ExitStack() as stack:
