@@ -79,10 +79,7 @@ class IsolatedExecute(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them.
 
-        Raises
-        ------
-        NoSandboxError
-            If there is no sandbox here, and the instructor did not accept that.
+        A `NoSandboxError` says that there is no sandbox here, and that the instructor did not accept that.
         """
         result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": VERSION}
         if reason := nb.metadata.get(REJECTED):

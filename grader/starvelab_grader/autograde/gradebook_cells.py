@@ -32,7 +32,7 @@ KINDS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
 
 @dataclass
 class Replaced:
-    """What has changed in a gradebook: cells that give points, as `notebook/cell`, and marks."""
+    """Changes of a gradebook: cells that give points, as `notebook/cell`, and marks."""
 
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)

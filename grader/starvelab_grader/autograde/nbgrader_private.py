@@ -67,7 +67,7 @@ def path_with_alembic() -> str:
 
 
 def is_ignored(filename: str, ignore_globs: list[str] | None = None) -> bool:
-    """Whether the name of a file or a folder, without its path, matches one of the patterns."""
+    """True if the name of a file or a folder, without its path, matches one of the patterns."""
     name = os.path.basename(filename)
     # As in a shell, a pattern means a hidden file only if it begins with a dot itself.
     patterns = [one for one in ignore_globs or () if one.startswith(".") or not name.startswith(".")]

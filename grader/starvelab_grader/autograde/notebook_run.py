@@ -40,7 +40,7 @@ class _EndedError(GraderError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What student code may take."""
+    """The most that student code may take."""
 
     timeout: float  # of one cell [s]
     deadline: float  # of all code of a submission [s]
@@ -237,7 +237,7 @@ class NotebookRun:
         if others:
             # A magic or an `import *` of a locked cell may have defined some of them.
             others -= set(self._ask_checks({"do": "names"})["names"])
-        names = {each: self._looked_at(each) for each in sorted(answers | others)}
+        names = {each: self._look(each) for each in sorted(answers | others)}
         self._missing = {each for each, binding in names.items() if binding["kind"] == "missing"}
         try:
             self._ask_checks({"do": "bind", "names": names})
@@ -249,8 +249,8 @@ class NotebookRun:
         self._locked_done.append(name)
         return self._ask_checks({"do": "run", "source": cell.source})
 
-    def _looked_at(self, name: str) -> Message:
-        """What a sandbox says of a name, in the form that `bind` takes."""
+    def _look(self, name: str) -> Message:
+        """Ask a sandbox for a name, and answer in the form that `bind` takes."""
         reply = (
             {"kind": "missing"} if name in self._fatal else self._ask_student({"do": "look", "name": name})
         )
@@ -395,7 +395,7 @@ def _shortened(text: object) -> str:
 
 
 def _reply_after_end(reason: str, asked: str = "") -> Message:
-    """What the code of the student would have answered; `asked` is what ended it."""
+    """Answer for the code of the student, which `asked` has ended."""
     text = ENDED_PYTHON if asked == "run" and reason == "ended Python" else f"{ENDED}{reason}."
     return {"kind": "missing", "error": {"type": ENDED_EARLY, "message": text}, "outputs": [printed(text)]}
 

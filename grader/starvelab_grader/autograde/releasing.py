@@ -256,7 +256,7 @@ def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) ->
 
 
 def _first_failure(cells: list[NotebookNode], test: str) -> str:
-    """Which cell before a test failed first, and the first line of its error; nothing where none did."""
+    """Name the cell before a test that failed first, and the first line of its error; if any did."""
     for number, cell in enumerate(cells, start=1):
         if name_of(cell) == test:
             break

@@ -162,7 +162,7 @@ def _write(folder: Path, inner: str, content: bytes) -> bool:
 
 
 def _read_result(folder: Path, submission: Submission, definition: Definition) -> GradingResult:
-    """What nbgrader wrote into the gradebook and into the notebooks."""
+    """Read what nbgrader wrote into the gradebook and into the notebooks."""
     result = GradingResult(submission.student)
     names = _to_grade(submission, definition)
     with closing(Gradebook(f"sqlite:///{folder / 'gradebook.db'}")) as book:

@@ -98,13 +98,13 @@ def _needed_inside(readable: Iterable[str]) -> list[Path]:
 
 
 def _is_packages(folder: Path) -> bool:
-    """Whether Python finds what is installed there, inside the sandbox as outside."""
+    """True if Python finds what is installed there, inside the sandbox as outside."""
     return folder.name in ("site-packages", "dist-packages")
 
 
 @cache
 def why_not() -> str:
-    """Why bubblewrap cannot be used here; empty if it can."""
+    """Return why bubblewrap cannot be used here; empty if it can."""
     if not sys.platform.startswith("linux"):
         return f"Student code is run in bubblewrap, which needs Linux, and this is {sys.platform}. {REMEDY}"
     if shutil.which("bwrap") is None:

@@ -126,12 +126,12 @@ class Shell(InteractiveShell):
         return self.outputs, error
 
     def ask_exit(self) -> None:
-        """What `exit` and `quit` call; a terminal of IPython would ask first."""
+        """End the cell for `exit` and `quit`; a terminal of IPython would ask first."""
         raise SystemExit("exit")
 
     @contextlib.contextmanager
     def captured(self) -> Iterator[Outputs]:
-        """What is printed meanwhile goes to the outputs."""
+        """Send to the outputs what is printed meanwhile."""
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
         try:

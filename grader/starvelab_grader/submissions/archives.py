@@ -61,7 +61,7 @@ class _TarArchive(tarfile.TarFile):
 
 
 def _decompressed(content: io.BytesIO) -> io.BufferedIOBase:
-    """What a file holds, unpacked as far as it is read."""
+    """Unpack what a file holds as far as it is read."""
     start = content.getvalue()[:6]
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=content)

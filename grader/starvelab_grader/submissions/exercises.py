@@ -55,7 +55,7 @@ def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, s
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What an instructor wrote into the cell of an essay, which learners get without it."""
+    """An answer that an instructor wrote into the cell of an essay, which learners get without it."""
 
     text: str  # Markdown, or code
     scheme: str  # what earns points, as Markdown; empty where nothing says so
