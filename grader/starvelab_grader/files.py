@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put a text in the place of a file, whose mode follows the umask, once it is on the disk."""
+def write_whole(path: Path, text: str, mode: int | None = None) -> None:
+    """Put a text in the place of a file once it is on the disk; by default its mode follows the umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     try:
@@ -18,6 +18,8 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            part.chmod(mode)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,10 +18,9 @@ from ..autograde.task import GradingResult
 from ..errors import GraderError
 from ..fingerprints import changed
 from ..submissions.submission import Submission, read_submission
-from .merging import entries_of, is_in_book, merge
+from .merging import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
-from .retrying import retry
 
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
@@ -39,37 +38,16 @@ class BusyError(GraderError, RuntimeError):
 
 @dataclass
 class Outcome:
-    """What became of a class.
-
-    Attributes
-    ----------
-    graded, unchanged : list of str
-        Students whose submissions were graded now, and those whose submissions have not changed since.
-    failed : dict of str to str
-        Students whose submissions could not be graded, and why.
-    again : dict of str to dict of str to str
-        By student and notebook, why a notebook had to be graded again: a key of `digests.REASONS`.
-    """
+    """What became of a class, by student."""
 
     graded: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    again: dict[str, dict[str, str]] = field(default_factory=dict)
+    unchanged: list[str] = field(default_factory=list)  # since they were graded
+    failed: dict[str, str] = field(default_factory=dict)  # and why
+    again: dict[str, dict[str, str]] = field(default_factory=dict)  # by notebook, a key of `REASONS`
 
 
 class Classroom:
-    """The submissions of an assignment.
-
-    Parameters
-    ----------
-    course : CourseDirectory
-    config : Config
-    assignment : str
-
-    Raises
-    ------
-    NotReleasedError
-    """
+    """The submissions of an assignment."""
 
     def __init__(self, course: CourseDirectory, config: Config, assignment: str) -> None:
         self.course, self.config, self.assignment = course, config, assignment
@@ -80,17 +58,7 @@ class Classroom:
     # --- who ------------------------------------------------------------------------------------------
 
     def students(self, only: str = "") -> list[str]:
-        """Those who have submitted.
-
-        Parameters
-        ----------
-        only : str
-            Names with commas between them; `*` and `?` stand for any characters.
-
-        Raises
-        ------
-        NoSubmissionError
-        """
+        """Return those who have submitted, or of them whom `only` names: `*` and `?` stand for characters."""
         folder = self._submitted("*")
         students = sorted(
             path.parent.name for path in folder.parent.parent.glob(f"*/{self.assignment}") if path.is_dir()
@@ -111,45 +79,28 @@ class Classroom:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
 
     def submission_of(self, student: str) -> Submission:
-        """What a student has submitted."""
+        """Return what a student has submitted."""
         return read_submission(self._submitted(student), student, self.assignment, self.definition.asked)
 
     # --- grading --------------------------------------------------------------------------------------
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """Let no other process grade the same assignment in this block.
-
-        Raises
-        ------
-        BusyError
-        """
+        """Let no other process grade the same assignment in this block."""
         self.records.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.records.folder / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise BusyError(
-                f"Another process is grading {self.assignment} in this course. "
-                "Wait until it is done, or end it."
-            ) from None
-        try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(FileLock(self.records.folder / ".lock", timeout=0))
+            except Timeout:
+                raise BusyError(
+                    f"Another process is grading {self.assignment} in this course. "
+                    "Wait until it is done, or end it."
+                ) from None
             self.records.clean_up()
             yield
-        finally:
-            lock.release()
 
     def pending(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> list[str]:
-        """Those whose submissions have to be graded; the others' grades are in the gradebook afterwards.
-
-        Parameters
-        ----------
-        students : iterable of str
-        outcome : Outcome
-            Takes the other students.
-        again : bool
-            Whether to grade also what has been graded and has not changed.
-        """
+        """Return those whose submissions have to be graded; the grades of the others are in the gradebook."""
         pending = []
         students = list(students)
         for student in students:
@@ -200,15 +151,7 @@ class Classroom:
     def submissions(
         self, students: Iterable[str], outcome: Outcome, again: bool = False
     ) -> Iterator[Submission]:
-        """What each of them has submitted. One that cannot be read is left out, and stands in the outcome.
-
-        Parameters
-        ----------
-        students : iterable of str
-        outcome : Outcome
-        again : bool
-            Whether to grade also the notebooks that have not changed.
-        """
+        """Yield what each has submitted. One that cannot be read is left out, and is in the outcome."""
         for student in students:
             submission = None
             with one_student(student, outcome.failed, UNREADABLE, READ_TIMEOUT):
@@ -227,20 +170,7 @@ class Classroom:
     def save(
         self, results: Iterable[GradingResult], submissions: dict[str, Submission], outcome: Outcome
     ) -> Iterator[str]:
-        """Write each result as soon as it is there, and give the student's name.
-
-        Parameters
-        ----------
-        results : iterable of GradingResult
-        submissions : dict of str to Submission
-            By student; each is taken out when its result is there.
-        outcome : Outcome
-
-        Raises
-        ------
-        CannotWriteError
-            What was graded before that is kept.
-        """
+        """Write each result as soon as it is there, take its submission out, and yield the student's name."""
         with closing(self.gradebook()) as book:
             for result in results:
                 submission = submissions.pop(result.student)
@@ -254,18 +184,18 @@ class Classroom:
                 yield result.student
 
     def gradebook(self) -> Gradebook:
-        """The instructor's gradebook; whoever opens it closes it."""
+        """Open the instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
 
     def _merged(self, book: Gradebook, record: GradedSubmission, outcome: Outcome) -> bool:
-        """Whether a record went into the gradebook; if not, those of other students still can."""
+        """Return True if a record went into the gradebook; if not, those of other students still can."""
         with one_student(record.student, outcome.failed, "The gradebook does not take it"):
             retry(lambda: merge(book, record, self.config))
         return record.student not in outcome.failed
 
 
 def matches(student: str, pattern: str) -> bool:
-    """Whether a pattern, or a plain name, means this student."""
+    """Return True if a pattern, or a plain name, means this student."""
     return student == pattern or fnmatchcase(student, pattern)
 
 

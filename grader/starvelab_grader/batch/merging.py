@@ -1,28 +1,31 @@
-"""The grades of a submission, written into the instructor's gradebook in one transaction."""
+"""The grades of a submission, written into the instructor's gradebook, which may be locked for a moment."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from nbgrader.api import BaseCell, Grade, Gradebook, Notebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
 from sqlalchemy import select
+from sqlalchemy.exc import InterfaceError, OperationalError
 from traitlets.config import Config
 
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
+from .one_student import CannotWriteError
 from .records import GradedSubmission
 
+T = TypeVar("T")
+WRITE_TIMEOUT = 60.0  # seconds
+RETRY_INTERVAL = 0.2  # seconds
 
 def merge(book: Gradebook, record: GradedSubmission, config: Config) -> None:
     """Write the points and comments of a submission, as nbgrader's own autograder does.
 
     A mark that a person gave stays. The person has to look again where the notebook has changed since.
-
-    Raises
-    ------
-    sqlalchemy.exc.SQLAlchemyError
-        The gradebook then holds what it held before.
     """
     timestamp = {"timestamp": record.timestamp} if record.timestamp else {}
     with one_transaction(book):
@@ -48,22 +51,15 @@ def merge(book: Gradebook, record: GradedSubmission, config: Config) -> None:
 
 @dataclass
 class BookEntry:
-    """What the gradebook holds of a submission.
+    """What the gradebook holds of a submission."""
 
-    Attributes
-    ----------
-    timestamp : datetime or None
-        When it was submitted, in UTC.
-    points : dict of pair of str to float or None
-        By notebook and cell, the points by test.
-    """
-
-    timestamp: datetime | None
+    timestamp: datetime | None  # when it was submitted, in UTC
+    # By notebook and cell, the points by test.
     points: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
 
 def entries_of(book: Gradebook, assignment: str) -> dict[str, BookEntry]:
-    """What the gradebook holds of an assignment, by student."""
+    """Return what the gradebook holds of an assignment, by student."""
     entries: dict[str, BookEntry] = {}
     submitted = SubmittedAssignment
     query = (
@@ -80,7 +76,7 @@ def entries_of(book: Gradebook, assignment: str) -> dict[str, BookEntry]:
 
 
 def is_in_book(record: GradedSubmission, entry: BookEntry | None) -> bool:
-    """Whether the gradebook holds the grades of a record."""
+    """Return True if the gradebook holds the grades of a record."""
     if entry is None or (record.timestamp and parse_utc(record.timestamp) != entry.timestamp):
         return False
     points = {
@@ -89,3 +85,19 @@ def is_in_book(record: GradedSubmission, entry: BookEntry | None) -> bool:
         for cell, (points, _) in cells.items()
     }
     return entry.points == points
+
+
+def retry(write: Callable[[], T], timeout: float = WRITE_TIMEOUT) -> T:
+    """Try to write until it succeeds, or until the time is over."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return write()
+        except (OperationalError, InterfaceError) as error:
+            if time.monotonic() > deadline:
+                reason = str(getattr(error, "orig", error)).splitlines()[0]
+                raise CannotWriteError(
+                    f"The gradebook cannot be written: {reason}. Nothing is lost: what was graded is kept "
+                    "beside it. Close what else uses the gradebook, and start again."
+                ) from error
+            time.sleep(RETRY_INTERVAL)

@@ -37,21 +37,6 @@ def one_student(
 ) -> Iterator[None]:
     """Do a step for one student. An error of any kind is written down, and the next student can follow.
 
-    Parameters
-    ----------
-    student : str
-    failed : mutable mapping of str to str
-        Takes the reason, under the student's name.
-    what : str
-        What could not be done, such as "The submission could not be read".
-    seconds : float, optional
-        How long the step may take.
-
-    Raises
-    ------
-    CannotWriteError
-        The same error would come for everybody.
-
     Examples
     --------
     >>> failed = {}
@@ -85,12 +70,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt what takes longer, where the system can: in the main thread, and not on Windows.
-
-    Raises
-    ------
-    StepTimeoutError
-    """
+    """Interrupt what takes longer, where the system can: in the main thread, and not on Windows."""
     can = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not can:
         yield

@@ -23,47 +23,24 @@ from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
 
 T = TypeVar("T")
-# Fields of records that version 0.1 wrote.
-NAMES_BEFORE = {"remarks": "warnings", "refused": "rejected"}
 
 
 @dataclass
 class GradedSubmission:
-    """The result of grading a submission, without its files.
-
-    Attributes
-    ----------
-    student, assignment : str
-    inputs : dict of dict of str to str
-        By notebook, the fingerprints of what its grade depends on, as in `digests`.
-    written : str
-        Fingerprint of the graded notebooks.
-    at, grader, nbgrader, mode : str
-        When last, by which versions, and the least safe mode in which one of its notebooks was run.
-    seconds : float
-        How long the last grading took.
-    resubmitted : list of str
-        Notebooks other than those that were graded for this student before.
-    timestamp : str or None
-        When it was submitted, if that is known.
-    submitted : dict of str to str
-        By notebook, the fingerprint of the file as it was submitted, which is the same for two students.
-    grades, comments, warnings, rejected, notes, limited
-        As in `task.GradingResult`.
-    """
+    """The result of grading a submission, without its files; what follows `submitted` is of the result."""
 
     student: str
     assignment: str
-    written: str
-    at: str
-    grader: str
+    written: str  # the fingerprint of the graded notebooks
+    at: str  # when it was graded last
+    grader: str  # its version, and that of nbgrader
     nbgrader: str
-    mode: str
-    seconds: float
-    inputs: dict[str, dict[str, str]] = field(default_factory=dict)
-    resubmitted: list[str] = field(default_factory=list)
-    timestamp: str | None = None
-    submitted: dict[str, str] = field(default_factory=dict)
+    mode: str  # the least safe one in which one of its notebooks was run
+    seconds: float  # that the last grading took
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # what each notebook's grade depends on
+    resubmitted: list[str] = field(default_factory=list)  # notebooks that are others than before
+    timestamp: str | None = None  # when it was submitted, if that is known
+    submitted: dict[str, str] = field(default_factory=dict)  # fingerprints that are the same for two students
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
@@ -73,9 +50,8 @@ class GradedSubmission:
 
     @classmethod
     def from_json(cls, text: str) -> GradedSubmission:
-        """Read a record; other versions may have written more or fewer fields, or under other names."""
+        """Read a record; other versions may have written more or fewer fields."""
         data = json.loads(text)
-        data = {NAMES_BEFORE.get(name, name): value for name, value in data.items()}
         data["warnings"] = {
             name: [SubmissionWarning(**each) for each in warnings]
             for name, warnings in data["warnings"].items()
@@ -85,16 +61,7 @@ class GradedSubmission:
 
 
 class GradedSubmissions:
-    """The records of an assignment, and the folder of its graded notebooks.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the records are.
-    autograded : Path
-        nbgrader's folder of graded submissions.
-    assignment : str
-    """
+    """The records of an assignment, and the folder of its graded notebooks."""
 
     def __init__(self, folder: Path, autograded: Path, assignment: str) -> None:
         self.folder, self.autograded, self.assignment = folder / assignment, autograded, assignment
@@ -105,18 +72,6 @@ class GradedSubmissions:
         """Write the graded notebooks to nbgrader's folder, and then the record, each completely or not.
 
         Notebooks that were not graded now stay as they are, if nothing has changed that they depend on.
-
-        Parameters
-        ----------
-        result : GradingResult
-        submission : Submission
-        inputs : mapping of str to dict of str to str
-            Of each notebook that is asked for.
-
-        Raises
-        ------
-        OSError
-            If the disk is full or cannot be written. What was written before is still there then.
         """
         before = self.load(result.student)
         if before is not None:
@@ -182,7 +137,7 @@ class GradedSubmissions:
         )
 
     def load(self, student: str) -> GradedSubmission | None:
-        """The record of a student; None where there is none, or where its notebooks have changed."""
+        """Return the record of a student; None where there is none, or where its notebooks have changed."""
         try:
             record = GradedSubmission.from_json(self._path(student).read_text(encoding="utf-8"))
         # Where a record cannot be read, the submission is graded again.

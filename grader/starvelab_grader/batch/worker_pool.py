@@ -56,23 +56,7 @@ def open_pool(
     without_tls: bool = False,
     unsafe: bool = False,
 ) -> Iterator[Client]:
-    """A pool of workers: those of a running scheduler, or workers that are started here and ended afterwards.
-
-    Parameters
-    ----------
-    workers : int, optional
-        How many to start; by default as many as there are cores, and memory for.
-    scheduler : str, optional
-        Address of a Dask scheduler, such as tls://host:8786. Its workers need the same starvelab.
-    without_tls : bool
-        Whether to accept a scheduler that takes work from everybody.
-    unsafe : bool
-        Whether to accept workers without a sandbox.
-
-    Raises
-    ------
-    NoWorkersError
-    """
+    """Open a pool of workers: those of a running scheduler, or some that are started here and ended again."""
     with ExitStack() as stack:
         if scheduler:
             _require_encryption(scheduler, without_tls)

@@ -85,12 +85,7 @@ class Command(NbGrader):
             self.log.warning(warning)
 
     def check_course(self, assignment: str) -> None:
-        """Require that this is a course, and that it has the assignment.
-
-        Raises
-        ------
-        NoCourseError
-        """
+        """Require that this is a course, and that it has the assignment."""
         if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
             raise NoCourseError(
                 f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}. Go to the folder that has one."
@@ -152,13 +147,7 @@ def end(message: str, status: int = 1) -> NoReturn:
 
 @contextmanager
 def errors_in_a_paragraph(kept: str) -> Iterator[None]:
-    """Print an error as one paragraph, and end with the exit status 1.
-
-    Parameters
-    ----------
-    kept : str
-        What is printed for a person who interrupts.
-    """
+    """Print an error as one paragraph, and end with the exit status 1."""
     warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
     try:
         yield

@@ -18,8 +18,8 @@ from traitlets.config import Config
 
 from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
+from ..batch.merging import retry
 from ..batch.one_student import reason
-from ..batch.retrying import retry
 from ..errors import GraderError, InputError
 from ..report.pages import cells_as_html
 from ..report.similar import CODE, PROSE, pairs

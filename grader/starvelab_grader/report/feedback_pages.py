@@ -5,7 +5,6 @@ A page is out of date when the graded notebooks, the marks or the comments are n
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -18,6 +17,7 @@ from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 from ..batch.classroom import Classroom, matches
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import GraderError
+from ..files import write_whole
 from ..fingerprints import VERSION
 from ..submissions.exercises import model_answers, title_of, titles_of
 from .marks import Marks, marks_of, names_of
@@ -165,10 +165,4 @@ def _write(folder: Path, pages: dict[str, str]) -> None:
     """Write the pages, each whole or not; the one that says that all are up to date comes last."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in pages.items():
-        part = folder / f".part-{name}"
-        try:
-            part.write_text(content, encoding="utf-8")
-            part.chmod(0o644)
-            os.replace(part, folder / name)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(folder / name, content, mode=0o644)

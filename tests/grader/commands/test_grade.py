@@ -30,10 +30,9 @@ from starvelab_grader.autograde.execution import IsolatedExecute
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch import worker_pool
 from starvelab_grader.batch.classroom import BusyError, NoSubmissionError, Outcome
-from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.merging import merge, retry
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.private import restrict_new_files, warning_if_open
-from starvelab_grader.batch.retrying import retry
 from starvelab_grader.commands import grade as grade_command
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list

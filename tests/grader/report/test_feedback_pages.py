@@ -279,7 +279,7 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(feedback_pages.os, "replace", full)
+    monkeypatch.setattr("starvelab_grader.files.os.replace", full)
     with pytest.raises(OSError, match="No space"):
         feedback_pages._write(tmp_path, {"index.html": "new"})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
