@@ -201,7 +201,8 @@ none_python = in_python.replace(workers=0).measure(seconds="1 s", repeat=True)
 two_python = {kind: in_python.replace(workers=Workers(2, kind=kind)).measure(
                   seconds="1 s", repeat=True)
               for kind in ("threads", "processes")}
-two = {"threads": pipe.replace(workers=Workers(2, kind="threads")).measure(seconds="1 s"),
+two = {"threads": pipe.replace(workers=Workers(2, kind="threads")).measure(
+           seconds="1 s"),
        "processes": several[2]}
 
 # %%

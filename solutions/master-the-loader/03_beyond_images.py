@@ -174,8 +174,8 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10
 # ## Your own dataset
 #
 # Bring a dataset, as `Samples(source=..., transforms=[...])`: an object with a `name` and a method `read(index)` that returns
-# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one of three that are given: `"recordings"`, `"tables"` or `"volumes"`.
-# The accelerator is simulated. First **diagnose** it.
+# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one of three that are
+# given: `"recordings"`, `"tables"` or `"volumes"`. The accelerator is simulated. First **diagnose** it.
 
 # %%
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
@@ -274,7 +274,7 @@ credit.total()
 # predicted a gain of 100 %, capped by the accelerator's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
 # Python, but slicing windows and joining the batch hold it. In these parts two threads may wait for one another, and then the two
 # workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
-# processor, and I have two cores only. With `loader="processes"` there is no shared lock. If the gain rises towards 100 %, it was
+# processor, and I have two cores only. With `kind="processes"` there is no shared lock. If the gain rises towards 100 %, it was
 # the lock; if it stays, it was the processor.
 #
 # ### BEGIN MARK SCHEME
