@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
 
 import pytest
 from nbgrader.api import Gradebook
@@ -38,36 +37,29 @@ def program(name: str) -> str:
 @pytest.fixture(scope="module")
 def server():
     """The address of a server."""
+    other = {}
     # Not in pytest's folder, which is root's alone: PostgreSQL does not run as root.
     with tempfile.TemporaryDirectory(prefix="starvelab-postgres-", ignore_cleanup_errors=True) as folder:
-        other = {}
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(folder, user.pw_uid, user.pw_gid)
             other = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        with running_in(folder, other) as address:
-            yield address
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
 
+        def run(name: str, *options: str, output: int = subprocess.PIPE) -> None:
+            command = [program(name), "-D", f"{folder}/data", *options]
+            done = subprocess.run(
+                command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, text=True, **other
+            )
+            assert done.returncode == 0, done.stdout
 
-@contextmanager
-def running_in(folder, other):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-
-    def run(*command: str) -> None:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **other)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    data = f"{folder}/data"
-    run(program("initdb"), "-D", data, "-U", "teacher", "-A", "trust", "--no-sync", "-E", "UTF8")
-    # What pg_ctl leaves running must not hold the pipes of this process.
-    options = f"-h 127.0.0.1 -p {port} -k {folder} -F"
-    start = [program("pg_ctl"), "-D", data, "-o", options, "-w", "-l", f"{folder}/log", "start"]
-    subprocess.run(
-        start, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, **other
-    )
-    yield f"postgresql+psycopg://teacher@127.0.0.1:{port}/postgres"
-    run(program("pg_ctl"), "-D", data, "-m", "immediate", "stop")
+        run("initdb", "-U", "teacher", "-A", "trust", "--no-sync", "-E", "UTF8")
+        address = f"-h 127.0.0.1 -p {port} -k {folder} -F"
+        # What pg_ctl leaves running must not hold the pipes of this process.
+        run("pg_ctl", "-o", address, "-w", "-l", f"{folder}/log", "start", output=subprocess.DEVNULL)
+        yield f"postgresql+psycopg://teacher@127.0.0.1:{port}/postgres"
+        run("pg_ctl", "-m", "immediate", "stop")
 
 
 def test_a_class_is_graded_into_postgresql(course, server):
