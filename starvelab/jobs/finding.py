@@ -93,7 +93,7 @@ class JobFinding(TableRepr):
     contents : BatchContents or None
         Of the last batch that was looked at.
     threads : tuple of int
-        The system's numbers of the threads that went over the data.
+        The system's numbers of the threads that went over the data; empty where it has none.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
     gpu : GpuUse or None

@@ -148,7 +148,9 @@ class Recorder:
             batch_size=self.batch_size,
             batches=sum(each.batches for each in self.passes),
             pass_waits=_share_by_pass(numbers[ordinary], waits[ordinary], steps[ordinary]),
-            threads=tuple(sorted({each.thread for each in self.passes if each.batches})),
+            threads=tuple(
+                sorted({each.thread for each in self.passes if each.batches and each.thread is not None})
+            ),
             rank=self.rank,
             contents=self.contents,
             prepare_cpu=self.use.share,
@@ -194,7 +196,8 @@ class Pass:
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
         now = time.perf_counter()
         self.recorder, self.number, self.probe = recorder, number, recorder.probe
-        self.thread = threading.get_native_id()
+        # A browser's Python has no threads, and no numbers of them.
+        self.thread: int | None = getattr(threading, "get_native_id", lambda: None)()
         self.batches = 0
         self.first_wait: float | None = None
         self.known = True  # the loop does nothing but wait since it asked

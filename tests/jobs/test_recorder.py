@@ -37,6 +37,13 @@ def test_threads_that_go_over_the_data_are_known(clock):
     assert watched.result.threads == tuple(sorted({threading.get_native_id(), other.native_id}))
 
 
+def test_a_python_without_numbers_of_threads_watches_all_the_same(clock, monkeypatch):
+    monkeypatch.delattr(threading, "get_native_id")  # as in a browser
+    watched = watch(Loader(clock, 0.01), progress=False)
+    train(clock, watched, 0.01)
+    assert (watched.result.threads, watched.result.verdict) == ((), "highly input-bound")
+
+
 class Broken:
     @property
     def nbytes(self):
