@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
-from threading import get_ident
-from typing import Self
+from threading import Lock, get_ident
+from typing import Any, Self
 
 from .. import runtime, tables
 from .checks import NotAnsweredError
+
+_TURN = Lock()
 
 
 class Captured(StringIO):
@@ -20,9 +21,26 @@ class Captured(StringIO):
     JupyterLab calls widgets in a thread of their own: what a cell prints meanwhile goes where it went before.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._thread, self._before = get_ident(), sys.stdout
+    def __enter__(self) -> Self:
+        with _TURN:
+            self._thread, self._before, sys.stdout = get_ident(), sys.stdout, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _TURN:
+            if sys.stdout is self:
+                sys.stdout = self._before
+                return
+            # Another thread began later and goes on: what it passes on takes the place of this one.
+            after = sys.stdout
+            while isinstance(after, Captured):
+                if after._before is self:
+                    after._before = self._before
+                after = after._before
+
+    # Any: a kernel tells its output, for example, which cell runs.
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__.get("_before"), name)
 
     def write(self, text: str) -> int:
         """Collect a text of this thread, and pass on that of another."""
@@ -104,7 +122,7 @@ class Credit:
         """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
         self.tried += points
         try:
-            with redirect_stdout(Captured()):  # the part says itself what is right
+            with Captured():  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
             self._tell(f"0 of {points:g}: {what}. Not written yet.", is_open=True)

@@ -222,7 +222,7 @@ class Explorer(Box):
         self._drawn = values
         printed, drawing, message = Captured(), None, ""
         try:
-            with contextlib.redirect_stdout(printed):
+            with printed:
                 drawing = Drawing.of(self._draw(**values))
         except StarvelabError as error:
             message = words.notice(error, "Problem")

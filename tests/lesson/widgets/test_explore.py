@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 
 import ipywidgets
@@ -192,7 +193,9 @@ def test_what_a_cell_prints_is_not_lost_while_an_explorer_draws_in_the_thread_of
         thread.join()
         return 1.0
 
+    usual = sys.stdout._before
     Credit(1).share(1, "a part", answer)
+    assert sys.stdout is usual, "a kernel tells it which cell runs"
     print("after the drawing", flush=True)
     assert capsys.readouterr().out == "of the cell\n1 of 1: a part\nafter the drawing\n"
     assert "<pre>of the explorer\n</pre>" in explorer.message.value
