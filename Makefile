@@ -115,7 +115,7 @@ dist: $(VENV)/test.installed
 
 clean:
 	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
-	find starvelab solutions tests -name __pycache__ -prune -exec rm -rf {} +
+	find starvelab grader solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved
 # it is made anew.

@@ -188,7 +188,9 @@ def test_the_version_is_the_same_wherever_it_is_written(project, repository, ins
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     name, version = done.stdout.split()
     assert name == "starvelab"
-    assert {cited, version, *run(installed, code, tmp_path).split()} == {project["version"]}
+    grader = tomllib.loads((repository / "grader" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = {cited, version, grader["version"], *run(installed, code, tmp_path).split()}
+    assert versions == {project["version"]}
 
 
 def test_the_changelog_has_a_part_for_the_version_and_the_citation_its_date(project, repository):
