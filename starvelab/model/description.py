@@ -35,7 +35,8 @@ from .parts import (
 )
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
-from .stages.data import storage_bandwidth
+from .stages.data import DataModel, storage_bandwidth
+from .stages.stage import field_names
 from .stages.transfer import link_bandwidth
 from .step import Step
 from .worker_time import takes_images, worker_time
@@ -132,7 +133,8 @@ class Description:
             "cpu_time": samples.numbers["cpu_time"],
             "link": None if link is None else link.numbers["of"],
             "pinned": link is None or link.pinned,
-            "copy_overlaps": link is None or link.overlaps,
+            # A loop that waits for each step begins no copy beside one.
+            "copy_overlaps": link is None or (link.overlaps and own.in_flight != 1),
             "storage": None,
             "drives": 1,
             "samples_per_request": 1,
@@ -161,13 +163,26 @@ class Description:
             supply, crew = None, self.workers
         named |= {
             "cpu_throughput": supply,
-            "workers": crew.numbers["count"],
+            # A loop that prepares its batches itself does so alone.
+            "workers": 1 if self.alone else crew.numbers["count"],
             "worker_rate": crew.numbers["rate"],
             "cores": crew.numbers["cores"],
             "loader": crew.kind,
             "handover_time": crew.handover.numbers["worker"],
         }
-        return {**named, **self.sizes}
+        named |= self.sizes
+        if self.alone and not self.in_turn:
+            # Nobody reads for a loop without workers while it prepares.
+            reads = DataModel(self.assumptions).resolve(**{n: named[n] for n in field_names(DataModel)})
+            took = 0.0 if reads is None else DataModel.cost(reads).limit
+            named["read_wait"] = took + (named["read_wait"] or 0.0)
+        return named
+
+    @property
+    def alone(self) -> bool:
+        """True if the training loop prepares its batches itself."""
+        crew = self.workers
+        return isinstance(crew, Workers) and not shape_of(crew.count) and bool(crew.count == 0)
 
     @property
     def samples(self) -> Entry | None:
@@ -351,6 +366,11 @@ class Description:
         InputError, MissingValueError, UnknownNameError
         """
         return self.replace(changes, **fields)._solved() if changes or fields else self._solved()
+
+    @property
+    def in_turn(self) -> bool:
+        """True if nothing overlaps, also because a loop without workers waits for each step."""
+        return not self.overlap or (self.alone and self.hardware.in_flight == 1)
 
     def _solved(self) -> Step:
         """The step of this pipeline, as `starvelab.Pipeline` has it solved."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..units import Q_, Number, Quantity
 from .assumptions import Assumptions
 from .cost import Cost, argmax, as_float, name_of_largest
 from .inputs import Inputs
-from .resources import ACCELERATOR, DISPLAY_ORDER, TIE_ORDER
+from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.stage import field_names
 from .stages.step_parts import SingleNodeInputs, fits, launch_wait, parts
@@ -63,11 +64,15 @@ def solve(
     shape: tuple[int, ...],
     *,
     overlap: bool,
+    in_flight: float,
     find_ranges: Callable[[], Ranges],
     find_remarks: Callable[[Step], tuple[str, ...]],
     ranged: bool,
 ) -> Step:
-    """Time a step of these numbers and inputs of stages, in the shape of what is swept."""
+    """Time a step of these numbers and inputs of stages, in the shape of what is swept.
+
+    `in_flight` is how many batches a loop without workers can have under way; infinite where it has workers.
+    """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in costs(inputs, accelerators).items()}
     resources = by_resource(stages)
@@ -77,6 +82,10 @@ def solve(
     waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
     step = reduce(np.maximum if overlap else np.add, resources.values())
+    if in_flight < inf:
+        behind = np.maximum(resources.get(LINK.name, 0.0), resources.get(DECODER.name, 0.0))
+        round_trip = resources[CPU.name] + behind + resources[ACCELERATOR.name]
+        step = np.maximum(step, round_trip / in_flight)
     bottleneck, following = _ranking(resources)
     feasible, reason = fits(model.memory, batch)
     together, cached = batch * accelerators, numbers["cached_fraction"]

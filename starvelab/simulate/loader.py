@@ -60,6 +60,10 @@ class Loader:
         Latency of storage: the worker sleeps through it and occupies nothing.
     cached_fraction : float
         Share of the samples that the host's memory serves, which takes neither of these two.
+    read_ahead : bool
+        Whether samples are read as soon as a batch is ordered; otherwise its worker reads them, and waits.
+    busy_share : float
+        What share of `step_time` the accelerator works.
     cores : float, optional
         Physical cores. With more workers than that, the CPU time of each is stretched.
     jitter : float
@@ -99,6 +103,8 @@ class Loader:
     read_time: Given = quantity("s", "0 ms", zero=True)
     read_wait: Given = quantity("s", "0 ms", zero=True)
     cached_fraction: float = number(0.0, zero=True, maximum=1)
+    read_ahead: bool = switch(False)
+    busy_share: float = number(1.0, maximum=1)
     cores: float | None = number(None)
     jitter: float = number(0.0, zero=True)
     straggler_share: float = number(0.0, zero=True, maximum=1)
@@ -167,9 +173,11 @@ class Loader:
         step, copy, fetch = (self.ms(name) for name in ("step_time", "copy_time", "fetch_time"))
         missed = 1 - self.cached_fraction
         read = missed * self.ms("read_time")
-        work = read + missed * self.ms("read_wait") + self.stretch * self.ms("prepare_time")
+        work = missed * self.ms("read_wait") + self.stretch * self.ms("prepare_time")
         work += float(self.mean_delay.m_as("ms"))
-        way = work + self.ms("handover_time") + fetch
+        ahead = read if self.read_ahead and self.workers > 0 else 0.0
+        work += read - ahead
+        way = ahead + work + self.ms("handover_time") + fetch
         device = step if self.copy_overlaps else step + copy
         if self.workers == 0:
             period = max(device, copy, way, (way + copy + step) / self.in_flight)

@@ -14,7 +14,9 @@ from .loader import Loader
 from .timeline import Accelerator, Start, Timeline
 
 
-def follow_out_of_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline:
+def follow_out_of_order(
+    loader: Loader, times: np.ndarray, start: Start, reads: np.ndarray | None = None
+) -> Timeline:
     """Follow the batches through a loader that delivers them as they get ready.
 
     Parameters
@@ -24,6 +26,8 @@ def follow_out_of_order(loader: Loader, times: np.ndarray, start: Start) -> Time
     times : array of float, (batches, replicas)
         What a worker takes for each batch of an epoch [ms].
     start : Start
+    reads : array of float, (batches, replicas), optional
+        What each batch occupies the storage [ms], which reads ahead of the workers.
 
     Notes
     -----
@@ -44,9 +48,13 @@ def follow_out_of_order(loader: Loader, times: np.ndarray, start: Start) -> Time
     there = np.full((workers, prefetch, replicas), inf)
     oldest = np.zeros((workers, replicas), dtype=np.int64)
     worker_free = np.tile(start.workers, (workers, 1))
+    was_read = start.asked
     for index in range(min(workers * prefetch, batches)):
         worker, place = index % workers, index // workers
         begins[index] = worker_free[worker]
+        if reads is not None:
+            was_read = was_read + reads[index]
+            begins[index] = np.maximum(begins[index], was_read)
         prepared[index] = worker_free[worker] = worker_free[worker] + times[index]
         queue[worker, place], there[worker, place] = index, prepared[index] + handover
     first, ready = queue[:, 0].copy(), there[:, 0].copy()
@@ -66,6 +74,9 @@ def follow_out_of_order(loader: Loader, times: np.ndarray, start: Start) -> Time
         place, sent = oldest[worker, columns], j + workers * prefetch
         if sent < batches:
             begins[sent] = np.maximum(worker_free[worker, columns], received[j])
+            if reads is not None:
+                was_read = np.maximum(was_read, received[j]) + reads[sent]
+                begins[sent] = np.maximum(begins[sent], was_read)
             prepared[sent] = begins[sent] + times[sent]
             worker_free[worker, columns] = prepared[sent]
             queue[worker, place, columns], there[worker, place, columns] = sent, prepared[sent] + handover

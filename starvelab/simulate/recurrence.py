@@ -12,7 +12,9 @@ from .loader import Loader
 from .timeline import Accelerator, Start, Timeline
 
 
-def follow_in_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline:
+def follow_in_order(
+    loader: Loader, times: np.ndarray, start: Start, reads: np.ndarray | None = None
+) -> Timeline:
     """Follow the batches through a loader that delivers in order.
 
     Parameters
@@ -21,12 +23,15 @@ def follow_in_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline
     times : array of float, (batches, replicas)
         What a worker takes for each batch of an epoch [ms].
     start : Start
+    reads : array of float, (batches, replicas), optional
+        What each batch occupies the storage [ms], which reads ahead of the workers.
 
     Notes
     -----
     With W workers, prefetch P and depth d, in which batch j is prepared by worker j mod W::
 
-        F[j] = max(F[j-W], R[j-W*P]) + T[j]           prepared; its index was sent when batch j-W*P came back
+        S[j] = max(S[j-1], R[j-W*P]) + read           read, where that is done ahead of the workers
+        F[j] = max(F[j-W], R[j-W*P], S[j]) + T[j]     prepared; its index was sent when batch j-W*P came back
         R[j] = max(F[j] + handover, H[j-1]) + fetch   received
         C[j] = max(R[j], C[j-1]) + copy               copied; max(R[j], D[j-1]) + copy without overlap
         D[j] = max(C[j], D[j-1]) + step               the step is done
@@ -43,6 +48,7 @@ def follow_in_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline
     ends, step_end = start.ends(len(times))
     accelerator = Accelerator(loader)
     host, copy_done, done = start.asked, start.copied, start.done
+    was_read = start.asked
     for j in range(len(times)):
         if workers == 0:
             begins[j] = host
@@ -50,6 +56,9 @@ def follow_in_order(loader: Loader, times: np.ndarray, start: Start) -> Timeline
             free = prepared[j - workers] if j >= workers else start.workers
             asked = received[j - sent_ahead] if j >= sent_ahead else start.asked
             np.maximum(free, asked, out=begins[j])
+            if reads is not None:
+                was_read = np.maximum(was_read, asked) + reads[j]
+                np.maximum(begins[j], was_read, out=begins[j])
         np.add(begins[j], times[j], out=prepared[j])
         np.maximum(prepared[j] + handover, host, out=received[j])
         received[j] += fetch

@@ -102,7 +102,7 @@ class Simulation(TableRepr):
         one = slice(replica, replica + 1)
         timeline = follow(self.loader, self.times[:, one], self.reads[:, one])
         columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
-        if self.loader.ms("read_time") > 0:
+        if self.loader.ms("read_time") > 0 and not self.loader.read_ahead:
             # A worker reads first: what it does besides ends when the batch is prepared.
             batch = columns["batch"]
             columns["read_done"] = columns["prepared"] - self.times[batch, replica]
@@ -117,7 +117,7 @@ class Simulation(TableRepr):
     @property
     def rows(self) -> list[list[str]]:
         """One row for each figure: its mean over replicas, and how far they lie apart."""
-        step = self.loader.step_time
+        step = self.loader.busy_share * self.loader.step_time
         return [
             ["utilization", *_shares(self.utilizations)],
             ["stall", *_shares(1 - self.utilizations)],
@@ -128,6 +128,17 @@ class Simulation(TableRepr):
                 *(cell(step / of(self.utilizations)) for of in (_harmonic, np.max, np.min)),
             ],
         ]
+
+    @property
+    def note(self) -> str:
+        """What chance takes of the rate that mean times alone allow; empty without chance."""
+        chance = self.loader.jitter or (self.loader.straggler_share and self.loader.ms("straggler_time"))
+        lost = 1 - float((self.throughput / self.loader.mean_rate).m_as(""))
+        if not chance or lost <= 0:
+            return ""
+        return (
+            f"Mean times alone allow {cell(self.loader.mean_rate)}: late batches take {percent(lost)} of it."
+        )
 
     @property
     def summary(self) -> str:
@@ -205,7 +216,7 @@ def simulate(
         times=times,
         reads=reads,
         warm_up=skipped,
-        utilizations=loader.ms("step_time") / periods,
+        utilizations=loader.busy_share * loader.ms("step_time") / periods,
         host_waits=waits,
         throughputs=Q_(1000 * loader.batch_size / periods, "img/s"),
     )
@@ -229,6 +240,9 @@ def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
 
 def _follow_epoch(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """The batches of one epoch, by the rule that the loader needs."""
+    if loader.read_ahead and loader.workers > 0 and loader.ms("read_time") > 0:
+        follow = follow_in_order if loader.in_order else follow_out_of_order
+        return follow(loader, times, start, reads)
     if loader.workers > 1 and loader.ms("read_time") > 0:
         return follow_events(loader, times, reads, start)
     if loader.workers > 1 and not loader.in_order:

@@ -1,26 +1,27 @@
-"""The one description of an input pipeline in front of an accelerator, and what can be asked of it."""
+"""The pipeline that people write: its three verbs, and what can be asked of it."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Self
 
-from .errors import InputError
-from .model import analysis
-from .model.analysis import Bill, Crossover, Epochs, Sensitivities, Sweep, ThroughputRange, WorkersNeeded
-from .model.analysis._remarks import remarks
-from .model.description import Changes, Description
-from .model.disagreement import ranges_of
-from .model.parts import Accelerator, Workers
-from .model.solver import solve
-from .model.step import Step
-from .units import Q_, Number, Quantity, Unchecked
+from ..errors import InputError
+from ..model import analysis
+from ..model.analysis import Bill, Crossover, Epochs, Sensitivities, Sweep, ThroughputRange, WorkersNeeded
+from ..model.analysis._remarks import remarks
+from ..model.description import Changes, Description
+from ..model.disagreement import ranges_of
+from ..model.parts import Accelerator
+from ..model.solver import solve
+from ..model.step import Step
+from ..units import Quantity, Unchecked
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
-    from .measure import Finding, Measurement, SimulatedClock
-    from .simulate import Loader, Simulation
+    from ..measure import Finding, Measurement, SimulatedClock
+    from ..simulate import Simulation
 
 
 class Pipeline(Description):
@@ -69,7 +70,8 @@ class Pipeline(Description):
             self.numbers,
             self.inputs,
             self.shape,
-            overlap=self.overlap,
+            overlap=not self.in_turn,
+            in_flight=self.hardware.in_flight if self.alone else inf,
             find_ranges=partial(ranges_of, self),
             find_remarks=partial(remarks, self),
             ranged=self.assumptions.ranged,
@@ -357,9 +359,16 @@ class Pipeline(Description):
         return analysis.epochs(self, memory=memory, samples=samples, evicts=evicts)
 
     def simulate(
-        self, *, batches: int = 400, replicas: int = 16, seed: int = 0, warm_up: int = 20
+        self,
+        *,
+        batches: int = 400,
+        replicas: int = 16,
+        seed: int = 0,
+        warm_up: int = 20,
+        epoch_batches: int | None = None,
+        prepare_times: Unchecked = None,
     ) -> Simulation:
-        """Follow the pipeline batch by batch: who waits, and when.
+        """Follow the pipeline batch by batch: who waits for whom, and when.
 
         Parameters
         ----------
@@ -368,80 +377,42 @@ class Pipeline(Description):
         replicas : int
             How often chance is tried; all of them are followed at once.
         seed : int
-            The same seed gives the same figures.
+            The same seed gives the same results.
         warm_up : int
-            Batches at the start that the figures leave out.
+            Batches at the start that the results leave out.
+        epoch_batches : int, optional
+            Batches of an epoch; a run of one epoch unless given. No index of the next epoch is sent before
+            the loop has asked for its first batch, so the queue is empty then.
+        prepare_times : quantity [time], (replicas, batches) or (batches,), optional
+            Your own times of a worker for each batch, instead of drawn ones.
 
         Raises
         ------
         InputError
-            For a sweep, or where the workers' supply is given as a whole.
 
         Notes
         -----
-        Several accelerators take their steps together: a batch is that of all of them. CPU work is stretched
-        as if all workers computed all the time, whenever there are more of them than cores.
+        Without jitter the long run comes to the rate that `solve` finds, and with it to a lower one: a batch
+        that is late delays those behind it. Several accelerators take their steps together, so a batch is
+        that of all of them.
 
         Examples
         --------
-        >>> from starvelab import Accelerator, Pipeline, Samples
-        >>> loop = Pipeline(
-        ...     batch_size=32, dataset=Samples(cpu_time="2 ms"), workers=2, hardware=Accelerator(rate="64 ms")
-        ... )
-        >>> round(loop.simulate().utilization, 6), loop.solve().bottleneck
-        (1.0, 'accelerator')
+        >>> from starvelab import Pipeline, Samples
+        >>> slow = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
+        >>> [round(slow.replace(workers=n).simulate().utilization, 3) for n in (2, 4)]
+        [0.8, 1.0]
         """
-        from .simulate import simulate
+        from ..simulate import simulate
+        from ._timing import loader_of
 
-        loader = self._in_time()
-        return simulate(loader, batches=batches, replicas=replicas, seed=seed, warm_up=warm_up)
-
-    def _in_time(self) -> Loader:
-        """The loader in time: for one batch of all accelerators, what each resource takes."""
-        from .simulate import Loader
-
-        if self.swept or not isinstance(self.workers, Workers):
-            came = f"arrays of {', '.join(self.swept)}" if self.swept else "what all workers supply together"
-            raise InputError(f"A simulation has one value for each field, and counts workers, got {came}.")
-        workers, accelerator, drive = self.workers, self.hardware, self.storage
-        count, cores = int(workers.numbers["count"]), workers.numbers["cores"]
-        # As many as get on at the same time; the simulation itself stretches the work of more than that.
-        together = max(1, min(count, int(cores or count)))
-        changes: dict[str, Unchecked] = {"workers": workers.replace(count=together)}
-        if drive is not None:
-            changes |= {"storage": drive.replace(cache=None, wait=None) if drive.of is not None else None}
-        if self.link is not None:
-            changes |= {"link": self.link.replace(overlaps=True)}
-        costs = self.replace(changes).resource_costs()
-        seconds = {name: float(cost.at(self.batch_size)) for name, cost in costs.items()}
-        batch = int(self.batch_size) * int(accelerator.numbers["count"])
-        wait = None if drive is None else drive.numbers["wait"]
-        handover, jitter = workers.handover.numbers, self.dataset.jitter.numbers
-
-        def lasts(time: Number) -> Quantity:
-            return Q_(float(time or 0), "s")
-
-        return Loader(
-            step_time=lasts(max(seconds["accelerator"], seconds.get("decoder", 0.0))),
-            prepare_time=lasts(seconds["CPU"] * together),
-            batch_size=batch,
-            workers=count,
-            prefetch=workers.prefetch,
-            in_order=workers.in_order,
-            in_flight=accelerator.in_flight,
-            copy_time=lasts(seconds.get("link")),
-            copy_overlaps=self.link is None or self.link.overlaps,
-            handover_time=lasts(handover["way"]),
-            fetch_time=lasts(handover["loop"]),
-            start_up=lasts(workers.numbers["start_up"]),
-            persistent_workers=workers.persistent,
-            read_time=lasts(seconds.get("storage")),
-            read_wait=lasts(wait) * batch,
-            cached_fraction=0.0 if drive is None or drive.cache is None else drive.cache.numbers["share"],
-            cores=cores,
-            jitter=jitter["spread"],
-            straggler_share=jitter["slow_share"],
-            straggler_time=lasts(jitter["slow_time"]),
+        return simulate(
+            loader_of(self, epoch_batches=epoch_batches),
+            batches=batches,
+            replicas=replicas,
+            seed=seed,
+            warm_up=warm_up,
+            prepare_times=prepare_times,
         )
 
     @classmethod
@@ -468,7 +439,7 @@ class Pipeline(Description):
         ------
         InputError
         """
-        from .measure.datasets import parts_of
+        from ..measure.datasets import parts_of
 
         if step is not None and step_time is not None:
             raise InputError(
@@ -505,8 +476,8 @@ class Pipeline(Description):
         ------
         InputError, WorkerError
         """
-        from .measure.session import run
-        from .measure.setup import setup_of
+        from ..measure.session import run
+        from ..measure.setup import setup_of
 
         setup = setup_of(self, needs_samples=clock is None)
         return run(setup, seconds=seconds, clock=clock, repeat=repeat, progress=progress)
@@ -540,8 +511,8 @@ class Pipeline(Description):
         or a slower part hides some of a part's work, that share does not show: relieve the bottleneck, and
         diagnose again.
         """
-        from .measure.diagnosis import climb_ladder
-        from .measure.setup import setup_of
+        from ..measure.diagnosis import climb_ladder
+        from ..measure.setup import setup_of
 
         setup = setup_of(self, needs_samples=clock is None)
         return climb_ladder(setup, budget=budget, clock=clock, progress=progress)
@@ -571,6 +542,6 @@ class Pipeline(Description):
         ------
         InputError, WorkerError
         """
-        from .measure.calibration import calibrate
+        from ..measure.calibration import calibrate
 
         return calibrate(self, seconds=seconds, contention=contention, progress=progress)
