@@ -21,6 +21,7 @@ from starvelab import (
     Samples,
     Workers,
 )
+from starvelab.measure import SimulatedClock
 from tests.rejected import message
 from tests.strategies import pipelines
 
@@ -34,7 +35,8 @@ def images(found):
 def in_the_long_run(pipeline, **options):
     workers = getattr(pipeline.workers, "count", 1)
     warm_up = 4 * max(1, workers) + 20
-    return pipeline.simulate(batches=warm_up + 40 * max(1, workers), warm_up=warm_up, **options)
+    batches = warm_up + 40 * max(1, workers)
+    return pipeline.simulate(**{"batches": batches, "warm_up": warm_up, "replicas": 1, **options})
 
 
 @settings(max_examples=500)
@@ -111,3 +113,19 @@ def test_a_result_that_waits_for_launches_does_not_count_as_busy():
         model=None, hardware="100 img/s", batch_size=1, assumptions=PUBLISHED, workers="1e6 img/s"
     ).replace({"hardware.host_time": "10 ms"})
     assert in_the_long_run(small).utilization == pytest.approx(0.5)
+
+
+def test_a_simulation_and_a_simulated_clock_say_the_same():
+    slow = Pipeline(batch_size=32, dataset=Samples(cpu_time="8 ms"), workers=2, hardware="64 ms")
+    clock = SimulatedClock({"decode": "8 ms"})
+    assert images(slow.simulate()) == pytest.approx(250)
+    assert images(slow.measure(clock=clock)) == pytest.approx(250)
+
+
+def test_a_worker_that_reads_its_samples_itself_waits_for_them():
+    # 32 samples of 100 KB: 32 ms of storage and 50 ms of a core.
+    drive = Drive("100 MB/s", read_ahead=False)
+    reads = SLOW.replace(storage=drive, dataset=Samples(size="100 KB", cpu_time="1.5625 ms"))
+    assert reads.solve().step_time.m_as("ms") == pytest.approx(82 / 2)
+    assert reads.solve({"storage.read_ahead": True}).step_time.m_as("ms") == pytest.approx(32)
+    assert images(in_the_long_run(reads)) == pytest.approx(images(reads.solve()), rel=0.01)

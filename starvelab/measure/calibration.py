@@ -43,8 +43,11 @@ def calibrate(
     transfer = Q_(float(bare.batch_bytes / bare.batch_size), "B")
     # Of a dataset nobody knows what is stored; only a drive would ask, and it reads by itself.
     stored = getattr(bare.samples, "mean_size", transfer)
+    # Workers of a run read their samples themselves.
+    reads = {} if pipeline.storage is None else {"storage.read_ahead": False}
     return pipeline.replace(
         {
+            **reads,
             "dataset.size": Q_(max(float(stored.m_as("B")), 1.0), "B"),
             "dataset.cpu_time": Q_(float(np.median(batch_times)) / bare.batch_size, "ms"),
             "dataset.transfer": transfer,

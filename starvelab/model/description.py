@@ -171,8 +171,9 @@ class Description:
             "handover_time": crew.handover.numbers["worker"],
         }
         named |= self.sizes
-        if self.alone and not self.in_turn:
-            # Nobody reads for a loop without workers while it prepares.
+        counted = isinstance(self.workers, Workers)
+        if not self.in_turn and (self.alone or (counted and drive is not None and not drive.read_ahead)):
+            # Nobody reads for a loop without workers while it prepares, or for workers that read themselves.
             reads = DataModel(self.assumptions).resolve(**{n: named[n] for n in field_names(DataModel)})
             took = 0.0 if reads is None else DataModel.cost(reads).limit
             named["read_wait"] = took + (named["read_wait"] or 0.0)

@@ -224,6 +224,9 @@ class Drive(Part):
         prepare it, as with small files read one by one. It takes the worker's time and no core's.
     cache : Cache, optional
         What memory serves.
+    read_ahead : bool
+        False where each worker reads its samples itself, and waits for as long as storage takes; otherwise
+        they are read as soon as a batch is ordered. A run on this machine reads in its workers.
     """
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "storage"}
@@ -233,6 +236,7 @@ class Drive(Part):
     samples_per_request: Count = fields.count(1, sweepable=True)
     wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
     cache: Cache | None = None
+    read_ahead: bool = fields.switch(True)
 
     def __post_init__(self) -> None:
         if self.of is None and self.wait is None:

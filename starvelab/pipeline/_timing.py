@@ -31,8 +31,12 @@ def loader_of(pipeline: Description, *, epoch_batches: int | None = None) -> Loa
     missed = 1 - (numbers["cached_fraction"] or 0.0)
     # What memory serves has been taken off; where one thing follows the other, all is one time.
     wait = 0.0 if pipeline.in_turn else batch * (numbers["read_wait"] or 0.0)
-    # Of a loop without workers, reading is part of what it waits for.
+    prepare = max(0.0, side_by_side * resources[CPU.name] - wait)
+    # Of a loop without workers, reading is part of what it waits for; of workers that read, too.
+    ahead = pipeline.storage is None or pipeline.storage.read_ahead
     read = 0.0 if pipeline.alone and not pipeline.in_turn else resources.get(STORAGE.name, 0.0)
+    if not ahead and not pipeline.in_turn:
+        wait -= read
     # Memory that takes time of its own, or serves everything, leaves nothing to chance.
     chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
     copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
@@ -46,7 +50,7 @@ def loader_of(pipeline: Description, *, epoch_batches: int | None = None) -> Loa
         batch_size=batch,
         step_time=Q_(own, "s"),
         busy_share=min(1.0, busy),
-        prepare_time=Q_(max(0.0, side_by_side * resources[CPU.name] - wait), "s"),
+        prepare_time=Q_(prepare, "s"),
         workers=0 if pipeline.in_turn else crew.count,
         prefetch=crew.prefetch,
         in_order=crew.in_order,
@@ -59,9 +63,9 @@ def loader_of(pipeline: Description, *, epoch_batches: int | None = None) -> Loa
         persistent_workers=crew.persistent,
         epoch_batches=epoch_batches,
         read_time=Q_(read / chance, "s"),
-        read_wait=Q_(wait / chance, "s"),
+        read_wait=Q_(max(0.0, wait) / chance, "s"),
         cached_fraction=1 - chance,
-        read_ahead=True,
+        read_ahead=ahead,
         jitter=jitter.spread,
         straggler_share=jitter.slow_share,
         straggler_time=jitter.slow_time or Q_("0 s"),

@@ -122,7 +122,8 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
         "decoder": {"dataset.decoder_time": None},
     }
     changes = [faster[name] for name in step.resource_times if name not in (step.bottleneck, "accelerator")]
-    assume(changes)
+    # Where workers read their samples themselves, a faster drive spares their time as well.
+    assume(changes and (pipe.storage is None or pipe.storage.read_ahead))
     for change in changes:
         assert ms(pipe.solve(**change).step_time) == pytest.approx(ms(step.step_time), rel=1e-11)
 
