@@ -176,7 +176,8 @@ class Description:
             # Nobody reads for a loop without workers while it prepares, or for workers that read themselves.
             reads = DataModel(self.assumptions).resolve(**{n: named[n] for n in field_names(DataModel)})
             took = 0.0 if reads is None else DataModel.cost(reads).limit
-            named["read_wait"] = took + (named["read_wait"] or 0.0)
+            waited = named["read_wait"]
+            named["read_wait"] = took if waited is None else took + waited
         return named
 
     @property
