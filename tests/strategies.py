@@ -67,7 +67,9 @@ def _given(part: type, first: str | None = None, **optional: st.SearchStrategy) 
 
 times = quantities(0, 100, "ms")
 caches = _given(Cache, "share", share=st.sampled_from([0.0, 0.138, 0.5, 1.0]))
-stores = _given(Drive, "of", of=drives, count=st.integers(1, 4), wait=times, cache=caches, read_ahead=st.booleans())
+stores = _given(
+    Drive, "of", of=drives, count=st.integers(1, 4), wait=times, cache=caches, read_ahead=st.booleans()
+)
 # What one worker takes is said by the samples or by the workers.
 samples = _given(
     Samples,
