@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis._schedule import one_step
+from ...model.analysis._point import one_step
 from ...model.assumptions import Assumptions
 from ...model.catalogue import Entry
 from ...model.resources import CPU, RESOURCES, STORAGE, capitalized

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis._schedule import one_step
+from ...model.analysis._point import one_step
 from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult

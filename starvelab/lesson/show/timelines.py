@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...model.analysis import schedule
-from ...model.analysis._schedule import one_step
+from ...model.analysis._point import one_step
 from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LINK, STORAGE
 from ...model.step import Step
 from ...simulate import Simulation, Trace

@@ -3,17 +3,15 @@
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
-from ._accelerators import accelerators_fed
 from ._bill import Amounts, Bill, bill
 from ._crossover import Crossover, crossover
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
-from ._range import Disagreement, ThroughputRange, throughput_range
-from ._schedule import Job, schedule
+from ._point import Job, schedule
 from ._sensitivity import Sensitivities, Sensitivity, sensitivity
-from ._sweep import Sweep, sweep
-from ._workers import WorkersNeeded, workers_needed
+from ._sweep import Disagreement, Sweep, ThroughputRange, sweep, throughput_range
+from ._workers import WorkersNeeded, accelerators_fed, workers_needed
 
 __all__ = [
     "Amounts",

@@ -17,7 +17,7 @@ from ..description import Description
 from ..grids import carbon_intensity
 from ..prices import price_age, prices_of
 from ..step import Step
-from ._epoch_size import PASS_SAMPLES, samples_of_epoch
+from ._epochs import PASS_SAMPLES, samples_of_epoch
 
 
 @dataclass(frozen=True)
@@ -117,27 +117,72 @@ def bill(
     samples: int | None = None,
     today: datetime.date | None = None,
 ) -> Bill:
-    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting."""
+    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting.
+
+    Parameters
+    ----------
+    price : quantity [money/time], optional
+        Of one accelerator; the middle of the listed prices unless given.
+    busy_power, waiting_power : quantity [energy/time], optional
+        What one accelerator draws while it computes and while it waits; `board_power` and `waiting_power`
+        of the catalogue unless given.
+    grid : str or quantity [mass/energy]
+        A country such as "FRA", "world", or grams of CO2 for each kilowatt-hour.
+    samples : int, optional
+        Of an epoch; those of the pipeline's data set unless given.
+    today : datetime.date, optional
+        The day to which the age of the listed prices counts; the present one unless given.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+    MissingValueError
+        If neither a price nor both powers are known.
+
+    Notes
+    -----
+    An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws ``u
+    busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, for
+    launches and for the training loop. The board's power is the most that it may draw, so the energy is
+    an upper bound unless `busy_power` is given. The host, its fans and the cooling are left out.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> wall = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    >>> found = wall.bill(price="2 USD/h")
+    >>> print(f"{found.hour_waiting.money:.2f~} of {found.hour.money:.2f~}, at {found.power:.0f~}")
+    1.63 USD of 2.00 USD, at 139 W
+    """
     step = pipeline.solve()
-    hardware, stall = pipeline.hardware.of, step.stall
-    rate, price_note = _price(hardware, price, today)
+    hardware, stall, count = pipeline.hardware.of, step.stall, step.accelerators
+    named = "a pipeline without hardware" if hardware is None else hardware.name
+    rate, price_note = _price(hardware, named, price, today)
     busy = _watts(hardware, "busy_power", busy_power, "board_power")
     idle = _watts(hardware, "waiting_power", waiting_power, "waiting_power")
-    missing = tuple(name for name, value in (("busy_power", busy), ("waiting_power", idle)) if value is None)
+    powers = (("busy_power", busy, "400 W"), ("waiting_power", idle, "80 W"))
+    missing = {name: example for name, value, example in powers if value is None}
     if rate is None and missing:
         raise MissingValueError(
             "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
-            f"{_named(hardware)} lists no price and no {' and no '.join(missing)}. "
+            f"{named} lists no price and no {' and no '.join(missing)}. "
             'Pass for example price="2 USD/h".'
         )
+    power_note = epoch_note = ""
+    if missing:
+        wanted = ", ".join(f'{name}="{example}"' for name, example in missing.items())
+        power_note = (
+            f"Energy and CO2 are missing: {named} lists no {' and no '.join(missing)}. "
+            f"Pass for example {wanted}."
+        )
     intensity, samples = carbon_intensity(grid), samples_of_epoch(pipeline, samples)
+    if samples is None:
+        epoch_note = f"The epoch is missing: the pipeline names no data set of a known size. {PASS_SAMPLES}"
     hours = None if samples is None else samples / step.throughput.m_as("img/h")
-    count = step.accelerators
     dollars = _product(count, rate)
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
     whole, wasted = (dollars, drawn, intensity), (_product(stall, dollars), waiting, intensity)
-    notes = (step.note, price_note, _power_note(hardware, missing), _epoch_note(samples))
     return Bill(
         step=step,
         price=_quantity(rate, "USD/h"),
@@ -148,17 +193,19 @@ def bill(
         hour_waiting=_amounts(1.0, *wasted),
         epoch=_amounts(hours, *whole),
         epoch_waiting=_amounts(hours, *wasted),
-        notes=tuple(filter(None, notes)),
+        notes=tuple(filter(None, (step.note, price_note, power_note, epoch_note))),
     )
 
 
-def _price(hardware: Entry | None, given: Unchecked, today: datetime.date | None) -> tuple[Number, str]:
+def _price(
+    hardware: Entry | None, named: str, given: Unchecked, today: datetime.date | None
+) -> tuple[Number, str]:
     """Dollars for an hour of one accelerator, None if unknown; where they are from, or what to pass."""
     if given is not None:
         return nonnegative(given, "USD/h", "price"), ""
     listed = () if hardware is None else prices_of(hardware)
     if not listed:
-        return None, f'Money is missing: {_named(hardware)} lists no price. Pass for example price="2 USD/h".'
+        return None, f'Money is missing: {named} lists no price. Pass for example price="2 USD/h".'
     low = min(price.low.m_as("USD/h") for price in listed)
     high = max(price.high.m_as("USD/h") for price in listed)
     middle = (low + high) / 2
@@ -176,27 +223,6 @@ def _watts(hardware: Entry | None, name: str, given: Unchecked, field: str) -> N
     if given is not None:
         return nonnegative(given, "W", name)
     return None if hardware is None else hardware.number(field)
-
-
-def _power_note(hardware: Entry | None, missing: tuple[str, ...]) -> str:
-    if not missing:
-        return ""
-    example = {"busy_power": "400 W", "waiting_power": "80 W"}
-    wanted = ", ".join(f'{name}="{example[name]}"' for name in missing)
-    return (
-        f"Energy and CO2 are missing: {_named(hardware)} lists no {' and no '.join(missing)}. "
-        f"Pass for example {wanted}."
-    )
-
-
-def _epoch_note(samples: Number) -> str:
-    if samples is not None:
-        return ""
-    return f"The epoch is missing: the pipeline names no data set of a known size. {PASS_SAMPLES}"
-
-
-def _named(hardware: Entry | None) -> str:
-    return "a pipeline without hardware" if hardware is None else hardware.name
 
 
 def _product(*factors: Number) -> Number:

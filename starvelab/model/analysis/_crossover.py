@@ -17,20 +17,12 @@ from ._point import one_point, overlapping
 
 @dataclass(frozen=True)
 class Crossover:
-    """Where starvation begins.
+    """Where starvation begins: the exact batch size at which the costs cross, and the whole ones beside it.
 
-    Attributes
-    ----------
-    batch : Fraction or None
-        The exact crossing; None if the accelerator is starved at every batch size, or at none.
-    last_fed : int or None
-        The largest batch up to which the accelerator binds (0 if it never does); None if it always does.
-    starves_from : int or None
-        The first batch that starves it; a tie starves nobody.
-    resource : str
-        The resource that takes over, "" if none does.
-    infeasible_reason : str
-        Why the first batch that starves it cannot run; "" where it can.
+    `batch` is None if the accelerator is starved at every batch size, or at none. Up to `last_fed` it binds:
+    0 if it never does, None if it always does. `starves_from` is the first batch that starves it, as a tie
+    starves nobody; there `resource` takes over, "" if none does. `infeasible_reason` says why that batch
+    cannot run; "" where it can.
     """
 
     batch: Fraction | None
@@ -53,7 +45,29 @@ class Crossover:
 
 
 def crossover(pipeline: Description, *, resource: str | None = None) -> Crossover:
-    """Find the smallest batch size at which the accelerator waits."""
+    """Find the smallest batch size at which the accelerator waits.
+
+    Parameters
+    ----------
+    resource : str, optional
+        Look at this resource alone; otherwise at whichever starves the accelerator first.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+
+    Notes
+    -----
+    Where a small batch is bound by memory traffic and a large one by arithmetic, the accelerator can bind
+    again further on; this is the first crossing.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> found = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8).crossover()
+    >>> found.batch, found.last_fed, found.starves_from
+    (Fraction(39117, 1745), 22, 23)
+    """
     one_point(pipeline, "crossover", whatever=("batch_size",))
     overlapping(pipeline, "crossover")
     costs = pipeline.resource_costs(exact=True)

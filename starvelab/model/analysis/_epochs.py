@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Quantity, positive, positive_int
+from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..description import Description
 from ..page_cache import hit_share
 from ..parts import Workers
+from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from ..step import Step
-from ._boundary import boundary
-from ._epoch_size import PASS_SAMPLES, samples_of_epoch
 from ._point import one_point
+
+PASS_SAMPLES = "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,21 +46,14 @@ class Epochs(TableRepr):
     boundary: Quantity
 
     def time(self, count: int) -> Quantity:
-        """How long that many epochs take [time], the first one included.
-
-        Raises
-        ------
-        InputError
-        """
+        """How long that many epochs take [time], the first one included."""
         first, later = self._times
         return first + (positive_int(count, "count") - 1) * later
 
     @property
     def _times(self) -> tuple[Quantity, Quantity]:
-        return (
-            _steps_time(self.first, self.samples) + self.first_boundary,
-            _steps_time(self.later, self.samples) + self.boundary,
-        )
+        first, later = (_steps_time(step, self.samples) for step in (self.first, self.later))
+        return first + self.first_boundary, later + self.boundary
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -69,14 +64,9 @@ class Epochs(TableRepr):
     @property
     def rows(self) -> list[list[str]]:
         """The first epoch, and each later one."""
-        rows = []
-        for name, step, time, more in zip(
-            ("the first", "each later"),
-            (self.first, self.later),
-            self._times,
-            (self.first_boundary, self.boundary),
-            strict=True,
-        ):
+        rows, names, both = [], ("the first", "each later"), (self.first, self.later)
+        lost = (self.first_boundary, self.boundary)
+        for name, step, time, more in zip(names, both, self._times, lost, strict=True):
             steps = _steps_time(step, self.samples)
             read = [cell((step.actual_demand * steps).to("GB"))] if self.held is not None else []
             busy = percent(step.utilization * (steps / time).m_as(""))
@@ -99,13 +89,13 @@ class Epochs(TableRepr):
     @property
     def note(self) -> str:
         """Below the table: what eviction takes, and why the step cannot run, if it cannot."""
+        if self.held is None or self.cached_fraction >= self.held:
+            return self.later.note
         evicted = (
             "The page cache evicts samples before they are read again. One that keeps what it has would "
-            f"serve {percent(self.held or 0)}: pass evicts=False."
+            f"serve {percent(self.held)}: pass evicts=False."
         )
-        loses = self.held is not None and self.cached_fraction < self.held
-        notes = (evicted if loses else "", self.later.note)
-        return " ".join(filter(None, notes))
+        return " ".join(filter(None, (evicted, self.later.note)))
 
 
 def epochs(
@@ -115,7 +105,43 @@ def epochs(
     samples: int | None = None,
     evicts: bool = True,
 ) -> Epochs:
-    """What a page cache does for the first epoch and for each later one, and what is lost between them."""
+    """What a page cache does for the first epoch and for each later one, and what is lost between them.
+
+    Parameters
+    ----------
+    memory : quantity [data], optional
+        What the host has left for its page cache; without it each epoch is like the others.
+    samples : int, optional
+        Of an epoch; those of the pipeline's data set unless given.
+    evicts : bool
+        False for a cache that keeps the samples it has, however many others are read.
+
+    Raises
+    ------
+    InputError
+    MissingValueError
+        If the samples of an epoch are not known.
+
+    Notes
+    -----
+    The first epoch reads each sample once and finds none of them in memory. A later one finds the share
+    that `starvelab.model.page_cache.hit_share` derives. At the boundary of an epoch the queue is empty,
+    and the loop is one step ahead of the accelerator: `starvelab.model.analysis._epochs` has the rule,
+    and `Pipeline.simulate` follows the same batch by batch. Stops being true where several jobs share
+    the memory, and where one epoch is prepared while another one still runs, as DALI does.
+
+    Examples
+    --------
+    >>> from starvelab import Datasets, Hardware, Models, Pipeline, Workers
+    >>> trained = {"model": Models.ResNet50, "dataset": Datasets.ImageNet, "storage": "200 MB/s"}
+    >>> pipeline = Pipeline(hardware=Hardware.Cloud.A100, **trained)
+    >>> found = pipeline.epochs(memory="51.4 GB")
+    >>> round(found.held, 3), round(found.cached_fraction, 3)
+    (0.35, 0.138)
+    >>> slow_start = pipeline.replace(workers=Workers(64, start_up="2 s"), storage=None)
+    >>> print(slow_start.epochs().summary)
+    Between two epochs 3.549 s are lost, as nothing is prepared then
+    """
     one_point(pipeline, "epochs", whatever=("storage.cache.share",) if memory is not None else ())
     if memory is not None and pipeline.storage is None:
         raise InputError(
@@ -144,10 +170,73 @@ def epochs(
         cached_fraction=cached,
         first=cold,
         later=warm,
-        first_boundary=Q_(boundary(first, cold, steps, begin), "s"),
-        boundary=Q_(boundary(later, warm, steps, 0.0 if crew.persistent else begin), "s"),
+        first_boundary=Q_(_boundary(first, cold, steps, begin), "s"),
+        boundary=Q_(_boundary(later, warm, steps, 0.0 if crew.persistent else begin), "s"),
     )
 
 
 def _steps_time(step: Step, samples: int) -> Quantity:
     return Q_(samples / step.throughput.m_as("img/min"), "min")
+
+
+def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) -> float:
+    """How much longer an epoch of so many steps takes than these, whose workers need `start_up` [s].
+
+    The loop is one step ahead of the accelerator, and asks for an epoch when it has the last batch of the one
+    before. Each resource needs its time for all steps, and waits for what comes before its first one or after
+    its last one. With a worker's time ``T`` for a batch, workers ``W`` of each accelerator and times ``s``,
+    ``r`` and ``c`` of a step, a read and a copy, ``n`` steps take the longest of::
+
+        n s + max(0, start_up + r + T + c - s)
+        start_up + r + ceil(n / W) T + what the loop needs for the last round
+        n r + start_up + T
+        n c + max(0, start_up + r + T + s - c)
+
+    A decoder behind the link adds to what the first batch passes, and a row like that of the link.
+
+    The batches of a round are there together, and the loop receives them one step after another: of ``k`` in
+    the last round that is ``c + s + (k - 2) max(s, c)``, and nothing of a single one.
+
+    The threads of a pool prepare one batch together: then W is 1. So it is where only the CPU's supply as a
+    whole is known.
+    """
+    if not step.overlap:  # nothing is prepared ahead of any step
+        return start_up
+    seconds = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
+    own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
+    read = seconds.get(STORAGE.name, 0.0)
+    copy, decode = seconds.get(LINK.name, 0.0), seconds.get(DECODER.name, 0.0)
+    workers = _workers(pipeline)
+    if steps < workers:  # the others have nothing to do, and take nobody's core
+        workers = float(ceil(steps - 1e-9))
+        fewer = pipeline.solve(workers=int(workers) * step.accelerators)
+        cpu = float(fewer.resource_times[CPU.name].m_as("s"))
+    batch = workers * cpu
+    # A share of a round that is left by rounding is none.
+    rounds = ceil(steps / workers - 1e-9)
+    last = steps - (rounds - 1) * workers
+    receiving = copy + decode + own + (last - 2) * max(own, copy, decode) if last >= 2 else 0.0
+    through = start_up + read + batch + copy + decode + own
+    takes = (
+        steps * own + max(0.0, through - 2 * own),
+        start_up + read + rounds * batch + receiving,
+        steps * read + start_up + batch,
+        steps * copy + max(0.0, through - 2 * copy),
+        steps * decode + max(0.0, through - 2 * decode),
+    )
+    return max(takes) - steps * float(step.step_time.m_as("s"))
+
+
+def _workers(pipeline: Description) -> float:
+    """How many batches are prepared side by side for each accelerator."""
+    numbers = pipeline.numbers
+    if numbers["cpu_throughput"] is not None or numbers["loader"] == "pool":
+        return 1.0
+    return max(1.0, float(numbers["workers"] / numbers["accelerators"]))
+
+
+def samples_of_epoch(pipeline: Description, given: Unchecked) -> Number:
+    """As given, or as the pipeline's data set has them; None where nobody says."""
+    if given is not None:
+        return positive_int(given, "samples")
+    return None if pipeline.samples is None else pipeline.samples.get("samples")

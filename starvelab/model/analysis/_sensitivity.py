@@ -6,33 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...errors import InputError
-from ...tables import paragraph, percent, to_html, to_text
+from ...tables import TableRepr, paragraph, percent, to_html
 from ...units import Q_, Quantity, format_number, format_quantity
 from ..catalogue import Entry
 from ..cost import exceeds
 from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, STORAGE
-from ..stages import SingleNodeModel
-from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..step import Step
 from ._point import one_point, overlapping
-from ._workers import in_time, min_workers
+from ._workers import cpu_cost, launching, min_workers
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """One change and what it brings.
+    """One change to a resource, the throughput [sample/time] after it, and its relative gain.
 
-    Attributes
-    ----------
-    change : str
-    resource : str
-    throughput : quantity [sample/time]
-        After the change.
-    gain : float
-        Relative gain in throughput; 0 where the resource does not bind.
-    limit : str
-        How far more of the same helps: where the next bottleneck takes over.
+    `limit` says how far more of the same helps: where the next bottleneck takes over. The gain is 0 where the
+    resource does not bind.
     """
 
     change: str
@@ -42,8 +32,8 @@ class Sensitivity:
     limit: str
 
 
-@dataclass(frozen=True)
-class Sensitivities:
+@dataclass(frozen=True, repr=False)
+class Sensitivities(TableRepr):
     """What each change to a pipeline would bring; shows itself as a table."""
 
     changes: tuple[Sensitivity, ...]
@@ -51,6 +41,7 @@ class Sensitivities:
     note: str = ""
 
     headers = ("change", "throughput", "gain", "pays until")
+    summary = ""
 
     @property
     def rows(self) -> list[list[str]]:
@@ -60,16 +51,26 @@ class Sensitivities:
             for one in self.changes
         ]
 
-    def __repr__(self) -> str:
-        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.note)))
-
     def _repr_html_(self) -> str:
         caption = f"What would help while {LABELS[self.bottleneck]} binds"
         return to_html(self.headers, self.rows, caption=caption) + paragraph(self.note)
 
 
 def sensitivity(pipeline: Description) -> Sensitivities:
-    """Try one more worker, one more GB/s, a tenth faster accelerator."""
+    """Try one more worker, one more GB/s, a tenth faster accelerator.
+
+    Raises
+    ------
+    InputError
+        For a sweep, or for stages or a copy that do not overlap.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> found = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8).sensitivity()
+    >>> [(change.resource, round(change.gain, 3)) for change in found.changes]
+    [('CPU', 0.125), ('accelerator', 0.0)]
+    """
     one_point(pipeline, "sensitivity")
     overlapping(pipeline, "sensitivity")
     if pipeline.link is not None and not pipeline.link.overlaps:
@@ -100,12 +101,11 @@ def _more_workers(pipeline: Description, step: Step) -> tuple[str, float, str]:
         return _a_tenth_faster(CPU.name, step)
     n, following = pipeline.workers.count, step.next_bottleneck
     more = pipeline.solve(workers=n + 1).resource_times[CPU.name].m_as("ms")
-    wanted = pipeline.resource_costs(exact=True)[following].at(pipeline.batch_size)
-    enough = min_workers(in_time(pipeline, pipeline.batch_size, wanted))
-    if enough is None:
-        limit = f"no number of workers is as fast as {LABELS[following]}"
-    else:
-        limit = f"{enough} workers, then {LABELS[following]}"
+    batch = pipeline.batch_size
+    wanted = pipeline.resource_costs(exact=True)[following].at(batch)
+    enough = min_workers(lambda workers: cpu_cost(pipeline, workers).at(batch) <= wanted)
+    none = f"no number of workers is as fast as {LABELS[following]}"
+    limit = none if enough is None else f"{enough} workers, then {LABELS[following]}"
     return f"{n + 1} workers instead of {n}", more, limit
 
 
@@ -127,12 +127,10 @@ def _more_storage(pipeline: Description, step: Step) -> tuple[str, float, str]:
     if exceeds(time(enough), step.resource_times[step.next_bottleneck].m_as("ms") * (1 + 1e-9)):
         a = pipeline.assumptions
         more = pipeline.solve(assumptions=a.replace(requests_in_flight=2 * a.requests_in_flight))
-        if exceeds(
-            step.resource_times[STORAGE.name].m_as("ms"), more.resource_times[STORAGE.name].m_as("ms")
-        ):
+        before, after = (one.resource_times[STORAGE.name].m_as("ms") for one in (step, more))
+        limit = "more drives: the requests that one serves bind, not bandwidth"
+        if exceeds(before, after):
             limit = "more requests in flight: latency binds, not bandwidth"
-        else:
-            limit = "more drives: the requests that one serves bind, not bandwidth"
         if pipeline.numbers["cache_bandwidth"] is not None:
             limit = "a faster drive alone is not enough: what memory serves takes its time too"
     return change, time(now + Q_("1 GB/s")), limit
@@ -146,9 +144,8 @@ def _more_link(pipeline: Description, step: Step) -> tuple[str, float, str]:
 
 def _until(bandwidth: Quantity, resource: str, step: Step) -> tuple[Quantity, str]:
     """The bandwidth at which a resource is as fast as the one that binds next."""
-    enough = (bandwidth * (step.resource_times[resource] / step.resource_times[step.next_bottleneck])).to(
-        "GB/s"
-    )
+    ratio = step.resource_times[resource] / step.resource_times[step.next_bottleneck]
+    enough = (bandwidth * ratio).to("GB/s")
     return enough, f"{format_quantity(enough)}, then {LABELS[step.next_bottleneck]}"
 
 
@@ -160,9 +157,7 @@ def _a_tenth_faster(resource: str, step: Step) -> tuple[str, float, str]:
 
 def _faster_accelerator(pipeline: Description, step: Step) -> tuple[str, float, str]:
     change, faster, limit = _a_tenth_faster(ACCELERATOR.name, step)
-    model = pipeline.inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
-    if launch_wait(model, pipeline.numbers["batch_size"]) > 0:
+    if launching(pipeline) > 0:
         return change, step.resource_times[ACCELERATOR.name].m_as("ms"), "not now: launches take longest"
     return change, faster, limit
 

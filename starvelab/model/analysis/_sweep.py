@@ -1,7 +1,4 @@
-"""A pipeline over a grid of values, as one table.
-
-One vectorized solve: a point and a million points take the same path.
-"""
+"""A pipeline over a grid of values, by one vectorized solve, and over those on which its sources disagree."""
 
 from __future__ import annotations
 
@@ -11,33 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...tables import paragraph, percent, to_html, to_text
-from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
+from ...tables import TableRepr, cell, percent
+from ...units import Q_, Number, Quantity, Unchecked, convert, format_number, unit_name
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields
-from ..disagreement import ranges_of
+from ..disagreement import Choice, choices, corners, ranges_of
+from ..resources import LABELS
+from ..step import Step
+from ._point import one_point
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _MAX_ROWS = 12
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(TableRepr):
     """The table of a sweep: columns of equal length, quantities where there is a unit.
 
-    Attributes
-    ----------
-    columns : dict of str to array or quantity
-        The swept fields, the time of each resource, whether a point is feasible (where some are not), step
-        time, throughput, its range (`sweep` says when), utilization, bottleneck.
-    note : str
-        What the range claims, what counts as busy where the accelerator waits for part of its own time, and
-        on which samples the rate of preparing was measured, where that was on others.
+    The `columns` are the swept fields, the time of each resource, whether a point is feasible (where some are
+    not), step time, throughput, its range (`sweep` says when), utilization and bottleneck. The `note` says
+    what the range claims, what counts as busy where the accelerator waits for part of its own time, and on
+    which samples the rate of preparing was measured, where that was on others.
     """
 
     columns: dict[str, Number]
     note: str = ""
+
+    summary = ""
 
     def to_dict(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays; units move into the names: ``step_time_ms``, ``throughput_img_per_s``."""
@@ -45,9 +43,8 @@ class Sweep:
         for name, column in self.columns.items():
             if isinstance(column, Quantity):
                 unit = unit_name(column.units).replace("/", "_per_")
-                columns[f"{name}_{unit}"] = np.asarray(column.magnitude)
-            else:
-                columns[name] = np.asarray(column)
+                name, column = f"{name}_{unit}", column.magnitude
+            columns[name] = np.asarray(column)
         return columns
 
     def __len__(self) -> int:
@@ -72,17 +69,35 @@ class Sweep:
         value = self.columns[name][i]
         return percent(value) if name == "utilization" else value
 
-    def __repr__(self) -> str:
-        return "\n".join(filter(None, (to_text(self.headers, self.rows), self.note)))
-
-    def _repr_html_(self) -> str:
-        return to_html(self.headers, self.rows) + paragraph(self.note)
-
 
 def sweep(
     pipeline: Description, changes: Changes = None, /, *, ranges: bool | None = None, **fields: Unchecked
 ) -> Sweep:
-    """Solve a pipeline for every combination of the given values."""
+    """Solve a pipeline for every combination of the given values.
+
+    Parameters
+    ----------
+    ranges : bool, optional
+        Whether to add the lowest and the highest throughput that the sources of the values allow; where
+        the assumptions have ranges, unless given.
+    **fields : sequence, array or quantity array
+        Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
+        ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest.
+    changes : mapping of str, optional
+        The same for fields of parts, by their path: ``{"workers.cores": [8, 16]}``.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    >>> table = pipe.sweep(batch_size=[32, 64, 128])
+    >>> (100 * table["utilization"]).round(1).tolist()
+    [73.2, 41.9, 26.2]
+    """
     fields = {**(changes or {}), **fields}
     if not fields:
         raise InputError(
@@ -133,3 +148,120 @@ def _values(name: str, given: Unchecked) -> Number:
         unit = f"{first.units:~C}"
         return Q_(np.array([convert(value, unit, name).magnitude for value in given]), unit)
     return np.asarray(given)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A value of which sources disagree, and what that alone does to the prediction.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple of str
+        What the sources say.
+    lowest, highest : quantity [sample/time]
+        The throughput, if this value alone changes.
+    origin : str
+        The sources.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    lowest: Quantity
+    highest: Quantity
+    origin: str
+
+
+@dataclass(frozen=True, repr=False)
+class ThroughputRange(TableRepr):
+    """The answer of `throughput_range`.
+
+    Attributes
+    ----------
+    step : Step
+        The prediction itself.
+    lowest, highest : Step
+        With the values that are least and most favorable together.
+    disagreements : tuple of Disagreement
+        Those that change the throughput alone, the largest change first.
+    model_error : float
+        How far off the model itself is assumed to be, as a share.
+    """
+
+    step: Step
+    lowest: Step
+    highest: Step
+    disagreements: tuple[Disagreement, ...]
+    model_error: float = 0.0
+
+    headers = ("value", "its sources say", "throughput from", "to")
+
+    @property
+    def summary(self) -> str:
+        """The range in one line."""
+        if self.lowest.throughput == self.highest.throughput:
+            return f"{cell(self.step.throughput)}: no source of its values disagrees with another"
+        low, high = (format_number(s.throughput.m_as("img/s")) for s in (self.lowest, self.highest))
+        return (
+            f"{low} to {high} img/s by its sources, and {cell(self.step.throughput)} as assumed: "
+            f"{LABELS[self.lowest.bottleneck]} binds at the low end, and "
+            f"{LABELS[self.highest.bottleneck]} at the high end"
+        )
+
+    @property
+    def note(self) -> str:
+        """Below the table: why the step cannot run, if it cannot, and how far off the model itself may be."""
+        error = self.model_error
+        own = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
+        return " ".join(filter(None, (self.step.note, own if error else "")))
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """One for each disagreement."""
+        return [
+            [one.name, " or ".join(one.values), cell(one.lowest), cell(one.highest)]
+            for one in self.disagreements
+        ]
+
+
+def throughput_range(pipeline: Description) -> ThroughputRange:
+    """The lowest and the highest throughput that the sources of a prediction's values allow.
+
+    Notes
+    -----
+    Each assumption and each fact of the drive, the link and the data set lies between its `low` and `high`,
+    where the catalogue has these. The accelerator's rate is that of any framework that was measured, unless
+    the pipeline names one. The throughput never falls as one of these becomes more favorable, so it is lowest
+    where each is at its less favorable end, and highest where each is at the other. A value of which only one
+    source is known adds nothing. The error of the model itself stands below the table: a `Step` has it in its
+    own `ranges`, and shows them where its assumptions have ranges.
+
+    Examples
+    --------
+    >>> from starvelab import PUBLISHED, Hardware, Models, Pipeline
+    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
+    >>> found = pipeline.throughput_range()
+    >>> [round(one.throughput.m_as("img/s")) for one in (found.lowest, found.step, found.highest)]
+    [767, 1090, 1548]
+    """
+    one_point(pipeline, "throughput_range")
+    lows, highs = ([one.solve() for one in ends] for ends in corners(pipeline))
+    disagreements = (_alone(choice, pipeline) for choice in choices(pipeline))
+    found = [one for one in disagreements if one.lowest != one.highest]
+    return ThroughputRange(
+        step=pipeline.solve(),
+        lowest=min(lows, key=_throughput),
+        highest=max(highs, key=_throughput),
+        disagreements=tuple(sorted(found, key=lambda one: (one.lowest / one.highest).m_as(""))),
+        model_error=pipeline.assumptions.model_error,
+    )
+
+
+def _alone(choice: Choice, pipeline: Description) -> Disagreement:
+    reached = sorted(_throughput(change(pipeline).solve()) for change in choice.changes.values())
+    lowest, highest = Q_(reached[0], "img/s"), Q_(reached[-1], "img/s")
+    return Disagreement(choice.name, tuple(choice.changes), lowest, highest, choice.origin)
+
+
+def _throughput(step: Step) -> float:
+    return float(step.throughput.m_as("img/s"))

@@ -1,4 +1,4 @@
-"""How many CPU workers keep the accelerator fed, and whether the host could run and feed them.
+"""How many CPU workers keep accelerators fed, whether a host could run them, and how many it can feed.
 
 Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have said 437.
 """
@@ -13,45 +13,45 @@ from fractions import Fraction
 from typing import TypeVar
 
 from ...errors import InputError, MissingValueError
-from ...units import Q_, Number, Quantity, format_number, positive_int
+from ...units import (
+    Q_,
+    Number,
+    Quantity,
+    check_magnitude,
+    exact,
+    format_number,
+    format_quantity,
+    positive_int,
+)
 from ..cost import Cost, exceeds
 from ..description import Description
 from ..inputs import Inputs
-from ..resources import ACCELERATOR
-from ..solver import costs
-from ..stages import DataModel, TransferModel, TransformationModel
+from ..resources import ACCELERATOR, RESOURCES
+from ..solver import by_resource, costs
+from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.stage import field_names
+from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
 from ._crossover import starves_from
 from ._point import one_point, overlapping
-from ._spoken import spoken_bandwidths
 
 _InputsT = TypeVar("_InputsT", bound=Inputs)
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
+_BUSY = {stage.NAME: stage.BUSY and stage.RESOURCE is ACCELERATOR for stage in STAGES}
 
 
 @dataclass(frozen=True)
 class WorkersNeeded:
-    """The answer of `workers_needed`.
+    """The answer of `workers_needed`: the smallest number of workers with which preparing is in time.
 
-    Attributes
-    ----------
-    workers : int or None
-        The smallest number with which preparing takes no longer than the accelerator; None if no number does.
-    exact : Fraction
-        How many times one worker's rate is needed; the number of workers before rounding up, if they scale
-        linearly on cores of their own.
-    batch_size : int or None
-        None for "at any batch size".
-    demand : quantity [data/time]
-        Stored bytes that would then be read per second.
-    feasible : bool
-    obstacles : tuple of str
-        What stands in the way: contention, the host's cores, the drive, the link, the accelerator's memory.
-    note : str
-        On which samples the rate of a worker was measured, where that was on others.
+    `workers` is None if no number is enough. `exact` is how many times one worker's rate is needed: the
+    number before rounding up, if workers scale linearly on cores of their own. `batch_size` is None for "at
+    any batch size", and `demand` the stored bytes that would then be read per second. `obstacles` say what
+    stands in the way (contention, the host's cores, the drive, the link, the accelerator's memory), and it is
+    `feasible` if nothing does. `note` says on which samples the rate of a worker was measured, where that was
+    on others.
     """
 
     workers: int | None
@@ -64,19 +64,42 @@ class WorkersNeeded:
 
     def __str__(self) -> str:
         where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
-        if self.workers is None:
-            verdict = f"No number of workers is enough {where}."
-        elif self.feasible:
-            verdict = (
-                f"{counted_workers(self.workers)} {'is' if self.workers == 1 else 'are'} enough {where}."
-            )
-        else:
-            verdict = f"{counted_workers(self.workers)} would be enough {where}, but that meets other limits."
+        number = "No number of workers" if self.workers is None else counted_workers(self.workers)
+        verb = "is" if self.workers in (None, 1) else "are"
+        verdict = f"{number} {verb} enough {where}."
+        if self.workers is not None and not self.feasible:
+            verdict = f"{number} would be enough {where}, but that meets other limits."
         return " ".join(filter(None, (verdict, *self.obstacles, self.note)))
 
 
 def workers_needed(pipeline: Description, *, batch_size: int | str | None = None) -> WorkersNeeded:
-    """Count the workers that remove the CPU stall."""
+    """Count the workers that remove the CPU stall, ``b S / (w g(b))`` where each has its core.
+
+    Parameters
+    ----------
+    batch_size : int or "any", optional
+        That of the pipeline unless given; "any" asks for enough at every batch size.
+
+    Raises
+    ------
+    InputError
+        If the pipeline gives the CPU's supply as a whole, so that there are no workers to count.
+
+    Notes
+    -----
+    Several accelerators are fed by one set of workers, and the answer is for all of them. Feasibility
+    looks at the pipeline's drive and link, or at those of the accelerator's host where the pipeline does
+    not model them, and at the pipeline's cores, or the host's where the catalogue knows them.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline, Samples
+    >>> scan = Pipeline(
+    ...     model=Models.ResNet50, hardware=Hardware.Cloud.A100, dataset=Samples(size="5 MB")
+    ... )
+    >>> scan.workers_needed(batch_size=256).workers
+    436
+    """
     if isinstance(pipeline.workers, Quantity):
         raise InputError(
             "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
@@ -89,40 +112,82 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     overlapping(pipeline, "workers_needed")
     pipeline = pipeline.replace(workers=1)
     own = pipeline.resource_costs(exact=True)[ACCELERATOR.name]
-    if any_batch:
-        batch, own_seconds = None, own.limit
-        enough = _always_in_time(pipeline, own)
-    else:
-        batch = positive_int(pipeline.batch_size, "batch_size")
-        own_seconds = Fraction(own.at(batch))
-        enough = in_time(pipeline, batch, own_seconds)
+    batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
+    own_seconds = own.limit if batch is None else Fraction(own.at(batch))
 
     def seconds(workers: int) -> Fraction:
         """Of the CPU, for the same batch, or for each sample of one without end."""
         cost = cpu_cost(pipeline, workers)
-        return Fraction(cost.limit if any_batch else cost.at(batch))
+        return Fraction(cost.limit if batch is None else cost.at(batch))
+
+    def enough(workers: int) -> bool:
+        if batch is None:
+            return starves_from(cpu_cost(pipeline, workers), own) is None
+        return seconds(workers) <= own_seconds
 
     ratio = seconds(1) / own_seconds
     workers = min_workers(enough)
     rate = float((batch or 1) / own_seconds)
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = []
-    if workers is None:
-        obstacles.append(_too_few_cores(pipeline, seconds(1) / seconds(MAX_WORKERS), ratio))
-    obstacles += _obstacles(pipeline, workers, rate)
+    found = [] if workers else [_too_few_cores(pipeline, seconds(1) / seconds(MAX_WORKERS), ratio)]
+    found += _obstacles(pipeline, workers, rate)
     if batch is not None and (reason := pipeline.solve().infeasible_reason):
-        obstacles.append(reason)
-    return WorkersNeeded(
-        workers, ratio, batch, demand, not obstacles, tuple(obstacles), pipeline.foreign_rate
-    )
+        found.append(reason)
+    return WorkersNeeded(workers, ratio, batch, demand, not found, tuple(found), pipeline.foreign_rate)
+
+
+def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
+    """The largest number of accelerators that are busy for that share of each step.
+
+    Parameters
+    ----------
+    utilization : float
+        The busy share that is asked for, above 0 and up to 1.
+
+    Returns
+    -------
+    int or None
+        0 if not even one is busy enough, or has memory enough for its step; None if nothing that they
+        share limits their number.
+
+    Notes
+    -----
+    Exact: a shared resource takes ``n`` times as long for ``n`` accelerators, so ``n`` of them are busy
+    for a share ``u`` as long as ``n supply <= own / u``. Where the pipeline names no cores, those of the
+    host of one accelerator are meant, however many there are.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=128).accelerators_fed()
+    3
+    """
+    one_point(pipeline, "accelerators_fed", whatever=("hardware.count",))
+    overlapping(pipeline, "accelerators_fed")
+    share = check_magnitude(utilization, "utilization")
+    if share > 1:
+        raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
+    one = pipeline.replace({"hardware.count": 1})
+    batch = positive_int(one.batch_size, "batch_size")
+    if not one.solve().feasible:
+        return 0
+    stages = costs(one.inputs, 1, exact=True)
+    times = {name: Fraction(cost.at(batch)) for name, cost in by_resource(stages).items()}
+    busy = sum(Fraction(cost.at(batch)) for name, cost in stages.items() if _BUSY[name])
+    busy -= Fraction(float(launching(one)))
+    longest = busy / exact(share, "utilization")
+    own = {name: time for name, time in times.items() if not RESOURCES[name].shared}
+    if max(own.values()) > longest or times[ACCELERATOR.name] > longest:
+        return 0
+    shared = [time for name, time in times.items() if RESOURCES[name].shared and time > 0]
+    return min((int(longest / time) for time in shared), default=None)
 
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:
     """What preparing the batches of a step would cost the CPU with that many workers, exactly."""
-    inputs = dataclasses.replace(pipeline.inputs[TransformationModel.NAME], workers=workers)  # type: ignore[call-arg]
-    return costs({TransformationModel.NAME: inputs}, pipeline.numbers["accelerators"], exact=True)[
-        TransformationModel.NAME
-    ]
+    name = TransformationModel.NAME
+    inputs = dataclasses.replace(pipeline.inputs[name], workers=workers)  # type: ignore[call-arg]
+    return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
 
 
 def counted_workers(workers: int) -> str:
@@ -130,13 +195,11 @@ def counted_workers(workers: int) -> str:
     return "1 worker" if workers == 1 else f"{workers} workers"
 
 
-def in_time(pipeline: Description, batch: int, seconds: Fraction) -> Callable[[int], bool]:
-    """Whether that many workers prepare a batch in so many seconds: a question for `min_workers`."""
-    return lambda workers: cpu_cost(pipeline, workers).at(batch) <= seconds
-
-
-def _always_in_time(pipeline: Description, own: Cost) -> Callable[[int], bool]:
-    return lambda workers: starves_from(cpu_cost(pipeline, workers), own) is None
+def launching(pipeline: Description) -> Number:
+    """How long the accelerator waits for launches in a step [s]."""
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    return launch_wait(model, pipeline.numbers["batch_size"])
 
 
 def min_workers(enough: Callable[[int], bool]) -> int | None:
@@ -197,11 +260,8 @@ def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[
     reading = 0.0 if data is None else DataModel.cost(data).limit
     if exceeds(reading * count * rate, 1):
         demand, supply = _bandwidths(sizes["stored"] * count * rate, sizes["stored"] / reading)
-        source = (
-            "the drive gives"
-            if pipeline.numbers["cached_fraction"] is None
-            else "the drive and the cache give"
-        )
+        alone = pipeline.numbers["cached_fraction"] is None
+        source = "the drive gives" if alone else "the drive and the cache give"
         obstacles.append(f"Reading would take {demand}, and {source} {supply}.")
     link = hardware if pipeline.link is None else pipeline.numbers["link"]
     sent = _resolved(
@@ -226,3 +286,9 @@ def _resolved(read: Callable[[], _InputsT | None]) -> _InputsT | None:
 
 def _bandwidths(*bytes_per_second: Number) -> list[str]:
     return spoken_bandwidths(*(Q_(float(rate) / 1e9, "GB/s") for rate in bytes_per_second))
+
+
+def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:
+    """Bandwidths that are compared, in one unit: GB/s, or MB/s where one of them is small."""
+    unit = "GB/s" if min(one.m_as("GB/s") for one in bandwidths) >= 0.1 else "MB/s"
+    return [format_quantity(one.to(unit)) for one in bandwidths]

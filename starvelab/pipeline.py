@@ -1,0 +1,348 @@
+"""The one description of an input pipeline in front of an accelerator, and what can be asked of it.
+
+Its parts are put together in `starvelab.model`, and each verb loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from .errors import InputError
+from .model import analysis
+from .model.analysis._point import one_point
+from .model.description import Description
+from .model.disagreement import ranges_of
+from .model.parts import Accelerator, Workers
+from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
+from .model.solver import by_resource, solve
+from .model.stages import SerializedCopyModel
+from .model.step import Step
+from .units import Q_, Quantity, Unchecked
+
+if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
+    from .measure import Finding, Measurement, SimulatedClock
+    from .simulate import Loader, Simulation
+
+
+class Pipeline(Description):
+    """An input pipeline in front of an accelerator, or of several on one host.
+
+    Each part is a catalogue entry, a quantity, or a small value that qualifies one of them.
+
+    Parameters
+    ----------
+    model : catalogue entry, optional
+        Not needed where the accelerator's rate is given.
+    batch_size : int or array
+        Of each accelerator.
+    dataset : catalogue entry or Samples, optional
+        Gives the stored size of a sample and the CPU time to prepare it. It must fit the model.
+    storage : catalogue entry, quantity [data/time] or Drive, optional
+        Without it reading is not modeled.
+    workers : int, array, Workers, or quantity [data/time] or [sample/time]
+        How many CPU workers prepare samples, or what all of them supply together.
+    link : catalogue entry, quantity [data/time] or Link, optional
+        Between host and accelerator; without it the copy is not modeled.
+    hardware : catalogue entry, quantity [sample/time] or [time], or Accelerator
+        The accelerator, what it was measured to do with its input at hand, or how long its step takes.
+    phase : {"forward", "training"}, optional
+        That of the assumptions unless given.
+    overlap : bool
+        False puts everything one after the other: the sum of all stages.
+    assumptions : Assumptions
+
+    Notes
+    -----
+    Numbers and quantities may be arrays whose shapes broadcast, as in NumPy; `sweep` tries every combination.
+    A quantity may be given as text: ``storage="200 MB/s"``.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    >>> wall = pipeline.solve()
+    >>> wall.bottleneck, round(wall.utilization, 3), round(wall.slowdown, 2)
+    ('CPU', 0.183, 5.45)
+    """
+
+    def _solved(self) -> Step:
+        return solve(
+            self.numbers,
+            self.inputs,
+            self.shape,
+            overlap=not self.in_turn,
+            in_flight=self.hardware.in_flight if self.alone else inf,
+            find_ranges=partial(ranges_of, self),
+            find_remarks=self._remarks,
+            ranged=self.assumptions.ranged,
+        )
+
+    def _remarks(self, step: Step) -> tuple[str, ...]:
+        """Say what of a step nobody measured, and what the pipeline leaves open."""
+        basis = requests = ""
+        if step.basis.startswith("extrapolated"):
+            basis = f"The accelerator's time is {step.basis.partition(':')[0]}."
+        elif self.assumptions.measured_rates and not step.basis.startswith("measured"):
+            basis = f"The accelerator's time is assumed: {step.basis}, for want of a measured rate."
+        bound = not np.ndim(step.utilization) and step.bottleneck == STORAGE.name
+        if bound and self.numbers["samples_per_request"] == 1:
+            packed = self.solve({"storage.samples_per_request": 2})
+            if packed.stage_times["read"] <= 0.9 * step.stage_times["read"]:
+                requests = (
+                    "Each request reads one sample, a file of its own: "
+                    "of packed ones pass samples_per_request."
+                )
+        return basis, requests, self.foreign_samples, self.foreign_rate
+
+    explain = analysis.explain
+    crossover = analysis.crossover
+    workers_needed = analysis.workers_needed
+    accelerators_fed = analysis.accelerators_fed
+    sensitivity = analysis.sensitivity
+    sweep = analysis.sweep
+    throughput_range = analysis.throughput_range
+    bill = analysis.bill
+    epochs = analysis.epochs
+
+    def simulate(
+        self,
+        *,
+        batches: int = 400,
+        replicas: int = 16,
+        seed: int = 0,
+        warm_up: int = 20,
+        epoch_batches: int | None = None,
+        prepare_times: Unchecked = None,
+    ) -> Simulation:
+        """Follow the pipeline batch by batch: who waits for whom, and when.
+
+        Parameters
+        ----------
+        batches : int
+            Of a run, with those of its start.
+        replicas : int
+            How often chance is tried; all of them are followed at once.
+        seed : int
+            The same seed gives the same results.
+        warm_up : int
+            Batches at the start that the results leave out.
+        epoch_batches : int, optional
+            Batches of an epoch; a run of one epoch unless given. No index of the next epoch is sent before
+            the loop has asked for its first batch, so the queue is empty then.
+        prepare_times : quantity [time], (replicas, batches) or (batches,), optional
+            Your own times of a worker for each batch, instead of drawn ones.
+
+        Notes
+        -----
+        Without jitter the long run comes to the rate that `solve` finds, and with it to a lower one: a batch
+        that is late delays those behind it. Several accelerators take their steps together, so a batch is
+        that of all of them.
+
+        Examples
+        --------
+        >>> from starvelab import Pipeline, Samples
+        >>> slow = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
+        >>> [round(slow.replace(workers=n).simulate().utilization, 3) for n in (2, 4)]
+        [0.8, 1.0]
+        """
+        from .simulate import simulate
+
+        return simulate(
+            self._loader(epoch_batches),
+            batches=batches,
+            replicas=replicas,
+            seed=seed,
+            warm_up=warm_up,
+            prepare_times=prepare_times,
+        )
+
+    def _loader(self, epoch_batches: int | None) -> Loader:
+        """Put the workers, the storage, the copy and the step into times for one batch of all accelerators.
+
+        The law by which workers share cores has been applied to their CPU time, and a decoder behind the link
+        counts as part of it. A loop that waits for each step, or in which nothing overlaps, prepares and
+        copies in turn.
+        """
+        from .simulate import Loader
+
+        one_point(self, "simulate")
+        numbers, step = self.numbers, self.solve()
+        batch = int(numbers["batch_size"] * numbers["accelerators"])
+        stages = {name: cost.at(numbers["batch_size"]) for name, cost in self.costs().items()}
+        resources = by_resource(stages)
+        crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
+        side_by_side = 1 if self.in_turn else max(1, crew.count)
+        missed = 1 - (numbers["cached_fraction"] or 0.0)
+        # What memory serves has been taken off; where one thing follows the other, all is one time.
+        wait = 0.0 if self.in_turn else batch * (numbers["read_wait"] or 0.0)
+        prepare = max(0.0, side_by_side * resources[CPU.name] - wait)
+        # Of a loop without workers, reading is part of what it waits for; of workers that read, too.
+        ahead = self.storage is None or self.storage.read_ahead
+        read = 0.0 if self.alone and not self.in_turn else resources.get(STORAGE.name, 0.0)
+        if not ahead and not self.in_turn:
+            wait -= read
+        # Memory that takes time of its own, or serves everything, leaves nothing to chance.
+        chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
+        copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
+        copy = sum(copies) if self.in_turn else max(copies)
+        # Beside a decoder, a copy for which the accelerator waits is part of its step.
+        in_turn = 0.0 if copy else stages.get(SerializedCopyModel.NAME, 0.0)
+        own = resources[ACCELERATOR.name] - in_turn
+        busy = float(step.utilization * step.step_time.m_as("s")) / own
+        jitter = self.dataset.jitter
+        return Loader(
+            batch_size=batch,
+            step_time=Q_(own, "s"),
+            busy_share=min(1.0, busy),
+            prepare_time=Q_(prepare, "s"),
+            workers=0 if self.in_turn else crew.count,
+            prefetch=crew.prefetch,
+            in_order=crew.in_order,
+            in_flight=1 if self.in_turn else self.hardware.in_flight,
+            copy_time=Q_(in_turn or copy, "s"),
+            copy_overlaps=not in_turn,
+            handover_time=crew.handover.way or Q_("0 s"),
+            fetch_time=crew.handover.loop or Q_("0 s"),
+            start_up=crew.start_up or Q_("0 s"),
+            persistent_workers=crew.persistent,
+            epoch_batches=epoch_batches,
+            read_time=Q_(read / chance, "s"),
+            read_wait=Q_(max(0.0, wait) / chance, "s"),
+            cached_fraction=1 - chance,
+            read_ahead=ahead,
+            jitter=jitter.spread,
+            straggler_share=jitter.slow_share,
+            straggler_time=jitter.slow_time or Q_("0 s"),
+        )
+
+    @classmethod
+    def of_loader(
+        cls,
+        loader: Unchecked,
+        *,
+        step: Callable[[Unchecked], object] | None = None,
+        step_time: Quantity | str | None = None,
+    ) -> Self:
+        """Describe a PyTorch `DataLoader` as it is, with its dataset, batch size, workers and order.
+
+        Parameters
+        ----------
+        loader : torch.utils.data.DataLoader
+        step : callable, optional
+            A function that trains on one batch. It is called, and trains for real.
+        step_time : quantity [time], optional
+            In place of it: what a training step takes. A loader without either is measured alone: then a
+            measurement says what it delivers, and a finding which part costs most, and nothing of an
+            accelerator.
+        """
+        from .measure.datasets import parts_of
+
+        if step is not None and step_time is not None:
+            raise InputError(
+                "A training step is called, or its time is known: got step and step_time. Pass one of them."
+            )
+        return cls(hardware=Accelerator(device=step, rate=step_time), **parts_of(loader))
+
+    def measure(
+        self,
+        *,
+        seconds: Quantity | str = "3 s",
+        clock: SimulatedClock | None = None,
+        repeat: bool = False,
+        progress: bool = True,
+    ) -> Measurement:
+        """Run it on this machine: real workers prepare real samples, in front of an accelerator.
+
+        The samples need a `source`. Drive, link and accelerator are simulated devices, which only take time,
+        unless the accelerator has a `device`; without any accelerator the loader is measured alone. Workers
+        are threads unless their `kind` says otherwise.
+
+        Parameters
+        ----------
+        seconds : quantity [time]
+            How long; slow pipelines take longer, until each worker has prepared a few batches.
+        clock : SimulatedClock, optional
+            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+        repeat : bool
+            Run once more if something disturbed it, and return the calmer of the two.
+        progress : bool
+            Say how long it takes, and show a bar.
+
+        Raises
+        ------
+        InputError, WorkerError
+        """
+        from .measure.session import run
+        from .measure.setup import setup_of
+
+        setup = setup_of(self, needs_samples=clock is None)
+        return run(setup, seconds=seconds, clock=clock, repeat=repeat, progress=progress)
+
+    def diagnose(
+        self,
+        *,
+        budget: Quantity | str | None = None,
+        clock: SimulatedClock | None = None,
+        progress: bool = True,
+    ) -> Finding:
+        """Find on this machine what starves the accelerator, by caching one part more at a time.
+
+        Parameters
+        ----------
+        budget : quantity [time], optional
+            How long to measure. Unless given, 8 s, and for slow pipelines until a part leads clearly or each
+            rung had its rounds, which may take 60 s.
+        clock : SimulatedClock, optional
+            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+        progress : bool
+            Say how long it takes, and show a bar.
+
+        Raises
+        ------
+        InputError, WorkerError
+
+        Notes
+        -----
+        What a part adds is what caching it saves once all parts before it are cached. While the accelerator
+        or a slower part hides some of a part's work, that share does not show: relieve the bottleneck, and
+        diagnose again.
+        """
+        from .measure.diagnosis import climb_ladder
+        from .measure.setup import setup_of
+
+        setup = setup_of(self, needs_samples=clock is None)
+        return climb_ladder(setup, budget=budget, clock=clock, progress=progress)
+
+    def calibrated(
+        self,
+        *,
+        seconds: Quantity | str = "2 s",
+        contention: float | None = None,
+        progress: bool = True,
+    ) -> Self:
+        """Measure one worker, and as many as there are cores; return the pipeline with what they take.
+
+        The samples get their size, CPU time and jitter, the workers their cores and hand-over, and the
+        assumptions a contention. Workers, drive, link and accelerator of the result may be replaced by
+        others.
+
+        Parameters
+        ----------
+        seconds : quantity [time]
+            Of each of the two runs.
+        contention : float, optional
+            From another calibration; then only one worker is measured.
+        progress : bool
+
+        Raises
+        ------
+        InputError, WorkerError
+        """
+        from .measure.calibration import calibrate
+
+        return calibrate(self, seconds=seconds, contention=contention, progress=progress)
