@@ -343,6 +343,6 @@ class Pipeline(Description):
         ------
         InputError, WorkerError
         """
-        from .measure.calibration import calibrate
+        from .measure.session import calibrate
 
         return calibrate(self, seconds=seconds, contention=contention, progress=progress)

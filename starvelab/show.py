@@ -2,8 +2,8 @@
 
 from .lesson.show import svg
 from .lesson.show.curves import over_batch, over_workers
+from .lesson.show.figure import info, say, table
 from .lesson.show.plots import labeled_bars, roofline, stage_bars, whole_pipeline
-from .lesson.show.text import info, say, table
 from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
 
 __all__ = [

@@ -3,7 +3,7 @@
 Where this is imported in a notebook, answers that are open and errors of units are shown in one line.
 """
 
-from .lesson.measurements import save_measurement
+from .lesson.lab_report import save_measurement
 from .lesson.widgets._explore import Drawing, explore
 from .lesson.widgets._predict import lock_predictions, predict
 from .lesson.widgets._progress import progress, scorecard

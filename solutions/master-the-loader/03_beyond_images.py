@@ -18,7 +18,7 @@ from math import ceil
 from starvelab import Pipeline, Q_, Samples  # noqa: F401 (for your dataset)
 from starvelab.checks import Credit, check
 from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dataset)
-from starvelab.measure.given_datasets import given_samples
+from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, report, reveal

@@ -45,13 +45,7 @@ class Doctor:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Time PyTorch's iterators for as long as this lasts.
-
-        Raises
-        ------
-        InputError
-            If PyTorch is not installed.
-        """
+        """Time PyTorch's iterators for as long as this lasts."""
         try:
             from torch.utils.data import dataloader
         except ImportError as error:

@@ -51,19 +51,8 @@ class RecordedRun:
 
 
 def recorded_job(workers: int = 0) -> RecordedRun:
-    """Return what doctor found when the job ran with that many workers.
+    """Return what doctor found when the job ran with that many workers, if such a run was recorded.
 
-    Parameters
-    ----------
-    workers : int
-
-    Raises
-    ------
-    InputError
-        If no run with that many was recorded.
-
-    Examples
-    --------
     >>> recorded_job(0).finding.verdict
     'highly input-bound'
     """
@@ -111,28 +100,11 @@ def example_trace(
     kernels: int = 10,
     batches: int = 12,
 ) -> Path:
-    """Write the trace of a training whose batches all take the same times.
+    """Write the trace of a training whose batches all take the same times; return its file.
 
-    Parameters
-    ----------
-    path : path
-        The file, which is replaced.
-    wait : quantity [time]
-        Of the training loop, for each batch.
-    copy_time : quantity [time]
-        Of a batch to the GPU.
-    pinned : bool
-        Whether batches lie in pinned memory: then their copy runs beside the kernels of the step before. The
-        loop waits for a copy from pageable memory.
-    launch_gap : quantity [time]
-        What the CPU needs before it launches each kernel.
-    kernel_time : quantity [time]
-    kernels, batches : int
-
-    Returns
-    -------
-    Path
-        The file, for `read_trace`.
+    `read_trace` reads it. The loop waits `wait` for each batch, and `copy_time` is that of its copy to the
+    GPU: from pinned memory it runs beside the kernels of the step before, and the loop waits for one from
+    pageable memory. The CPU needs `launch_gap` before it launches each kernel. All times are quantities.
     """
     training = _Training()
     lengths = [_ms(value, name) for value, name in ((wait, "wait"), (copy_time, "copy_time"))]

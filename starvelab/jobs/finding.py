@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..measure.verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, is_certain, verdict_of
+from ..measure.verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, Share, is_certain, verdict_of
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 from .gpu_use import GpuUse, TraceSteps
-from .shares import Share
 from .stages import StageCosts
 
 

@@ -38,13 +38,7 @@ KNOWN = KERNELS | COPIES | LAUNCHES | ANNOTATIONS | {"python_function"}
 
 
 def timelines(path: Path) -> list[Timeline]:
-    """Return one timeline for each training process of a trace.
-
-    Raises
-    ------
-    InputError
-        If the file is no trace of PyTorch, is damaged or holds no events.
-    """
+    """Return one timeline for each training process of a trace of PyTorch."""
     stream = events(path)
     beside = next(stream)["beside"]
     reader = _Kineto()
@@ -159,13 +153,7 @@ def _rank(beside: Event, path: Path) -> int | None:
 
 
 def events(path: Path) -> Iterator[Event]:
-    """Yield each event of a trace, and before them one for what stands in the file beside them: `"beside"`.
-
-    Raises
-    ------
-    InputError
-        If the file is no such trace, or damaged.
-    """
+    """Yield each event of a trace, and before them one for what the file holds beside them: `"beside"`."""
     with path.open("rb") as raw:
         is_packed = raw.read(2) == GZIP
     try:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from tqdm.auto import tqdm
 
 from ..errors import InputError
-from ..measure.training_step import Cuda
+from ..measure.devices import Cuda
 from .finding import JobFinding
 from .probe import Probe
 from .recorder import Pass, Recorder

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..measure.datasets import is_stream
+from ..measure.devices import cuda_in_use
 from ..measure.protocols import Batch
-from ..measure.training_step import cuda_in_use
 from . import torch_internals
 from .stages import StageCosts, StageSamples
 from .torch_internals import Fetcher, TorchIterator, TorchLoader

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..measure.training_step import Cuda, cuda_in_use
+from ..measure.devices import Cuda, cuda_in_use
+from ..measure.verdict import share_of, without_interruptions
 from ..units import Q_, Quantity
 from .finding import BatchContents, JobFinding, finding_of
 from .probe import Probe
-from .shares import share_of, without_interruptions
 from .torch_internals import ready_batches
 from .usage import DeviceTimes, ProcessUse
 
@@ -40,16 +40,10 @@ _open = threading.local()
 
 
 class Recorder:
-    """All times of one training loop.
+    """All times of one training loop; `describe` finds the batch size and the workers that are not given.
 
-    Parameters
-    ----------
-    batch_size, workers : int, optional
-        As given; `describe` finds what is not.
-    cuda : Cuda, optional
-        In place of `torch.cuda`, which is used as soon as the program works with a GPU.
-    probe : Probe, optional
-        Times the stages of the loader as well.
+    `cuda` stands in place of `torch.cuda`, which is used as soon as the program works with a GPU. A probe
+    times the stages of the loader as well.
     """
 
     def __init__(

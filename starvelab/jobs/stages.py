@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..measure.verdict import MIN_BATCHES
+from ..measure.verdict import BLOCKS, CONFIDENCE, MIN_BATCHES, RESAMPLES
 from ..model.levers import LEVERS, Advice
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .shares import BLOCKS, CONFIDENCE, RESAMPLES
 
 DATASET, COLLATE, HANDOVER, COPY = "dataset", "collate", "hand-over", "copy"
 NAMES = {

@@ -18,8 +18,6 @@ KERNEL, COPY, PAGEABLE = range(3)
 def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return the spans in order, those that overlap or touch as one.
 
-    Examples
-    --------
     >>> union(np.array([4.0, 0.0, 1.0]), np.array([5.0, 2.0, 3.0])).tolist()
     [[0.0, 3.0], [4.0, 5.0]]
     """
@@ -35,8 +33,6 @@ def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
 def covered(spans: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return how much of each stretch from a start to an end the spans of a union cover.
 
-    Examples
-    --------
     >>> covered(np.array([[0.0, 3.0], [4.0, 5.0]]), np.array([1.0, 3.0]), np.array([4.5, 4.0])).tolist()
     [2.5, 0.0]
     """
@@ -59,9 +55,8 @@ class HostThread:
     """One thread of the training program."""
 
     waits: list[tuple[float, float]] = field(default_factory=list)  # each `next` of a DataLoader
-    steps: list[tuple[float, float, float]] = field(
-        default_factory=list
-    )  # number, start and end of each mark
+    # Number, start and end of each mark.
+    steps: list[tuple[float, float, float]] = field(default_factory=list)
     operations: array[float] = field(default_factory=lambda: array("d"))  # when each of them starts
 
     def merged_waits(self) -> np.ndarray:

@@ -102,12 +102,8 @@ def replaced_iterators(
 ) -> Iterator[None]:
     """Replace `__next__` of every iterator meanwhile, and `__init__` where that is asked for as well.
 
-    Parameters
-    ----------
-    dataloader : module
-        `torch.utils.data.dataloader`.
-    following, beginning : callable
-        Return the function that stands in the place of the one that is given.
+    `dataloader` is PyTorch's module of that name. `following` and `beginning` return the function that stands
+    in the place of the one that is given.
     """
     from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..measure.training_step import Cuda, Event
+from ..measure.devices import Cuda, Event
 from .torch_internals import worker_numbers
 
 

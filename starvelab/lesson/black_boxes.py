@@ -44,13 +44,9 @@ def most_likely(verdict: object) -> str:
 def log_score(verdict: object, truth: str) -> float:
     """The share of the points that a verdict earns, 0 to 1.
 
-    Notes
-    -----
     With a probability p for what is true it is (1 + log4 p) / (1 + log4 0.9): a guess, one in four, earns
     nothing, and 0.9 earns all. Who wants to earn the most on average has to say what they believe.
 
-    Examples
-    --------
     >>> from starvelab.lesson.black_boxes import log_score
     >>> verdict = {"storage": 0.1, "CPU": 0.7, "link": 0.1, "accelerator": 0.1}
     >>> round(log_score(verdict, "CPU"), 2), log_score(verdict, "link")

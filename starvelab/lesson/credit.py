@@ -54,10 +54,7 @@ class Captured(StringIO):
 class Points(float):
     """Points of a check. A grader reads a plain number, and a learner a sentence.
 
-    Parameters
-    ----------
-    earned, most : float
-        Points earned, and the most that the parts give that were checked.
+    It is made of the points `earned`, and the `most` that the parts give that were checked.
     """
 
     most: float

@@ -2,13 +2,12 @@
 
 from ..host import usable_cores
 from .datasets import DatasetSource
-from .devices import CudaDevice
+from .devices import CudaDevice, StepDevice
 from .diagnosis import Finding, diagnose
 from .measurement import Measurement, comparison_row, disturbance
 from .protocols import PARTS
 from .samples import ImageSource, folder, photos
 from .simulated import SimulatedClock
-from .training_step import StepDevice
 from .transforms import Transform, photo_transforms
 
 __all__ = [

@@ -32,19 +32,10 @@ MIN_WINDOWS = 3
 
 @dataclass(frozen=True)
 class Quality:
-    """How far to believe a measurement.
+    """How far to believe a measurement."""
 
-    Attributes
-    ----------
-    background_load : float
-        Share of this process' cores that others used, 0 to 1.
-    variation : float
-        Standard deviation over mean, of the windows' periods.
-    windows : int
-    """
-
-    background_load: float
-    variation: float
+    background_load: float  # share of this process' cores that others used, 0 to 1
+    variation: float  # standard deviation over mean, of the windows' periods
     windows: int
 
     @property

@@ -1,15 +1,17 @@
 """The setup of a run: what the parts of a pipeline mean on this machine, as plain values.
 
 `setup_of` is the only place that reads a pipeline for a run. What a run cannot do as it is described is
-rejected; what it finds out by itself, such as what preparing takes, is left out of account.
+rejected; what it finds out by itself, such as what preparing takes, is left out of account. A worker prepares
+with `SamplePreparer`: it times each transform, and keeps a few samples of each rung.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, cast
@@ -21,11 +23,21 @@ from ..model.description import Description
 from ..model.parts import Framework, Part, Samples, Workers
 from ..units import Quantity, Unchecked, format_quantity
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
-from .devices import Device, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
-from .preparation import SamplePreparer
-from .protocols import PARTS, Batch, BatchPreparer, NamedPart, Sample, WaitForStorage, memory_size
+from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
+from .protocols import (
+    CACHED_BYTES,
+    CACHED_SAMPLES,
+    PARTS,
+    SAMPLE_PARTS,
+    Batch,
+    BatchPreparer,
+    NamedPart,
+    Sample,
+    WaitForStorage,
+    Work,
+    memory_size,
+)
 from .samples import ImageSource, MemorySource
-from .training_step import StepDevice
 from .transforms import Transform, photo_transforms
 
 # Next to nothing, so that a loader which is measured alone shows all it can.
@@ -121,13 +133,7 @@ class Setup:
 
 
 def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
-    """Return the setup that a pipeline describes.
-
-    Raises
-    ------
-    InputError, MissingValueError
-        If it has no samples that can be opened, or something that no run can do.
-    """
+    """Return the setup that a pipeline describes: it has samples that can be opened, and all can be run."""
     if pipeline.swept:
         raise InputError(
             f"A run has one value for each field, got arrays of {', '.join(pipeline.swept)}. "
@@ -267,3 +273,84 @@ def _check_transforms(given: object) -> tuple[Transform, ...]:
                 f"Each transform needs a name of its own, got {name!r} twice. Rename one of them."
             )
     return transforms
+
+
+@dataclass
+class SamplePreparer:
+    """Reads samples, transforms them, and joins them to batches."""
+
+    samples: ImageSource | MemorySource
+    transforms: Sequence[Transform]
+    batch_size: int
+    storage: WaitForStorage
+    _kept: dict[int, list[Sample]] = field(default_factory=dict)
+
+    def no_seconds(self) -> dict[str, float]:
+        """A zero for reading, for each transform, and for joining."""
+        return dict.fromkeys(("read", *(transform.name for transform in self.transforms), "collate"), 0.0)
+
+    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
+        """One sample; the first `rung` parts (read, decode, transform) come from the cache."""
+        if rung:
+            value = self._from_cache(index, rung)
+        else:
+            before = time.perf_counter()
+            value = self.samples.read(index)
+            self.storage(len(value))
+            seconds["read"] += time.perf_counter() - before
+        for transform in self.transforms:
+            if SAMPLE_PARTS.index(transform.part) < rung:
+                continue
+            before = time.perf_counter()
+            value = self._apply(transform, value, index)
+            seconds[transform.name] += time.perf_counter() - before
+        return value
+
+    def batch(self, number: int, rung: int = 0, out: np.ndarray | None = None) -> tuple[np.ndarray, Work]:
+        """Batch `number`, written into `out` where there is one."""
+        seconds = self.no_seconds()
+        start = time.monotonic()
+        for position in range(self.batch_size):
+            value = self.sample(number * self.batch_size + position, rung, seconds)
+            before = time.perf_counter()
+            if out is None:
+                out = np.empty((self.batch_size, *value.shape), value.dtype)
+            if value.shape != out.shape[1:] or value.dtype != out.dtype:
+                raise InputError(
+                    f"All samples of a batch must have one shape and type, got {value.dtype} {value.shape} "
+                    f"after {out.dtype} {out.shape[1:]}. Let the last transform bring them to one size."
+                )
+            out[position] = value
+            seconds["collate"] += time.perf_counter() - before
+        assert out is not None  # a batch has at least one sample
+        return out, Work(start, time.monotonic(), rung, seconds)
+
+    def _apply(self, transform: Transform, value: Sample, index: int) -> Sample:
+        try:
+            return transform.function(value)
+        except Exception as error:
+            where = self.samples.path(index) if hasattr(self.samples, "path") else f"sample {index}"
+            raise InputError(
+                f"Transform {transform.name!r} failed on {where}: {type(error).__name__}: {error}. "
+                "Try the function on that sample by itself."
+            ) from error
+
+    def _from_cache(self, index: int, rung: int) -> Sample:
+        if rung not in self._kept:
+            self._kept[rung] = self._fill(rung)
+        kept = self._kept[rung]
+        return kept[index % len(kept)]
+
+    def _fill(self, rung: int) -> list[Sample]:
+        kept: list[Sample] = []
+        held = 0
+        for index in range(min(CACHED_SAMPLES, max(len(self.samples), 1))):
+            value = self.samples.read(index)
+            for transform in self.transforms:
+                if SAMPLE_PARTS.index(transform.part) < rung:
+                    value = self._apply(transform, value, index)
+            kept.append(value)
+            held += memory_size(value)
+            if held > CACHED_BYTES:
+                break
+        return kept

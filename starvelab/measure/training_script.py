@@ -181,26 +181,12 @@ def _correlates(values: np.ndarray, image: Pixels) -> bool:
 
 
 def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Unchecked]:
-    """What a training script does to one image, as counts.
+    """Count what a training script does to one image of `width` times `height` pixels.
 
-    Parameters
-    ----------
-    text : str
-        The script. It is run, with `photos` and `Pipeline.measure` replaced; while grading, in the
-        student's sandbox, where it can reach none of the counts.
-    width, height : int
-        Pixels of the image.
-
-    Returns
-    -------
-    dict
-        Workers (0 where the loop prepares by itself), batch size, the shape and the bytes of a sample as it
-        is sent, decoded and blurred pixels, how often labels are read, and images that are sent.
-
-    Raises
-    ------
-    InputError
-        If it is no text, or the script runs no pipeline, or several.
+    The script is run, with `photos` and `Pipeline.measure` replaced; while grading, in the student's sandbox,
+    where it can reach none of the counts. These are: workers (0 where the loop prepares by itself), batch
+    size, the shape and the bytes of a sample as it is sent, decoded and blurred pixels, how often labels are
+    read, and images that are sent. It must run one pipeline.
     """
     if not isinstance(text, str):
         raise InputError(f"A script is a text, got {text!r:.60}. Pass script_text(...), for example.")

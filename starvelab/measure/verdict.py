@@ -1,6 +1,10 @@
-"""How input-bound a training job is: the words, and the shares of waiting where each of them begins."""
+"""How input-bound a training job is: shares of the time with their 95 % intervals, and the words for them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
 
 NOT_BOUND, MODERATE, HIGH = "not input-bound", "moderately input-bound", "highly input-bound"
 UNKNOWN = "cannot tell"
@@ -8,13 +12,19 @@ UNKNOWN = "cannot tell"
 # Shares of the time, in use elsewhere too: below the first a job is not input-bound.
 SLIGHT, SEVERE = 0.05, 0.20
 MIN_BATCHES = 8  # of fewer batches the spread says nothing
+# A step that is this many times as long as the median holds something else: an evaluation, a checkpoint.
+INTERRUPTION = 20
+# Only rare steps may be left out; and where most steps do nothing, as in a loop that collects batches to
+# train on several at once, the long ones are the training.
+MAX_INTERRUPTIONS = 0.1
+MIN_STEP = 2e-4  # seconds
+
+BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 
 
 def verdict_of(share: float) -> str:
     """The words for a share of the time that is spent waiting for data, 0 to 1.
 
-    Examples
-    --------
     >>> verdict_of(0.12)
     'moderately input-bound'
     """
@@ -24,6 +34,58 @@ def verdict_of(share: float) -> str:
 
 
 def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:
-    """Whether there were enough batches, and whether their spread leaves at most two verdicts open."""
+    """True if there were enough batches, and their spread leaves at most two verdicts open."""
     low, high = interval
     return batches >= least and not (low < SLIGHT and high >= SEVERE)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the time, 0 to 1, with its 95 % interval, and what was left out of it."""
+
+    value: float
+    interval: tuple[float, float]
+    counted: int
+    interruptions: int
+    interrupted: float
+
+
+def without_interruptions(lengths: np.ndarray) -> np.ndarray:
+    """Return which steps are ordinary ones, and no rare ones that are many times as long as the median."""
+    usual = float(np.median(lengths)) if len(lengths) else 0.0
+    ordinary = lengths <= INTERRUPTION * usual
+    if usual < MIN_STEP or np.mean(~ordinary) > MAX_INTERRUPTIONS:
+        return np.ones(len(lengths), dtype=bool)
+    return ordinary
+
+
+def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst: int = 1) -> Share:
+    """Return the share of the time that the parts take of the lengths, with a bootstrap interval.
+
+    The lengths are from batch to batch; those that are not `ordinary` do not count. Batches come in bursts,
+    which is how several workers deliver: blocks are multiples of them.
+    """
+    used, whole = parts[ordinary], lengths[ordinary]
+    total = float(whole.sum())
+    value = float(used.sum()) / total if total else 0.0
+    return Share(
+        value,
+        _interval(used, whole, burst) if total else (0.0, 1.0),
+        len(used),
+        int(np.sum(~ordinary)),
+        float(lengths[~ordinary].sum()),
+    )
+
+
+def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:
+    # Neighbors resemble each other, so blocks of them are drawn and not single batches.
+    each = -(-max(len(whole) // BLOCKS, 1) // burst) * burst
+    if len(whole) < 4 * each:
+        each = max(len(whole) // BLOCKS, 1)
+    starts = np.arange(0, len(whole), each)
+    blocks = np.stack([np.add.reduceat(used, starts), np.add.reduceat(whole, starts)])
+    drawn = np.random.default_rng(0).integers(len(starts), size=(RESAMPLES, len(starts)))
+    sums = blocks[:, drawn].sum(axis=2)
+    shares = sums[0] / np.maximum(sums[1], 1e-12)
+    low, high = np.quantile(shares, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)

@@ -11,7 +11,7 @@ import pytest
 from starvelab.jobs import usage, watch
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.usage import ProcessUse
-from starvelab.measure.training_step import cuda_in_use
+from starvelab.measure.devices import cuda_in_use
 from tests.jobs.loops import Loader
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from starvelab.lesson.constants import answers_of, constants_in_question
+from starvelab.lesson.widgets.cells import answers_of, constants_in_question
 from tests.assignments import ASSIGNMENTS
 from tests.wrong_answers.exercises import exercises
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from starvelab import Q_, Drive, InputError, Pipeline, Samples
-from starvelab.measure import SimulatedClock, Transform, calibration
+from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.session import run
 
@@ -53,8 +53,8 @@ def known(tiny, monkeypatch):
         fast = setup.replace(device=VirtualAccelerator(1e-05))
         return run(fast, clock=SimulatedClock({"decode": "1 ms" if setup.workers == 1 else "2 ms"}))
 
-    monkeypatch.setattr(calibration, "run", running)
-    monkeypatch.setattr(calibration, "usable_cores", lambda physical: 4)
+    monkeypatch.setattr(session, "run", running)
+    monkeypatch.setattr(session, "usable_cores", lambda physical: 4)
     known = tiny.calibrated(progress=False)
     assert asked == [1, 4]
     return known

@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import Pipeline
 from starvelab.errors import UnknownNameError
-from starvelab.measure.given_datasets import COUNT, GIVEN, given_samples
+from starvelab.measure.samples import COUNT, GIVEN, given_samples
 from starvelab.measure.setup import setup_of
 
 

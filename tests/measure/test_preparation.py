@@ -8,7 +8,7 @@ from PIL import Image
 
 from starvelab import InputError
 from starvelab.measure import Transform, folder, photo_transforms
-from starvelab.measure.preparation import (
+from starvelab.measure.setup import (
     CACHED_BYTES,
     CACHED_SAMPLES,
     SamplePreparer,

@@ -15,8 +15,7 @@ from ... import runtime
 from ...errors import InputError
 from ...host import whole_file
 from ..exercises import read_exercises, title_in
-from ..lab_report import Entry, LabReport, read_notes, render
-from ..measurements import read_measurements
+from ..lab_report import Entry, LabReport, read_measurements, read_notes, render
 from ..outcomes import one_line
 from . import words
 from ._progress import scorecard

@@ -19,7 +19,7 @@ from ...errors import InputError, WorkerError, install_hint
 from ..devices import StorageClock
 from ..protocols import Batch, Delivery, Loader, Preparer, Sample, Work
 from ..setup import Setup
-from .shared import SharedMemory, SharedRung, by_value
+from .processes import SharedMemory, SharedRung, by_value
 from .threads import BATCH_TIMEOUT
 
 try:

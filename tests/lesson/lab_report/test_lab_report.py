@@ -7,8 +7,16 @@ from dataclasses import replace
 import pytest
 from bs4 import BeautifulSoup
 
-from starvelab.lesson.lab_report import MAX_LESSON, Entry, LabReport, Notes, read_notes, render
-from starvelab.lesson.measurements import OwnMeasurement, read_measurements
+from starvelab.lesson.lab_report import (
+    MAX_LESSON,
+    Entry,
+    LabReport,
+    Notes,
+    OwnMeasurement,
+    read_measurements,
+    read_notes,
+    render,
+)
 from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, use
 from starvelab.units import Q_

@@ -22,9 +22,8 @@ from starvelab.errors import WorkerError
 from starvelab.measure import Transform
 from starvelab.measure.devices import VirtualAccelerator, VirtualRun
 from starvelab.measure.diagnosis import climb_ladder
-from starvelab.measure.loaders import open_loader, shared, threads, torch
-from starvelab.measure.loaders.processes import ProcessLoader
-from starvelab.measure.loaders.shared import SharedMemory
+from starvelab.measure.loaders import open_loader, processes, threads, torch
+from starvelab.measure.loaders.processes import ProcessLoader, SharedMemory
 from starvelab.measure.session import run
 
 from ..scenes import after, kind, pipeline
@@ -40,7 +39,7 @@ DIED = {
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
 pytestmark = pytest.mark.usefixtures("nothing_stays")
-in_memory = shared._in_memory  # which that fixture replaces
+in_memory = processes._in_memory  # which that fixture replaces
 
 
 def numbered(home):
@@ -221,8 +220,8 @@ from pathlib import Path
 import numpy as np
 from starvelab import Pipeline, Samples, Workers
 from starvelab.measure import Transform, folder
-from starvelab.measure.loaders import shared
-shared._in_memory = lambda size: sys.argv[1]
+from starvelab.measure.loaders import processes
+processes._in_memory = lambda size: sys.argv[1]
 
 if __name__ == "__main__":
     def blank(raw):
