@@ -1,6 +1,5 @@
 """Checks of a learner's answers, by the name under which a notebook imports them."""
 
-from .lesson.checks import NotAnsweredError, WrongAnswer, check, hint
-from .lesson.credit import Credit
+from .lesson.checks import Credit, NotAnsweredError, WrongAnswer, check, hint
 
 __all__ = ["Credit", "NotAnsweredError", "WrongAnswer", "check", "hint"]

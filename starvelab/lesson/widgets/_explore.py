@@ -19,7 +19,7 @@ from ...errors import InputError, StarvelabError
 from ...model.parts import Part, first_field
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
-from ..credit import Captured
+from ..checks import Captured
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .store import PredictionStore

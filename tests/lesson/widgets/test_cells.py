@@ -8,7 +8,7 @@ import pytest
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
 from starvelab import runtime
-from starvelab.lesson.credit import Points
+from starvelab.lesson.checks import Points
 from starvelab.lesson.exercises import NOT_ANSWERED, Exercise
 from starvelab.lesson.widgets.cells import CellLog, install
 from tests.lesson.test_exercises import cell, write
