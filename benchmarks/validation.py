@@ -17,7 +17,7 @@ from unittest.mock import patch
 from tabulate import tabulate
 
 from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Pipeline
-from starvelab.model import rate_law, rates
+from starvelab.model import rates
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
@@ -172,11 +172,8 @@ def held_rates() -> list[Held]:
         if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
             continue
         what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
-        with (
-            patch.object(rates, "measured_rates", lambda others=others: others),
-            patch.object(rate_law, "measured_rates", lambda others=others: others),
-        ):
-            rate_law.sample_time.cache_clear()
+        with patch.object(rates, "measured_rates", lambda others=others: others):
+            rates.sample_time.cache_clear()
             pipe = Pipeline(
                 model=entry_at("Models", rate.model),
                 hardware=of_framework(rate.hardware, rate.framework, rate.precision),
@@ -187,7 +184,7 @@ def held_rates() -> list[Held]:
                 assumptions=PUBLISHED.replace(extrapolated_time=1.0),
             )
             rows.append(Held(what, what, rate.fact.number, *allowed(pipe)))
-        rate_law.sample_time.cache_clear()
+        rates.sample_time.cache_clear()
     return rows
 
 

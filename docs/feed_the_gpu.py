@@ -28,9 +28,9 @@ from starvelab import (
     Workers,
 )
 from starvelab.model.catalogue import Entry
-from starvelab.model.page_cache import hit_share
 from starvelab.model.prices import part_prices, prices_of
 from starvelab.model.resources import RESOURCES
+from starvelab.model.stages.data import hit_share
 from starvelab.model.step import Step
 from starvelab.units import Q_
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from starvelab import Datasets
-from starvelab.model.page_cache import hit_share
+from starvelab.model.stages.data import hit_share
 from tests.documents import DOCS, load
 
 FOLDER = DOCS / "_extra/feed-the-gpu"

@@ -16,8 +16,7 @@ from ..errors import InputError, UnknownNameError
 from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
-from .data_files import read_data
-from .facts import Fact, facts_html, facts_text
+from .facts import Fact, facts_html, facts_text, read_data
 from .scaling import LoaderKind, WorkerScaling
 
 PHASES = ("forward", "training")

@@ -13,8 +13,7 @@ from typing import Any
 
 from ..errors import InputError, MissingValueError, UnknownNameError
 from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
-from .data_files import read_data
-from .facts import Fact, facts_html, facts_text
+from .facts import Fact, facts_html, facts_text, read_data
 
 # What an entry of each file may state, and in which unit; "count" is a whole number, "word" a text.
 FIELDS: Mapping[str, Mapping[str, str]] = {

@@ -1,18 +1,42 @@
-"""The time of a stage as a function of the batch size: the largest of a few straight pieces.
+"""The plain numbers that a formula reads, and the time of a stage by the batch size that it gives.
 
-The pieces hold floats, arrays or exact fractions: the same formulas serve one point, a sweep of a million,
-and answers that must be exact.
+A time is the largest of a few straight pieces. Numbers and pieces hold floats, arrays or exact fractions: the
+same formulas serve one point, a sweep of a million, and answers that must be exact.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Self
 
 import numpy as np
 
-from ..units import Number
+from ..units import Number, exact
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The numbers of one formula, in base units: floats, arrays, or fractions after `exactly`."""
+
+    def exactly(self) -> Self:
+        """The same with every float as the fraction of the decimal number that was meant.
+
+        Raises
+        ------
+        InputError
+            If a value is an array.
+        """
+        fields = dataclasses.fields(self)
+        return dataclasses.replace(self, **{f.name: _exactly(getattr(self, f.name), f.name) for f in fields})
+
+
+def _exactly(value: Number, name: str) -> Number:
+    if isinstance(value, Inputs):
+        return value.exactly()
+    return value if value is None or isinstance(value, str | bool) else exact(value, name)
 
 
 @dataclass(frozen=True)

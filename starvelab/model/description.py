@@ -15,8 +15,7 @@ from ..fields import choice, count, meanings, read_supply, shape_of, switch
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
-from .cost import Cost
-from .inputs import Inputs
+from .cost import Cost, Inputs
 from .parts import (
     DTYPE_BYTES,
     Accelerator,
@@ -38,8 +37,8 @@ from .solver import by_resource, costs, resolve
 from .stages.data import DataModel, storage_bandwidth
 from .stages.stage import field_names
 from .stages.transfer import link_bandwidth
+from .stages.transformation import takes_images, worker_time
 from .step import Step
-from .worker_time import takes_images, worker_time
 
 # What each field of a pipeline is made of where something else than a part is given for it.
 PARTS: Mapping[str, type[Part]] = {

@@ -12,8 +12,7 @@ from ..tables import cell
 from ..units import Q_, Unchecked
 from .description import Description
 from .facts import Fact
-from .rate_law import SampleTime, Work, frameworks_of, sample_time
-from .rates import launch_time
+from .rates import SampleTime, Work, frameworks_of, launch_time, sample_time
 from .step import Ranges
 
 Change = Callable[[Description], Description]

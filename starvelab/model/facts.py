@@ -1,10 +1,13 @@
-"""A fact: one value with its kind and its source, and how a list of facts is shown."""
+"""A fact: one value with its kind and its source, how a list of facts is shown, and the files with facts."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
+from typing import Any
 
 from ..errors import InputError
 from ..tables import cell, to_html
@@ -98,3 +101,9 @@ def facts_html(title: str, facts: Mapping[str, Fact]) -> str:
 
 def _show(value: Unchecked) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
+
+
+# Any: what a file holds, which each reader checks.
+def read_data(name: str) -> dict[str, Any]:
+    """What ``data/<name>.toml`` holds."""
+    return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .data_files import read_data
+from .facts import read_data
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from ..fields import Meaning, meanings, shape_of
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
 from .catalogue import Entry, check_entry, described
-from .inputs import Inputs
-from .rate_law import ELEMENT_BYTES
+from .cost import Inputs
+from .rates import ELEMENT_BYTES
 from .scaling import KINDS
 
 # Bytes of one number as it crosses the link.

@@ -1,14 +1,16 @@
-"""What an hour of an accelerator or of a part of its host is sold for, with the date and the source."""
+"""What an hour of an accelerator or of a part of its host is sold for, and the CO2 of its electricity."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ..units import Quantity, as_quantity, positive
+from ..errors import UnknownNameError
+from ..units import Quantity, Unchecked, as_quantity, nonnegative, positive
 from .catalogue import Entry
-from .data_files import read_data
+from .facts import Fact, read_data
 
 _AMOUNTS = ("low", "high")
 
@@ -116,3 +118,32 @@ def old_prices(today: datetime.date | None = None) -> tuple[Price | PartPrice, .
     before = (today or datetime.date.today()) - datetime.timedelta(days=366)
     every: tuple[Price | PartPrice, ...] = (*listed_prices(), *part_prices().values())
     return tuple(price for price in every if price.date < before)
+
+
+@cache
+def grids() -> Mapping[str, Fact]:
+    """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""
+    rows = read_data("grids")["carbon_intensity"]
+    return {
+        name: Fact(**{**row, "value": as_quantity(row["value"], "g/kWh", name)}) for name, row in rows.items()
+    }
+
+
+def carbon_intensity(grid: Unchecked) -> Quantity:
+    """The carbon intensity [mass/energy] of a country, or the one that was given.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+    """
+    if isinstance(grid, str) and not any(character.isdigit() for character in grid):
+        if grid not in grids():
+            raise UnknownNameError(
+                f"grid must be a country that the lab lists, or a carbon intensity, got {grid!r:.80}. "
+                f'There is: {", ".join(grids())}. Or pass for example grid="369 g/kWh".'
+            )
+        value: Quantity = grids()[grid].value
+        return value
+    given = as_quantity(grid, "g/kWh", "grid")
+    nonnegative(given, "g/kWh", "grid")
+    return given

@@ -1,14 +1,26 @@
-"""Measured rates of accelerators, and what a host was measured to take for launching a step."""
+"""How long one sample takes on an accelerator, by measured rates, and how long a host launches a step.
+
+Where nobody measured it, the nearest rate is extrapolated. A measured time is arithmetic and memory traffic,
+one after the other. The traffic is counted in activations: how often a pass moves them. Arithmetic and
+traffic then follow the values of another accelerator, model, precision or phase.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
-from ..units import as_quantity, positive
-from .catalogue import Entry
-from .data_files import read_data
-from .facts import Fact
+from ..units import Number, as_quantity, positive
+from .catalogue import Entry, entry_at
+from .facts import Fact, read_data
+
+# Where a model or an accelerator has no measured rate of its own, these stand in: the model and the
+# accelerator that were measured most often.
+REFERENCE_MODEL = "ResNet50"
+REFERENCE_HARDWARE = "Cloud.A100"
+# From the highest precision to the lowest; bf16 and fp16 run at one rate.
+PRECISIONS = ("fp32", "tf32", "fp16")
+ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
 @dataclass(frozen=True)
@@ -100,3 +112,184 @@ def launch_time(framework: str, hardware: str) -> Fact:
     default = next(row.fact for row in rows if row.default)
     ends = min(row.fact.low for row in rows), max(row.fact.high for row in rows)
     return Fact(default.value, default.kind, default.source, default.note, *ends)
+
+
+@dataclass(frozen=True)
+class SampleTime:
+    """What a sample takes of the accelerator.
+
+    Attributes
+    ----------
+    arithmetic, traffic : float
+        Seconds of arithmetic, and of memory traffic after it.
+    basis : str
+        "measured: ..." or "extrapolated from ...".
+    framework : str
+        In which it, or what it is extrapolated from, was measured.
+    rate : float or None
+        The measured rate [sample/s]; None where the time is extrapolated.
+    """
+
+    arithmetic: Number
+    traffic: Number
+    basis: str
+    framework: str
+    rate: Number | None = None
+
+    @property
+    def seconds(self) -> Number:
+        """Both together."""
+        return self.arithmetic + self.traffic
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the assumptions say about work: FLOP of a multiply-accumulate, and passes of a training step."""
+
+    flop_per_mac: Number
+    training_passes: Number
+
+    def passes(self, phase: str) -> Number:
+        """How many forward passes a phase costs."""
+        return self.training_passes if phase == "training" else 1.0
+
+
+@lru_cache(maxsize=1024)
+def sample_time(
+    model: Entry, hardware: Entry, precision: str, phase: str, work: Work, framework: str | None = None
+) -> SampleTime | None:
+    """The time of a sample by the measured rate that is nearest; None where a value for it is missing.
+
+    Parameters
+    ----------
+    model, hardware : Entry
+    precision, phase : str
+    work : Work
+    framework : str, optional
+        Start from what was measured in this one; from the default rates unless given.
+
+    Notes
+    -----
+    Software may compute at a higher precision than it is asked for, so an extrapolated time is at most that
+    of a higher precision which the accelerator lists.
+
+    References
+    ----------
+    The measured rates in ``data/rates.toml``.
+    """
+    precision = _rate_precision(precision)
+    times = []
+    for listed in PRECISIONS[: PRECISIONS.index(precision) + 1]:
+        if _peak(hardware, listed) is None:
+            continue
+        rate = measured_rate(
+            hardware=hardware, model=model, precision=listed, phase=phase, framework=framework
+        )
+        if rate is not None:
+            time = of_rate(rate, model, hardware, work)
+            if listed == precision:
+                return time
+            times.append(replace(time, rate=None, basis=f"extrapolated from {listed}, {time.basis}"))
+        elif (found := _extrapolated(model, hardware, listed, phase, work, framework)) is not None:
+            times.append(found)
+    return min(times, key=lambda time: time.seconds, default=None)
+
+
+def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime:
+    """A measured rate as arithmetic and what is left for memory traffic."""
+    seconds = 1 / rate.fact.number
+    arithmetic = _arithmetic(model, hardware, rate.precision, rate.phase, work)
+    arithmetic = seconds if arithmetic is None else min(arithmetic, seconds)
+    basis = f"measured: {rate.framework}, {rate.fact.source}"
+    return SampleTime(arithmetic, seconds - arithmetic, basis, rate.framework, rate.fact.number)
+
+
+def frameworks_of(model: Entry) -> list[str]:
+    """The frameworks in which it was measured, or the reference model where it never was, sorted."""
+    rates = [rate for rate in measured_rates() if rate.model == model.path]
+    rates = rates or [rate for rate in measured_rates() if rate.model == REFERENCE_MODEL]
+    return sorted({rate.framework for rate in rates})
+
+
+def _extrapolated(
+    model: Entry, hardware: Entry, precision: str, phase: str, work: Work, framework: str | None
+) -> SampleTime | None:
+    arithmetic = _arithmetic(model, hardware, precision, phase, work)
+    activation, bandwidth = model.number("activation_size"), hardware.number("memory_bandwidth")
+    if arithmetic is None or activation is None or bandwidth is None:
+        return None
+    anchor = _nearest_rate(model, hardware, precision, phase, framework)
+    if anchor is None:
+        return None
+    moves = (
+        _moves(anchor, work) * _precision_ratio(precision, work) / _precision_ratio(anchor.precision, work)
+    )
+    source = entry_at("Models", anchor.model).name, entry_at("Hardware", anchor.hardware).name
+    return SampleTime(
+        arithmetic=arithmetic,
+        traffic=moves * activation * work.passes(phase) / bandwidth,
+        basis=f"extrapolated from the measured {anchor.phase} of {source[0]} on {source[1]} at "
+        f"{anchor.precision}: {anchor.framework}, {anchor.fact.source}",
+        framework=anchor.framework,
+    )
+
+
+def _nearest_rate(
+    model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
+) -> Rate | None:
+    """The measured rate to start from: of the same model and accelerator, or else of the reference."""
+    chosen = [rate for rate in measured_rates() if rate.is_of(framework)]
+    rates = [rate for rate in chosen if rate.model == model.path]
+    rates = rates or [rate for rate in chosen if rate.model == REFERENCE_MODEL]
+    if not rates:
+        return None
+    # Whatever was not measured itself starts from the same accelerator: then two of these compare as the law
+    # says, and not as what they start from happened to be measured.
+    own = [rate for rate in rates if rate.hardware == hardware.path]
+    start = own or [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE] or rates
+    return min(start, key=lambda rate: (rate.phase != phase, rate.precision != precision))
+
+
+def _moves(rate: Rate, work: Work) -> Number:
+    """How often a pass moves the activations of a sample, at two bytes a number, through the memory."""
+    model, hardware = entry_at("Models", rate.model), entry_at("Hardware", rate.hardware)
+    traffic = of_rate(rate, model, hardware, work).traffic * hardware.number("memory_bandwidth")
+    return traffic / (model.number("activation_size") * work.passes(rate.phase))
+
+
+def _precision_ratio(precision: str, work: Work) -> Number:
+    """Memory traffic at a precision over that in half precision, measured on one accelerator."""
+    pairs = {rate.key: rate for rate in measured_rates() if rate.default and rate.model == REFERENCE_MODEL}
+    for key, rate in pairs.items():
+        half = pairs.get((*key[:2], "fp16", key[3]))
+        if rate.precision == precision and half is not None:
+            return _moves(rate, work) / _moves(half, work)
+    return ELEMENT_BYTES[precision] / ELEMENT_BYTES["fp16"]
+
+
+def _arithmetic(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> Number | None:
+    """Seconds of arithmetic for a sample at the rate of large matrix products; None without a peak."""
+    peak, macs = _peak(hardware, precision), model.number("macs_forward")
+    if peak is None or macs is None:
+        return None
+    own = _matmul_share(hardware)
+    share = _matmul_share(entry_at("Hardware", REFERENCE_HARDWARE)) if own is None else own
+    return macs * work.flop_per_mac * work.passes(phase) / (peak * share)
+
+
+def _matmul_share(hardware: Entry) -> Number | None:
+    """The share of its peak that large matrix products were measured to reach."""
+    sustained = hardware.number("matmul_bf16_sustained")
+    peak = hardware.number("peak_bf16_dense", hardware.number("peak_fp16_dense"))
+    return None if sustained is None or peak is None else sustained / peak
+
+
+def _peak(hardware: Entry, precision: str) -> Number | None:
+    """Peak arithmetic [FLOP/s] at a precision of `PRECISIONS`; a TPU computes in bf16 and has no fp16."""
+    peak = hardware.number(f"peak_{precision}_dense")
+    return hardware.number("peak_bf16_dense") if peak is None and precision == "fp16" else peak
+
+
+def _rate_precision(precision: str) -> str:
+    """The precision under which a rate is listed: bf16 and fp16 share the tensor cores' rate."""
+    return "fp16" if precision == "bf16" else precision

@@ -7,10 +7,8 @@ from functools import cache
 from math import ceil, inf, sqrt
 
 from ..units import Number
-from .cost import minimum
-from .data_files import read_data
-from .facts import Fact
-from .inputs import Inputs
+from .cost import Inputs, minimum
+from .facts import Fact, read_data
 
 
 @dataclass(frozen=True)

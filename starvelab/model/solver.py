@@ -11,12 +11,11 @@ import numpy as np
 
 from ..units import Q_, Number, Quantity
 from .assumptions import Assumptions
-from .cost import Cost, argmax, as_float, name_of_largest
-from .inputs import Inputs
+from .cost import Cost, Inputs, argmax, as_float, name_of_largest
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
+from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .stages.stage import field_names
-from .stages.step_parts import SingleNodeInputs, fits, launch_wait, parts
 from .step import Ranges, Step
 
 # Any: each stage resolves fields of its own into inputs of its own.

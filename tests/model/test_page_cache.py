@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.page_cache import hit_share
+from starvelab.model.stages.data import hit_share
 
 
 def simulated_hits(held, samples=1000, epochs=10):

@@ -29,7 +29,7 @@ from starvelab import (
 )
 from starvelab.model import parts
 from starvelab.model.stages import STAGES
-from starvelab.model.stages.step_parts import launch_wait
+from starvelab.model.stages.single_node import launch_wait
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
 from tests.rejected import (

@@ -8,8 +8,15 @@ import pytest
 
 from starvelab import Q_, Hardware, InputError, UnknownNameError
 from starvelab.model.catalogue import entry_at
-from starvelab.model.grids import carbon_intensity, grids
-from starvelab.model.prices import listed_prices, old_prices, part_prices, price_age, prices_of
+from starvelab.model.prices import (
+    carbon_intensity,
+    grids,
+    listed_prices,
+    old_prices,
+    part_prices,
+    price_age,
+    prices_of,
+)
 from tests.rejected import message
 
 EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.hardware}-{p.seller}")

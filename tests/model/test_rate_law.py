@@ -23,8 +23,7 @@ from starvelab import (
     Workers,
 )
 from starvelab.lesson.show.svg import step_bars
-from starvelab.model.rate_law import Work, frameworks_of, sample_time
-from starvelab.model.rates import measured_rates
+from starvelab.model.rates import Work, frameworks_of, measured_rates, sample_time
 from starvelab.show import over_batch, stage_bars
 
 CLOUD = Hardware.Cloud

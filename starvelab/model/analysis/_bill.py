@@ -14,8 +14,7 @@ from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..cost import as_float
 from ..description import Description
-from ..grids import carbon_intensity
-from ..prices import price_age, prices_of
+from ..prices import carbon_intensity, price_age, prices_of
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
 

@@ -9,9 +9,9 @@ from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..description import Description
-from ..page_cache import hit_share
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
+from ..stages.data import hit_share
 from ..step import Step
 from ._point import one_point
 
@@ -125,7 +125,7 @@ def epochs(
     Notes
     -----
     The first epoch reads each sample once and finds none of them in memory. A later one finds the share
-    that `starvelab.model.page_cache.hit_share` derives. At the boundary of an epoch the queue is empty,
+    that `starvelab.model.stages.data.hit_share` derives. At the boundary of an epoch the queue is empty,
     and the loop is one step ahead of the accelerator: `starvelab.model.analysis._epochs` has the rule,
     and `Pipeline.simulate` follows the same batch by batch. Stops being true where several jobs share
     the memory, and where one epoch is prepared while another one still runs, as DALI does.

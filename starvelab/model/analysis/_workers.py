@@ -23,14 +23,13 @@ from ...units import (
     format_quantity,
     positive_int,
 )
-from ..cost import Cost, exceeds
+from ..cost import Cost, Inputs, exceeds
 from ..description import Description
-from ..inputs import Inputs
 from ..resources import ACCELERATOR, RESOURCES
 from ..solver import by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
+from ..stages.single_node import SingleNodeInputs, launch_wait
 from ..stages.stage import field_names
-from ..stages.step_parts import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
 from ._crossover import starves_from
 from ._point import one_point, overlapping

@@ -6,11 +6,8 @@ stage is a file here, an entry in this list, and its fields in `starvelab.model.
 
 from ..cost import Cost, Line
 from .data import DataModel, DataResult
-from .device_input import DecoderModel, DeviceInputModel
-from .host_loop import HostLoopModel
 from .single_node import SingleNodeModel, SingleNodeResult
-from .stage import StageModel
-from .step_overhead import StepOverheadModel
+from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StageModel, StepOverheadModel
 from .transfer import SerializedCopyModel, TransferModel, TransferResult
 from .transformation import TransformationModel, TransformationResult
 

@@ -1,4 +1,4 @@
-"""What all stage models share: assumptions, a name, a resource, and a formula over plain numbers.
+"""What all stage models share, and the four stages whose seconds a pipeline gives.
 
 A stage model resolves its fields once into plain numbers in base units (`resolve`), and its formula reads
 only these (`cost`).
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Generic, TypeVar
 
+from ...units import Number
 from ..assumptions import TUTORIAL, Assumptions, check_assumptions
-from ..cost import Cost
-from ..inputs import Inputs
-from ..resources import Resource
+from ..cost import Cost, Inputs, Line
+from ..resources import ACCELERATOR, DECODER, Resource
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 
@@ -23,13 +23,6 @@ InputsT = TypeVar("InputsT", bound=Inputs)
 class StageModel(Generic[InputsT]):
     """A stage: the resource that it runs on, and what a batch costs it.
 
-    Parameters
-    ----------
-    assumptions : Assumptions
-        `TUTORIAL` unless others are given.
-
-    Notes
-    -----
     A subclass has two methods besides `solve`. ``resolve(*, ...)`` takes fields of a pipeline by their names
     (quantities already as numbers in base units) and returns its `Inputs`, or None where the pipeline does
     not model this stage. ``cost(inputs)`` is the formula.
@@ -37,7 +30,7 @@ class StageModel(Generic[InputsT]):
 
     NAME: ClassVar[str]
     RESOURCE: ClassVar[Resource]
-    # Whether the resource works meanwhile; otherwise it is taken, and waits.
+    # False where the resource is taken meanwhile, but waits.
     BUSY: ClassVar[bool] = True
 
     assumptions: Assumptions = TUTORIAL
@@ -55,3 +48,70 @@ class StageModel(Generic[InputsT]):
 def field_names(stage: type[StageModel[InputsT]]) -> tuple[str, ...]:
     """The fields of a pipeline that a stage reads: the parameters of its `resolve`."""
     return tuple(name for name in inspect.signature(stage.resolve).parameters if name != "self")  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Seconds(Inputs):
+    """Seconds for each sample, and for each step whatever its batch."""
+
+    sample: Number = 0
+    step: Number = 0
+
+
+@dataclass(frozen=True)
+class GivenTimeModel(StageModel[Seconds]):
+    """A stage that takes as long as one field of the pipeline says."""
+
+    @staticmethod
+    def cost(inputs: Seconds) -> Cost:
+        """``step + b sample``."""
+        return Cost((Line(inputs.step, inputs.sample),))
+
+
+@dataclass(frozen=True)
+class DecoderModel(GivenTimeModel):
+    """A batch of ``b`` takes ``b decoder_time`` of the accelerator's decoder, while its kernels compute."""
+
+    NAME: ClassVar[str] = "decode"
+    RESOURCE: ClassVar[Resource] = DECODER
+
+    def resolve(self, *, decoder_time: Number | None) -> Seconds | None:
+        """The formula's numbers from the fields of a pipeline."""
+        return None if decoder_time is None else Seconds(sample=decoder_time)
+
+
+@dataclass(frozen=True)
+class DeviceInputModel(GivenTimeModel):
+    """A batch of ``b`` takes ``b device_input_time`` of the accelerator: its kernels decode or augment."""
+
+    NAME: ClassVar[str] = "input on device"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+
+    def resolve(self, *, device_input_time: Number | None) -> Seconds | None:
+        """The formula's numbers from the fields of a pipeline."""
+        return None if device_input_time is None else Seconds(sample=device_input_time)
+
+
+@dataclass(frozen=True)
+class StepOverheadModel(GivenTimeModel):
+    """A step takes ``step_overhead`` more of the accelerator: synchronizing several of them."""
+
+    NAME: ClassVar[str] = "step overhead"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+
+    def resolve(self, *, step_overhead: Number | None) -> Seconds | None:
+        """The formula's numbers from the fields of a pipeline."""
+        return None if step_overhead is None else Seconds(step=step_overhead)
+
+
+@dataclass(frozen=True)
+class HostLoopModel(GivenTimeModel):
+    """The training loop's own ``host_time`` in each step: the accelerator waits."""
+
+    NAME: ClassVar[str] = "host time"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+    BUSY: ClassVar[bool] = False
+
+    def resolve(self, *, host_time: Number | None) -> Seconds | None:
+        """The formula's numbers from the fields of a pipeline."""
+        return None if host_time is None else Seconds(step=host_time)

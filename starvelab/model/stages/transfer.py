@@ -8,8 +8,7 @@ from typing import ClassVar
 from ...errors import InputError, MissingValueError
 from ...units import Q_, Number, Quantity, Unchecked, as_quantity, positive, positive_int
 from ..catalogue import Entry, described
-from ..cost import Cost, Line
-from ..inputs import Inputs
+from ..cost import Cost, Inputs, Line
 from ..resources import ACCELERATOR, LINK, Resource
 from .stage import StageModel
 
