@@ -242,7 +242,7 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
         decoders[decode] = {
             "cpu": inputs["transform"].amount / inputs["transform"].rate,
             "sent": inputs["copy"].size,
-            "decoder": 0 if decoder is None else decoder.seconds,
+            "decoder": 0 if decoder is None else decoder.sample,
         }
     node, law = inputs["model"], inputs["model"].law
     setting, dollars = cheapest(scenario)

@@ -123,12 +123,7 @@ class Assumptions:
 
     @cached_property
     def numbers(self) -> Mapping[str, Number]:
-        """Every assumption as a plain number in base units, by name; words stay words.
-
-        Raises
-        ------
-        InputError
-        """
+        """Every assumption as a plain number in base units, by name; words stay words."""
         return {
             name: meaning.read(getattr(self, name), name)[1] for name, meaning in meanings(type(self)).items()
         }
@@ -140,12 +135,12 @@ class Assumptions:
         return rate
 
     def given(self, name: str) -> bool:
-        """Whether an assumption is the user's own."""
+        """True if an assumption is the user's own."""
         return name not in self.facts or self.facts[name].given
 
     @property
     def ranged(self) -> bool:
-        """Whether one of them lies in a range: then a result shows its own."""
+        """True if one of them lies in a range: then a result shows its own."""
         return any(fact.low is not None for fact in self.facts.values())
 
     @property

@@ -22,13 +22,7 @@ class Inputs:
     """The numbers of one formula, in base units: floats, arrays, or fractions after `exactly`."""
 
     def exactly(self) -> Self:
-        """The same with every float as the fraction of the decimal number that was meant.
-
-        Raises
-        ------
-        InputError
-            If a value is an array.
-        """
+        """The same with every float as the fraction of the decimal number that was meant; not of arrays."""
         fields = dataclasses.fields(self)
         return dataclasses.replace(self, **{f.name: _exactly(getattr(self, f.name), f.name) for f in fields})
 
@@ -90,7 +84,7 @@ def minimum(value: Number, other: Number) -> Number:
 
 
 def exceeds(time: Number, other: Number) -> Number:
-    """Whether one time is longer than another by more than rounding: a tie is no bottleneck."""
+    """True if one time is longer than another by more than rounding: a tie is no bottleneck."""
     longer = np.asarray(time) > np.asarray(other) * (1 + 1e-12)
     return longer if longer.ndim else bool(longer)
 

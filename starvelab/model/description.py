@@ -271,13 +271,7 @@ class Description:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that the swept fields have together.
-
-        Raises
-        ------
-        InputError
-            If their shapes do not broadcast.
-        """
+        """The shape that the swept fields have together."""
         shapes = self._shapes()
         if not shapes:
             return ()
@@ -398,12 +392,7 @@ DEFAULTS: Mapping[str, Unchecked] = {
 
 
 def part_of(name: str, value: Unchecked) -> Part | Quantity:
-    """What a field of a pipeline is made of: the part itself, or one in which a plain value stands first.
-
-    Raises
-    ------
-    InputError
-    """
+    """What a field of a pipeline is made of: the part itself, or one in which a plain value stands first."""
     part = PARTS[name]
     if isinstance(value, part):
         return value

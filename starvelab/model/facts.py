@@ -69,7 +69,7 @@ class Fact:
 
     @property
     def given(self) -> bool:
-        """Whether the user gave it."""
+        """True if the user gave it."""
         return self.note == _BY_THE_USER
 
     @property

@@ -12,32 +12,16 @@ from .facts import read_data
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to change.
-
-    Attributes
-    ----------
-    name : str
-    parts : tuple of str
-        The parts of an input pipeline that it relieves: read, decode, transform, collate, copy, compute.
-    diagnose : str
-        How to tell that this is the one.
-    change : str
-    why : str
-    """
+    """One thing to change, how to tell that it is the one, and why it works."""
 
     name: str
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # of an input pipeline that it relieves: read, decode, transform, collate, ...
     diagnose: str
     change: str
     why: str
 
 
-def _load() -> tuple[Advice, ...]:
-    rows = read_data("levers")["lever"]
-    return tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in rows)
-
-
-LEVERS = _load()
+LEVERS = tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in read_data("levers")["lever"])
 
 
 def levers_for(part: str) -> tuple[Advice, ...]:

@@ -64,12 +64,7 @@ class Part:
         return numbers
 
     def replace(self, **changes: Unchecked) -> Self:
-        """A copy with some fields changed.
-
-        Raises
-        ------
-        InputError, UnknownNameError
-        """
+        """A copy with some fields changed."""
         check_names(changes, [field.name for field in dataclasses.fields(self)], type(self).__name__)
         return dataclasses.replace(self, **changes)
 

@@ -17,25 +17,13 @@ _AMOUNTS = ("low", "high")
 
 @dataclass(frozen=True)
 class Price:
-    """What one seller asks for an hour of one accelerator, on demand.
+    """What one seller asks for an hour of one accelerator, on demand [money/time]."""
 
-    Attributes
-    ----------
-    hardware : str
-        The path of the accelerator in the catalogue.
-    seller : str
-    low, high : quantity [money/time]
-        The same where the source gives one price and no range.
-    date : datetime.date
-        When the source stated it or was looked up: the day, or the first day of the month.
-    source, note : str
-    """
-
-    hardware: str
+    hardware: str  # the path of the accelerator in the catalogue
     seller: str
-    low: Quantity
+    low: Quantity  # as `high` where the source gives one price and no range
     high: Quantity
-    date: datetime.date
+    date: datetime.date  # when the source stated it or was looked up: the day, or the first of the month
     source: str
     note: str = ""
 
@@ -53,16 +41,8 @@ def listed_prices() -> tuple[Price, ...]:
 
 
 def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
-    """How long ago a price was stated, as people say it.
+    """How long ago a price was stated, as people say it; counted to today unless another day is given.
 
-    Parameters
-    ----------
-    stated : datetime.date
-    today : datetime.date, optional
-        The day to count to; the present one unless given.
-
-    Examples
-    --------
     >>> price_age(datetime.date(2026, 5, 1), today=datetime.date(2026, 11, 23))
     '6 months ago'
     """
@@ -81,20 +61,9 @@ def prices_of(hardware: Entry) -> tuple[Price, ...]:
 
 @dataclass(frozen=True)
 class PartPrice:
-    """What a seller asks for an hour of a part of a host, on demand.
+    """What a seller asks for an hour of a part of a host, on demand [money/time]."""
 
-    Attributes
-    ----------
-    part : str
-        "core", "memory" (each GiB of it), or the path of a drive in the catalogue.
-    seller : str
-    value : quantity [money/time]
-    date : datetime.date
-        As for an accelerator.
-    source, note : str
-    """
-
-    part: str
+    part: str  # "core", "memory" (each GiB of it), or the path of a drive in the catalogue
     seller: str
     value: Quantity
     date: datetime.date
@@ -130,12 +99,7 @@ def grids() -> Mapping[str, Fact]:
 
 
 def carbon_intensity(grid: Unchecked) -> Quantity:
-    """The carbon intensity [mass/energy] of a country, or the one that was given.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-    """
+    """The carbon intensity [mass/energy] of a country, or the one that was given."""
     if isinstance(grid, str) and not any(character.isdigit() for character in grid):
         if grid not in grids():
             raise UnknownNameError(

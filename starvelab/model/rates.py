@@ -42,7 +42,7 @@ class Rate:
         return self.hardware, self.model, self.precision, self.phase
 
     def is_of(self, framework: str | None) -> bool:
-        """Whether it was measured in that framework; without one, whether it is the default."""
+        """True if it was measured in that framework; without one, if it is the default."""
         return self.default if framework is None else self.framework == framework
 
 
@@ -116,25 +116,13 @@ def launch_time(framework: str, hardware: str) -> Fact:
 
 @dataclass(frozen=True)
 class SampleTime:
-    """What a sample takes of the accelerator.
-
-    Attributes
-    ----------
-    arithmetic, traffic : float
-        Seconds of arithmetic, and of memory traffic after it.
-    basis : str
-        "measured: ..." or "extrapolated from ...".
-    framework : str
-        In which it, or what it is extrapolated from, was measured.
-    rate : float or None
-        The measured rate [sample/s]; None where the time is extrapolated.
-    """
+    """What a sample takes of the accelerator: seconds of arithmetic, and of memory traffic after it."""
 
     arithmetic: Number
     traffic: Number
-    basis: str
-    framework: str
-    rate: Number | None = None
+    basis: str  # "measured: ..." or "extrapolated from ..."
+    framework: str  # in which it, or what it is extrapolated from, was measured
+    rate: Number | None = None  # the measured one [sample/s]; None where the time is extrapolated
 
     @property
     def seconds(self) -> Number:
@@ -160,22 +148,9 @@ def sample_time(
 ) -> SampleTime | None:
     """The time of a sample by the measured rate that is nearest; None where a value for it is missing.
 
-    Parameters
-    ----------
-    model, hardware : Entry
-    precision, phase : str
-    work : Work
-    framework : str, optional
-        Start from what was measured in this one; from the default rates unless given.
-
-    Notes
-    -----
+    It starts from what was measured in that framework, or from the default rates of ``data/rates.toml``.
     Software may compute at a higher precision than it is asked for, so an extrapolated time is at most that
     of a higher precision which the accelerator lists.
-
-    References
-    ----------
-    The measured rates in ``data/rates.toml``.
     """
     precision = _rate_precision(precision)
     times = []

@@ -9,37 +9,17 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Resource:
-    """What stages run on.
+    """What stages run on."""
 
-    Attributes
-    ----------
-    name : str
-        In results and tables.
-    label : str
-        In the middle of a sentence.
-    verb : str
-        What it does with a batch, as in "reading a batch".
-    done : str
-        What it has done with a batch, as in "has read it".
-    color : str
-        In pictures; passes a contrast of 3:1 on white and on dark.
-    ink : str
-        The color of text on `color`.
-    hatch, dash : str
-        How bars and lines of this resource differ from others without color.
-    shared : bool
-        Whether all accelerators of a host share it.
-    """
-
-    name: str
-    label: str
-    verb: str
-    done: str
-    color: str
-    ink: str
-    hatch: str
+    name: str  # in results and tables
+    label: str  # in the middle of a sentence
+    verb: str  # what it does with a batch, as in "reading a batch"
+    done: str  # what it has done with a batch, as in "has read it"
+    color: str  # in pictures; passes a contrast of 3:1 on white and on dark
+    ink: str  # the color of text on `color`
+    hatch: str  # how its bars differ from others without color, and `dash` its lines
     dash: str | tuple[int, tuple[int, ...]]
-    shared: bool
+    shared: bool  # by all accelerators of a host
 
     @property
     def sentence_label(self) -> str:

@@ -15,19 +15,12 @@ from .facts import Fact, read_data
 class WorkerScaling(Inputs):
     """A law of scaling, within the cores of a host.
 
-    Attributes
-    ----------
-    contention, coherency : float
-        Of the workers, whatever host they run on: the two parameters of Gunther's universal scalability law,
-        ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Both zero is linear scaling.
-    crowding : float
-        Of the host: how much longer work takes on a host whose cores are all busy, as a share. It grows with
-        the share of busy cores, so the same number of workers crowds a large host less.
-    second_thread : float
-        What the second hardware thread of a busy core adds, as a share of a core.
+    Contention and coherency are those of the workers, whatever host they run on: the two parameters of
+    Gunther's universal scalability law, ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Both zero is
+    linear scaling. Crowding is the host's: how much longer work takes where all cores are busy, as a share.
+    It grows with the share of busy cores, so the same number of workers crowds a large host less. The second
+    hardware thread of a busy core adds `second_thread`, as a share of a core.
 
-    Notes
-    -----
     With more workers than cores, the surplus runs on second hardware threads, at most one for each core:
     ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` workers' worth of cores are busy. Then
     ``S = e / (1 + contention (e - 1) + coherency e (e - 1) + crowding (e - 1) / cores)``. Past the peak of
@@ -62,20 +55,11 @@ class WorkerScaling(Inputs):
 
 @dataclass(frozen=True)
 class LoaderKind:
-    """A kind of loader: how its workers scale, what one of them prepares, and where that was measured.
-
-    Attributes
-    ----------
-    name : {"processes", "threads", "pool"}
-    scaling : WorkerScaling
-    worker_rate : float or None
-        Samples per second of one worker, where it differs from that of the assumptions.
-    facts : mapping of str to Fact
-    """
+    """A kind of loader: how its workers scale, what one of them prepares, and where that was measured."""
 
     name: str
     scaling: WorkerScaling
-    worker_rate: Number | None
+    worker_rate: Number | None  # samples per second of one, where it differs from that of the assumptions
     facts: dict[str, Fact]
 
 

@@ -24,12 +24,7 @@ _T = TypeVar("_T")
 
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
-    """The inputs of every stage that these fields of a pipeline describe, by its name.
-
-    Raises
-    ------
-    InputError, MissingValueError
-    """
+    """The inputs of every stage that these fields of a pipeline describe, by its name."""
     inputs: dict[str, Inputs] = {}
     for name, stage in _STAGES.items():
         found = stage(assumptions).resolve(**{field: numbers[field] for field in field_names(stage)})

@@ -37,38 +37,17 @@ class DataResult:
 
 @dataclass(frozen=True)
 class DataInputs(Inputs):
-    """What reading a sample asks for, and what the drives give.
+    """What reading a sample asks for, and what the drives give."""
 
-    Attributes
-    ----------
-    size : float
-        Stored bytes of a sample.
-    bandwidth : float
-        Of one drive [B/s].
-    drives : int
-        How many of them.
-    latency : float
-        Of a request [s].
-    in_flight : float
-        Requests that all drives together serve at a time; may be infinite.
-    samples_per_request : int
-    request_rate : float or None
-        Requests that one drive serves in a second [1/s].
-    cached : float
-        Share of the reads that the host's memory serves.
-    cache_bandwidth : float or None
-        How fast it does [B/s]; None where that takes no time of its own.
-    """
-
-    size: Number
-    bandwidth: Number
+    size: Number  # stored bytes of a sample
+    bandwidth: Number  # of one drive [B/s]
     drives: Number
-    latency: Number
-    in_flight: Number
+    latency: Number  # of a request [s]
+    in_flight: Number  # requests that all drives together serve at a time; may be infinite
     samples_per_request: Number
-    request_rate: Number | None
-    cached: Number
-    cache_bandwidth: Number | None
+    request_rate: Number | None  # requests that one drive serves in a second [1/s]
+    cached: Number  # share of the reads that the host's memory serves
+    cache_bandwidth: Number | None  # how fast it does [B/s]; None where that takes no time of its own
 
 
 @dataclass(frozen=True)

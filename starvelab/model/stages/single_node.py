@@ -118,45 +118,23 @@ class MemoryInputs(Inputs):
 
 @dataclass(frozen=True)
 class LawInputs(Inputs):
-    """A step by a measured rate, itself or extrapolated.
+    """A step by a measured rate, itself or extrapolated."""
 
-    Attributes
-    ----------
-    rate : float or None
-        As it was measured [sample/s]; None where it is extrapolated.
-    arithmetic, traffic : float
-        Seconds for each sample.
-    launch : float
-        Seconds that the host launches kernels in each step, while the accelerator computes.
-    """
-
-    rate: Number | None
-    arithmetic: Number
+    rate: Number | None  # as it was measured [sample/s]; None where it is extrapolated
+    arithmetic: Number  # seconds for each sample, as `traffic`
     traffic: Number
-    launch: Number
+    launch: Number  # seconds that the host launches kernels in each step, while the accelerator computes
 
 
 @dataclass(frozen=True)
 class SingleNodeInputs(Inputs):
-    """How a step is timed: by the caller's rate, else by the law of measured rates, else by the formula.
+    """How a step is timed: by the caller's rate, else by the law of measured rates, else by the formula."""
 
-    Attributes
-    ----------
-    rate : float or None
-        The caller's [sample/s].
-    law : LawInputs or None
-    formula : FormulaInputs or None
-        None where only a rate is known.
-    basis : str
-    memory : MemoryInputs or None
-        None where a value that it needs is not known.
-    """
-
-    rate: Number | None
+    rate: Number | None  # the caller's [sample/s]
     law: LawInputs | None
-    formula: FormulaInputs | None
+    formula: FormulaInputs | None  # None where only a rate is known
     basis: str
-    memory: MemoryInputs | None
+    memory: MemoryInputs | None  # None where a value that it needs is not known
 
 
 @dataclass(frozen=True)
@@ -279,12 +257,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         framework: str | None,
         compiled: bool,
     ) -> SingleNodeInputs:
-        """The formula's numbers from the fields of a pipeline.
-
-        Raises
-        ------
-        InputError, MissingValueError
-        """
+        """The formula's numbers from the fields of a pipeline."""
         _check_accelerator(model, hardware, accelerator_rate, framework, compiled)
         if precision not in ELEMENT_BYTES:
             raise InputError(
@@ -491,7 +464,7 @@ def cause(made_of: Parts) -> Number:
 
 
 def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:
-    """Whether a step fits in the accelerator's memory, as far as both are known, and if not, why."""
+    """Say if a step fits in the memory of the accelerator, as far as both are known, and if not, why."""
     if memory is None:
         return True, ""
     needed = memory.needed(batch)

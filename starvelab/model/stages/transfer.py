@@ -115,16 +115,7 @@ class TransferModel(StageModel[TransferInputs]):
 
 @dataclass(frozen=True)
 class SerializedCopyModel(TransferModel):
-    """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it.
-
-    Parameters
-    ----------
-    assumptions : Assumptions
-
-    Notes
-    -----
-    As for `TransferModel`; only the resource differs.
-    """
+    """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it."""
 
     NAME: ClassVar[str] = "serialized copy"
     RESOURCE: ClassVar[Resource] = ACCELERATOR

@@ -46,26 +46,16 @@ class TransformationResult:
 class TransformationInputs(Inputs):
     """What a sample needs of a rate, and the workers who supply it.
 
-    Attributes
-    ----------
-    amount, rate
-        A sample takes ``amount / rate`` of one worker [s]: 1 over samples per second, bytes over bytes per
-        second, or CPU seconds over 1.
-    workers, cores : int or None
-        No workers where the rate is that of all of them together; no cores where each worker has its own.
-    handover : float
-        Seconds of a worker for each batch.
-    read_wait : float or None
-        Seconds of a worker for each sample without a core.
-    scaling : WorkerScaling
+    It takes ``amount / rate`` of one worker [s]: 1 over samples per second, bytes over bytes per second, or
+    CPU seconds over 1.
     """
 
     amount: Number
     rate: Number
-    workers: Number | None
-    cores: Number | None
-    handover: Number
-    read_wait: Number | None
+    workers: Number | None  # None where the rate is that of all of them together
+    cores: Number | None  # None where each worker has its own
+    handover: Number  # seconds of a worker for each batch
+    read_wait: Number | None  # seconds of a worker for each sample without a core
     scaling: WorkerScaling
 
 
@@ -185,14 +175,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         samples: Entry | None = None,
         images: bool = True,
     ) -> TransformationInputs:
-        """The formula's numbers from the fields of a pipeline.
-
-        Raises
-        ------
-        InputError
-            For values of single workers beside a supply as a whole, for two speeds of one worker, and for a
-            rate in bytes without the size of a sample.
-        """
+        """The formula's numbers from the fields of a pipeline."""
         for name, value in (("Samples.cpu_time", cpu_time), ("Drive.wait", read_wait)):
             if cpu_throughput is not None and value is not None:
                 raise InputError(
@@ -255,18 +238,11 @@ def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, 
 
 @dataclass(frozen=True)
 class WorkerTime:
-    """The time of a sample on one worker.
-
-    Attributes
-    ----------
-    amount, rate
-        A sample takes ``amount / rate`` [s].
-    note : str
-        That it was measured on other samples, and what became of it; "" where it was measured on these.
-    """
+    """The time of a sample on one worker: ``amount / rate`` [s]."""
 
     amount: Number
     rate: Number
+    # That it was measured on other samples, and what became of it; "" where it was measured on these.
     note: str = ""
 
 
@@ -306,7 +282,7 @@ def worker_time(
 
 
 def takes_images(samples: Entry | None, model: Entry | None) -> bool:
-    """Whether samples are images as ImageNet's, which are decoded and cropped."""
+    """True if samples are images as ImageNet's, which are decoded and cropped."""
     return _is_imagenet(samples) or _is_imagenet(None if model is None else dataset_of(model))
 
 
