@@ -21,7 +21,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.model.stages import Cost, Line
+from starvelab.model.cost import Cost, Line
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:

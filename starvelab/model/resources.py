@@ -21,11 +21,6 @@ class Resource:
     dash: str | tuple[int, tuple[int, ...]]
     shared: bool  # by all accelerators of a host
 
-    @property
-    def sentence_label(self) -> str:
-        """The label at the beginning of a sentence."""
-        return self.label[0].upper() + self.label[1:]
-
 
 STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
 CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
@@ -53,4 +48,5 @@ LABELS: Mapping[str, str] = MappingProxyType(
 
 def capitalized(name: str) -> str:
     """How a sentence that begins with a resource calls it."""
-    return RESOURCES[name].sentence_label
+    label = RESOURCES[name].label
+    return label[0].upper() + label[1:]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.cost import argmax, as_float, exceeds
-from starvelab.model.stages import Cost, Line
+from starvelab.model.cost import Cost, Line, argmax, as_float, exceeds
 from tests.strategies import costs
 
 

@@ -4,12 +4,11 @@ Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in w
 stage is a file here, an entry in this list, and its fields in `starvelab.model.parts`.
 """
 
-from ..cost import Cost, Line
-from .data import DataModel, DataResult
-from .single_node import SingleNodeModel, SingleNodeResult
-from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StageModel, StepOverheadModel
-from .transfer import SerializedCopyModel, TransferModel, TransferResult
-from .transformation import TransformationModel, TransformationResult
+from .data import DataModel
+from .single_node import SingleNodeModel
+from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StepOverheadModel
+from .transfer import SerializedCopyModel, TransferModel
+from .transformation import TransformationModel
 
 STAGES = (
     DataModel,
@@ -25,20 +24,13 @@ STAGES = (
 
 __all__ = [
     "STAGES",
-    "Cost",
     "DataModel",
-    "DataResult",
     "DecoderModel",
     "DeviceInputModel",
     "HostLoopModel",
-    "Line",
     "SerializedCopyModel",
     "SingleNodeModel",
-    "SingleNodeResult",
-    "StageModel",
     "StepOverheadModel",
     "TransferModel",
-    "TransferResult",
     "TransformationModel",
-    "TransformationResult",
 ]
