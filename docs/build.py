@@ -45,7 +45,7 @@ from benchmarks.validation import (  # noqa: E402
 from starvelab import PUBLISHED  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 from starvelab.tables import percent  # noqa: E402
-from starvelab_grader.submissions.exercises import ModelAnswer  # noqa: E402
+from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
 
 # Without the list of files, which on a phone leaves a notebook no room.
 IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="

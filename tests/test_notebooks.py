@@ -25,7 +25,7 @@ from nbformat import NotebookNode
 
 from starvelab.lesson.widgets._reveal import LOCK_FIRST
 from starvelab.prediction_file import read_file
-from starvelab_grader.submissions.names import defined, loaded
+from starvelab_grader.submissions.reference import defined, loaded
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
 

@@ -46,7 +46,7 @@ def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(p
         "starvelab/units.txt",
         "starvelab/lesson/checks.py",
         "starvelab_grader/sandbox/shell.py",
-        "starvelab_grader/submissions/names.py",
+        "starvelab_grader/submissions/reference.py",
     ):
         path = package.parent / name
         content = path.read_bytes()

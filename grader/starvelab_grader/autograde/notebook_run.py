@@ -13,8 +13,7 @@ from ..errors import GraderError
 from ..plugins import student_files
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT
-from ..submissions.names import defined, loaded
-from ..submissions.reference import ReferenceNotebook, is_test, name_of
+from ..submissions.reference import ReferenceNotebook, defined, is_test, loaded, name_of
 from ..text import storable
 from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored
 from .runners import Runners

@@ -31,9 +31,8 @@ from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
 from ..submissions.reference import ReferenceCell, is_test, name_of, released_source
 from ..submissions.submission import Submission
-from .definition import Definition
+from .definition import Definition, Replaced, replace_assignment
 from .execution import RESULT
-from .gradebook_cells import Replaced, replace_assignment
 from .nbgrader_private import make_gradebook, schema_of
 from .notebook_run import ENDED, ENDED_PYTHON
 from .runners import Runners

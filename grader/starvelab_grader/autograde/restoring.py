@@ -14,9 +14,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Dict, List, Unicode
 
 from ..submissions import SubmissionWarning
-from ..submissions.reading import read_notebook
+from ..submissions.reading import read_notebook, restore
 from ..submissions.reference import ReferenceCell, name_of, names_in_order, read_reference
-from ..submissions.repairing import restore
 from .nbgrader_private import without_hidden_tests
 
 WARNINGS = "starvelab_warnings"

@@ -18,7 +18,7 @@ from ..autograde.task import GradingResult
 from ..errors import GraderError
 from ..fingerprints import changed
 from ..submissions.submission import Submission, read_submission
-from .merging import entries_of, is_in_book, merge, retry
+from .gradebook import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
 

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom
-from ..report.feedback_pages import FeedbackPages
+from ..report.pages import FeedbackPages
 from ..text import shown
 from .command import ONLY, AssignmentCommand, print_list
 

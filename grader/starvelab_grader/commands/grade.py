@@ -95,8 +95,8 @@ class GradeApp(AssignmentCommand):
             raise SystemExit(1)
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
+        from ..batch.gradebook import names_of
         from ..report import class_report  # loaded here: it draws, and most commands do not
-        from ..report.marks import names_of
 
         names = {}
         if self.names:

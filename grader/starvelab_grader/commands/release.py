@@ -6,8 +6,8 @@ from pathlib import Path
 
 from traitlets import default
 
+from ..autograde.definition import Replaced
 from ..autograde.execution import IsolatedExecute
-from ..autograde.gradebook_cells import Replaced
 from ..autograde.releasing import release
 from ..sandbox import bubblewrap
 from .command import AssignmentCommand, print_list

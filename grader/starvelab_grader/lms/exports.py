@@ -19,8 +19,7 @@ from traitlets import Bool, TraitError, Unicode
 
 from ..errors import InputError
 from ..text import printed
-from .rosters import identity_column, named, open_sheet, who
-from .spreadsheet import Sheet, number_in
+from .rosters import Sheet, identity_column, named, number_in, open_sheet, who
 
 MAX_LISTED = 20  # names in a message
 # What Moodle calls the two columns that it imports, in some of its languages.

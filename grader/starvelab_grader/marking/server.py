@@ -24,8 +24,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 from ..batch.one_student import CannotWriteError
 from ..errors import GraderError, InputError
 from ..report.pages import page_style
-from .essays import Answer, Essay, NothingToMarkError
-from .marks import ChangedError, Marking
+from .marks import Answer, ChangedError, Essay, Marking, NothingToMarkError
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK = "127.0.0.1"

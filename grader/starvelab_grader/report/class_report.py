@@ -18,9 +18,21 @@ from ..batch.records import GradedSubmission, GradedSubmissions
 from ..plugins import functions
 from ..submissions.reference import ReferenceCell
 from ..text import escape_csv_formulas
-from .findings import Distribution, Item, distribution, for_a_person, items, mistakes
+from .findings import (
+    MAX_TEXT,
+    Distribution,
+    Item,
+    distribution,
+    for_a_person,
+    items,
+    mistakes,
+    same_files,
+    similar,
+    too_long,
+    written_by_exercise,
+    written_by_student,
+)
 from .pages import templates
-from .similar import MAX_TEXT, same_files, similar, too_long, written_by_exercise, written_by_student
 
 MAX_EXCERPT = 120  # characters
 LOST = (

@@ -1,15 +1,27 @@
-"""Statistics of a class: how hard exercises were, how points are distributed, which mistakes were made."""
+"""Findings in a class: statistics of exercises, points and mistakes, and answers that are nearly the same.
+
+Answers that are nearly the same are for a person to look at, and prove nothing. Most right answers of an
+exercise look alike. So only passages count that few students share and that were not given to them; which
+passages two texts share is found by winnowing, in the library copydetect. Each exercise and each essay is
+compared by itself: in a whole submission one copied essay is a small share.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import io
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import StatisticsError, correlation, fmean, median
 
+from copydetect import CodeFingerprint, compare_files
+from nbformat import NotebookNode
+
 from ..autograde.nbgrader_private import NO_RESPONSE
+from ..autograde.restoring import NOTE_ID
 from ..batch.records import GradedSubmission
-from ..submissions.reference import ReferenceCell
+from ..submissions.reference import ReferenceCell, name_of
 
 Cells = Mapping[str, Sequence[ReferenceCell]]  # by notebook
 
@@ -139,3 +151,143 @@ def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, st
         for warning in warnings
         if warning.person
     ]
+
+
+# --- answers that are nearly the same ---------------------------------------------------------------------
+
+
+MIN_PASSAGE = 25  # characters that must be the same in a row
+WINDOW = 1  # every passage counts: texts are short
+MAX_TEXT = 50_000  # characters that are compared; each takes half a kilobyte of memory
+MIN_SHARED = 100  # such passages, each a character further than the one before
+MIN_SHARE = 0.3  # of all passages of the shorter text
+WHOLE = "all together"
+SAME_FILE = "the same file, byte for byte"
+
+
+# How many students may share a passage that counts: so many always, and this share of a large class. Three
+# who think alike may write the same line of code, and no two write the same sentence twice.
+CODE, PROSE = (3, 0.02), (6, 0.1)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students who share unusual passages."""
+
+    one: str
+    other: str
+    characters: int  # in passages that they share, and hardly anybody else has
+    share: float  # of all passages of the shorter text
+    passage: str  # the longest
+    where: str = WHOLE  # the exercise, or what else was compared
+
+
+def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
+    """Return what a student wrote: answers that were changed, and cells that were added.
+
+    `locked` has the names of cells that are not for changing, and `released` the stripped texts of the cells
+    that students were given.
+    """
+    return "\n".join(
+        cell.source
+        for cell in nb.cells
+        if name_of(cell) not in locked and cell.source.strip() not in released and cell.id != NOTE_ID
+    )
+
+
+def written_by_exercise(
+    nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str]
+) -> dict[str, str]:
+    """Return the answers of a student, by the cell that is graded for each: a test, or the essay itself."""
+    exercise_of = graded_by(reference)
+    texts: dict[str, list[str]] = {}
+    for cell in nb.cells:
+        exercise = exercise_of.get(name_of(cell) or "")
+        if exercise and cell.source.strip() not in released:
+            texts.setdefault(exercise, []).append(cell.source)
+    return {exercise: "\n".join(each) for exercise, each in texts.items()}
+
+
+def similar(
+    texts: Mapping[str, Mapping[str, str]], essays: Container[str] = (), known: Iterable[str] = ()
+) -> list[Pair]:
+    """Pairs of students who share unusual passages, in any exercise or in all of them together.
+
+    `texts` has what each student wrote, by exercise, of which `essays` are answered in prose. Everybody may
+    have the texts that are `known`: what students were given, and the solution.
+    """
+    exercises = list(dict.fromkeys(exercise for each in texts.values() for exercise in each))
+    known, results = list(known), []
+    for exercise in exercises:
+        written = {student: each[exercise] for student, each in texts.items() if exercise in each}
+        rare = PROSE if exercise in essays else CODE
+        results += [replace(pair, where=exercise) for pair in pairs(written, known, rare)]
+    met = {(pair.one, pair.other) for pair in results}
+    whole = pairs({student: _together(each) for student, each in texts.items()}, known)
+    results += [pair for pair in whole if (pair.one, pair.other) not in met]
+    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other, pair.where))
+
+
+def _together(texts: Mapping[str, str]) -> str:
+    """All that a student wrote. A text that is too long takes no place from the others."""
+    return "\n".join(text for text in texts.values() if len(text) <= MAX_TEXT)
+
+
+def too_long(texts: Mapping[str, str]) -> list[str]:
+    """Of what a student wrote, the exercises of which only the beginning is compared."""
+    long = [exercise for exercise, text in texts.items() if len(text) > MAX_TEXT]
+    return [*long, WHOLE] if len(_together(texts)) > MAX_TEXT else long
+
+
+def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
+    """Pairs of students with byte-identical notebooks: answers that are right look alike, files do not.
+
+    `prints` has the fingerprints of files in which a student wrote something, by student and notebook.
+    """
+    having = defaultdict(list)
+    for student, each in sorted(prints.items()):
+        for notebook, content in each.items():
+            if content:
+                having[notebook, content].append(student)
+    shared: dict[tuple[str, str], list[str]] = {}
+    for (notebook, _), students in having.items():
+        # Of many with one file each is listed with the first.
+        for other in students[1:]:
+            shared.setdefault((students[0], other), []).append(notebook)
+    return [
+        Pair(one, other, characters=0, share=1.0, passage=", ".join(sorted(notebooks)), where=SAME_FILE)
+        for (one, other), notebooks in sorted(shared.items())
+    ]
+
+
+def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
+    """Pairs of students whose texts share passages that hardly anybody else has, the most alike first."""
+    texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
+    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
+    prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
+    often = Counter(mark for each in prints.values() for mark in each.hashes)
+    always, share_of_class = rare
+    # In a class of seven and more these are at most half of it.
+    limit = min(max(always, int(share_of_class * len(texts))), max(3, len(texts) // 2))
+    common = everywhere | {mark for mark, students in often.items() if students > limit}
+    count = {student: len(each.hashes) for student, each in prints.items()}
+    having = defaultdict(list)
+    for student, each in prints.items():
+        each.hashes -= common
+        for mark in each.hashes:
+            having[mark].append(student)
+    shared = Counter(pair for students in having.values() for pair in combinations(students, 2))
+    results = []
+    for (one, other), marks in shared.items():
+        share = marks / min(count[one], count[other])
+        if marks >= MIN_SHARED and share >= MIN_SHARE:
+            characters, _, (slices, _) = compare_files(prints[one], prints[other])
+            begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
+            passage = " ".join(texts[one][int(begin) : int(end)].split())
+            results.append(Pair(one, other, int(characters), share, passage))
+    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))
+
+
+def _fingerprint(text: str) -> CodeFingerprint:
+    # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
+    return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))

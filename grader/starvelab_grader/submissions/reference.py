@@ -1,4 +1,4 @@
-"""The instructor's own notebook: its cells, their order, and which names they define.
+"""The instructor's own notebook: cells in order, names that they define, titles and model answers.
 
 A student may move, copy or delete cells. Only the instructor's notebook decides what the checks run, in which
 order, and which names they take from the student.
@@ -6,17 +6,21 @@ order, and which names they take from the student.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+import ast
+import builtins
+import re
+import symtable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import is_grade, is_locked, is_solution
-
-from .names import defined, loaded
 
 SCHEMA = 3  # the version of nbgrader's metadata
 
@@ -184,3 +188,158 @@ class ReferenceNotebook:
                 reserved |= self.definitions[name]
         set_up = (self.definitions[name] for name in self.locked if not is_test(self.cells[name]))
         return reserved.union(*set_up)
+
+
+# --- which names a cell defines and uses, as Python's own compiler sees them ------------------------------
+
+
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
+    r"""Return the names that cells define at their top level, in whatever way Python has, also by imports.
+
+    Examples
+    --------
+    >>> sorted(defined(["%matplotlib inline\nimport numpy as np\nfor n in range(3):\n    last = n"]))
+    ['last', 'n', 'np']
+    """
+    return {
+        symbol.get_name()
+        for source in sources
+        for scope in _scopes(source)
+        for symbol in scope.get_symbols()
+        if symbol.is_assigned() or (imports and symbol.is_imported())
+        # A function, or a walrus in a comprehension, can define a name of the module.
+        if scope.get_type() == "module" or symbol.is_declared_global()
+    }
+
+
+def loaded(source: str) -> set[str]:
+    """Return the names that a cell uses and does not define, without Python's own, and such as ``__file__``.
+
+    Examples
+    --------
+    >>> sorted(loaded("total = sum(double(n) for n in values)"))
+    ['double', 'values']
+    """
+    used = {
+        symbol.get_name()
+        for scope in _scopes(source)
+        for symbol in scope.get_symbols()
+        if symbol.is_referenced() and (symbol.is_global() or scope.get_type() == "module")
+    }
+    used -= defined([source]) | set(dir(builtins))
+    return {name for name in used if not name.startswith("__")}
+
+
+@lru_cache(maxsize=1000)
+def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
+    """The scope of a cell and all within it; none of what is no Python."""
+    scopes = list(_top(source))
+    for scope in scopes:  # the list grows meanwhile
+        scopes += scope.get_children()
+    return tuple(scopes)
+
+
+def _top(source: str) -> Iterator[symtable.SymbolTable]:
+    magic, _, body = source.lstrip().partition("\n")
+    # What a cell magic such as %%time runs is a cell too, and may begin with another one.
+    if magic.startswith("%%"):
+        yield from _top(body)
+        return
+    try:
+        # IPython's own reading of lines such as `%matplotlib inline` and `files = !ls`.
+        tree = _Generators().visit(ast.parse(TransformerManager().transform_cell(source)))
+        yield symtable.symtable(ast.unparse(ast.fix_missing_locations(tree)), "cell", "exec")
+    except NOT_PYTHON:
+        return
+
+
+class _Generators(ast.NodeTransformer):
+    """Comprehensions as generators: from Python 3.12 on, the names of others seem to be the module's own."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
+        return self.generic_visit(ast.GeneratorExp(node.elt, node.generators))
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        return self.visit_ListComp(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        both = ast.Tuple([node.key, node.value], ast.Load())
+        return self.generic_visit(ast.GeneratorExp(both, node.generators))
+
+
+# --- titles as people read them, and answers to essays ----------------------------------------------------
+
+
+HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
+# What nbgrader takes out of a cell stands between such lines, which look like headings.
+_REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
+_SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
+
+
+def _cells(content: bytes) -> Iterator[tuple[NotebookNode, dict[str, object]]]:
+    """The cells of a notebook, with what nbgrader knows of each."""
+    for cell in nbformat.reads(content.decode(), as_version=4).cells:
+        yield cell, cell.metadata.get("nbgrader", {})
+
+
+def title_of(content: bytes, name: str) -> str:
+    """Return the title of an instructor's notebook: its first heading, or the name of its file."""
+    texts = (cell.source for cell, _ in _cells(content) if cell.cell_type == "markdown")
+    return next((match[1] for match in map(HEADING.search, texts) if match), name)
+
+
+def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, str]:
+    """Return a title for each graded cell of an instructor's notebook: the last heading before it.
+
+    Where several stand under one heading, the name of the cell follows the heading.
+    """
+    titles = {cell.name: "" for cell in reference if cell.grade or cell.task}
+    heading = ""
+    for cell, flags in _cells(content):
+        # The headings of an answer are no titles.
+        if cell.cell_type == "markdown" and not flags.get("solution"):
+            headings = HEADING.findall(_REGION.sub("", cell.source))
+            heading = _POINTS.sub("", headings[-1]) if headings else heading
+        if (name := str(flags.get("grade_id"))) in titles:
+            titles[name] = heading
+    count = Counter(titles.values())
+    for name, heading in titles.items():
+        words = re.sub(r"[-_]+", " ", re.sub(r"[-_]test$", "", name)).strip()
+        if not heading or count[heading] > 1:
+            titles[name] = f"{heading}: {words}" if heading else words
+    return titles
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """An answer that an instructor wrote into the cell of an essay, which learners get without it."""
+
+    text: str  # Markdown, or code
+    scheme: str  # what earns points, as Markdown; empty where nothing says so
+    in_code: bool = False
+
+    @classmethod
+    def of(cls, source: str, cell_type: str = "markdown") -> ModelAnswer:
+        """Read it from the source of an instructor's cell."""
+        scheme = "\n".join(_SCHEME.findall(source)).strip()
+        text = _REGION.sub("", _SCHEME.sub("", source)).strip()
+        return cls(text, scheme, cell_type == "code")
+
+    @property
+    def markdown(self) -> str:
+        """The answer as Markdown."""
+        return f"```python\n{self.text}\n```" if self.in_code else self.text
+
+
+def model_answers(content: bytes) -> dict[str, ModelAnswer]:
+    """Return the model answers in an instructor's notebook, by cell, in its order."""
+    answers = {
+        str(flags["grade_id"]): ModelAnswer.of(cell.source, cell.cell_type)
+        for cell, flags in _cells(content)
+        if flags.get("grade") and flags.get("solution")
+    }
+    return {name: answer for name, answer in answers.items() if answer.text}

@@ -8,9 +8,9 @@ import pytest
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab_grader.autograde.gradebook_cells import replace_assignment
+from starvelab_grader.autograde.definition import replace_assignment
 from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
-from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.records import GradedSubmission
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
@@ -129,7 +129,7 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
 
 
 def test_what_fails_half_way_changes_nothing(marked, gradebook, tmp_path, monkeypatch):
-    monkeypatch.setattr("starvelab_grader.autograde.gradebook_cells._replace_cells", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab_grader.autograde.definition._replace_cells", lambda *_: 1 / 0)
     new = gradebook("new.db", {"one": {"easy": 1}})
     with pytest.raises(ZeroDivisionError):
         replace_assignment(new, marked, "lab", tmp_path / "dropped")

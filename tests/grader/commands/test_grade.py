@@ -30,7 +30,7 @@ from starvelab_grader.autograde.execution import IsolatedExecute
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch import worker_pool
 from starvelab_grader.batch.classroom import BusyError, NoSubmissionError, Outcome
-from starvelab_grader.batch.merging import merge, retry
+from starvelab_grader.batch.gradebook import merge, retry
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.private import restrict_new_files, warning_if_open
 from starvelab_grader.commands import grade as grade_command
@@ -749,7 +749,7 @@ def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkey
     room = done.classroom()
     changed = room.records.load("bob")
     changed.grades["one"]["double-test"] = (2.0, False)
-    monkeypatch.setattr("starvelab_grader.batch.merging.apply_late_penalty", lambda *_: 1 / 0)
+    monkeypatch.setattr("starvelab_grader.batch.gradebook.apply_late_penalty", lambda *_: 1 / 0)
     with done.gradebook() as book, pytest.raises(ZeroDivisionError):
         merge(book, changed, done.config)
     assert done.scores()["bob"]["double-test"] == 0

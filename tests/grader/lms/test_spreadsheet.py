@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab_grader.lms.spreadsheet import Sheet
+from starvelab_grader.lms.rosters import Sheet
 from starvelab_grader.text import escape_csv_formulas
 
 ODD = '\ufeffName;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'

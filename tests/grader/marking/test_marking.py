@@ -20,14 +20,13 @@ from tornado.testing import bind_unused_port
 from traitlets.config import Config
 
 from starvelab import host
-from starvelab_grader.batch.merging import merge
+from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.errors import InputError
-from starvelab_grader.marking.essays import NothingToMarkError
-from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
+from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, NothingToMarkError, points_from
 from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread

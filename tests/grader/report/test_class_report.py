@@ -19,13 +19,12 @@ from nbformat.v4 import new_notebook
 from starvelab.lesson import class_sections
 from starvelab_grader.autograde.execution import MODES
 from starvelab_grader.autograde.task import GradingResult
+from starvelab_grader.batch.gradebook import Marks
 from starvelab_grader.commands.grade import GradeApp
 from starvelab_grader.lms.collecting import collect_download
-from starvelab_grader.report import class_report, similar
-from starvelab_grader.report.marks import Marks
+from starvelab_grader.report import class_report, findings
 from starvelab_grader.report.pages import GradedNotebook, PageJob, make_pages
-from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook
-from starvelab_grader.submissions.repairing import restore
+from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook, restore
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
@@ -163,7 +162,7 @@ def test_who_is_left_out_of_the_report_is_named(course):
 
 
 def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
-    monkeypatch.setattr(similar, "MAX_TEXT", 1000)
+    monkeypatch.setattr(findings, "MAX_TEXT", 1000)
     copied = "    # this is what my neighbour and me found out in the end, after hours of looking for it\n"
     for student in ("ada", "bob"):
         answer = "def double(x):\n" + copied * 2 + f"# {student}\n" * 300

@@ -15,12 +15,17 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from starvelab_grader.autograde.feedback import ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
-from starvelab_grader.report import feedback_pages, pages
-from starvelab_grader.report.feedback_pages import FeedbackPages, NothingGradedError
-from starvelab_grader.report.marks import Mark, Marks
-from starvelab_grader.report.pages import GradedNotebook, PageJob, fingerprint_in, make_pages
-from starvelab_grader.submissions.exercises import title_of, titles_of
-from starvelab_grader.submissions.reference import ReferenceCell
+from starvelab_grader.batch.gradebook import Mark, Marks
+from starvelab_grader.report import pages
+from starvelab_grader.report.pages import (
+    FeedbackPages,
+    GradedNotebook,
+    NothingGradedError,
+    PageJob,
+    fingerprint_in,
+    make_pages,
+)
+from starvelab_grader.submissions.reference import ReferenceCell, title_of, titles_of
 from tests.grader.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -222,7 +227,7 @@ def write(course, only="", again=False):
 @pytest.mark.grading
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
-    monkeypatch.setattr(feedback_pages, "_pool", ThreadPoolExecutor)  # a process takes seconds to start
+    monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)  # a process takes seconds to start
     first = write(graded)
     assert (first.written, first.unchanged) == (["ada", "bob", "cem"], [])
     assert (first.failed, first.unmarked) == ({}, 3)
@@ -274,14 +279,14 @@ def test_the_command_writes_pages_in_parallel(graded):
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
-    feedback_pages._write(tmp_path, {"index.html": "old"})
+    pages._write(tmp_path, {"index.html": "old"})
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("starvelab_grader.files.os.replace", full)
     with pytest.raises(OSError, match="No space"):
-        feedback_pages._write(tmp_path, {"index.html": "new"})
+        pages._write(tmp_path, {"index.html": "new"})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
     assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
 
@@ -298,8 +303,8 @@ def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, 
         return {"index.html": student}
 
     # Workers import nothing of this package: that takes seconds.
-    monkeypatch.setattr(feedback_pages, "make_pages", lambda job: pages_or_death(job.student))
-    monkeypatch.setattr(feedback_pages, "_ignore_interruptions", lambda: None)
+    monkeypatch.setattr(pages, "make_pages", lambda job: pages_or_death(job.student))
+    monkeypatch.setattr(pages, "_ignore_interruptions", lambda: None)
     it = object.__new__(FeedbackPages)
     it.folder, it.classroom, it.written, it.failed = tmp_path, SimpleNamespace(assignment=TINY), [], {}
     students = ["ada", one, "bob", "cem"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from starvelab_grader.report.similar import (
+from starvelab_grader.report.findings import (
     SAME_FILE,
     WHOLE,
     pairs,

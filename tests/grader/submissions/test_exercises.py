@@ -7,7 +7,7 @@ import re
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from starvelab_grader.submissions.exercises import ModelAnswer, model_answers
+from starvelab_grader.submissions.reference import ModelAnswer, model_answers
 from tests.assignments import NOTEBOOKS, REPOSITORY
 
 ESSAY = "The CPU.\n\n### BEGIN MARK SCHEME\n- 2 points: the *CPU*.\n### END MARK SCHEME"

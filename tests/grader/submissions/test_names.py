@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab_grader.submissions.names import defined, loaded
+from starvelab_grader.submissions.reference import defined, loaded
 
 
 @pytest.mark.parametrize(

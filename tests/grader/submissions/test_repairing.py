@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook
+from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook, restore
 from starvelab_grader.submissions.reference import ReferenceCell
-from starvelab_grader.submissions.repairing import restore
 from starvelab_grader.submissions.submission import cells_named_in
 
 
