@@ -58,10 +58,7 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
 
 @cache
 def package_fingerprint(package: Path = PACKAGE) -> str:
-    """Return the fingerprint of what a grade is computed with: sandbox, scoring, the packages of the course.
-
-    The version is not enough: in a checkout that is being worked on, facts change and it does not.
-    """
+    """Return the fingerprint of what a grade is computed with: a checkout's version is not enough."""
     files = {}
     for name, (folder, only_shown) in {"grader": (package, NOT_GRADING), **packages()}.items():
         for path in folder.rglob("*"):

@@ -44,12 +44,7 @@ class PluginError(GraderError, ImportError):
 
 @cache
 def plugins() -> tuple[ModuleType, ...]:
-    """Import the module of each package that extends the grader.
-
-    Raises
-    ------
-    PluginError
-    """
+    """Import the module of each package that extends the grader, or raise PluginError."""
     found = {}
     for point in entry_points(group=GROUP):
         try:

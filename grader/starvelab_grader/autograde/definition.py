@@ -71,10 +71,7 @@ class Definition:
     def of(
         cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None
     ) -> Definition:
-        """Read it from a course, with the instructor's notebooks in a folder, by default those released.
-
-        A `NotReleasedError` says that the gradebook does not know the assignment.
-        """
+        """Read it from a course and the instructor's notebooks in a folder, by default those released."""
         with closing(Gradebook(course.db_url, course.course_id)) as book:
             try:
                 names = sorted(one.name for one in book.find_assignment(assignment).notebooks)
@@ -198,10 +195,7 @@ class Replaced:
 
 
 def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_folder: Path) -> Replaced:
-    """Make an assignment in a gradebook what it is in a new one; submissions and marks of other cells stay.
-
-    Marks by hand that would be lost go into a file in the folder.
-    """
+    """Make an assignment in a gradebook what it is in a new one; marks by hand that go are put on file."""
     replaced = Replaced()
     wanted = {notebook.name: notebook for notebook in new.find_assignment(assignment).notebooks}
     with one_transaction(book):

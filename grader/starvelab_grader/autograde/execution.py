@@ -88,10 +88,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         return Runners()
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Run all cells, and put their outputs where nbgrader looks for them.
-
-        A `NoSandboxError` says that there is no sandbox here, and that the instructor did not accept that.
-        """
+        """Run all cells, and put their outputs where nbgrader looks for them; may raise NoSandboxError."""
         result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": VERSION}
         if reason := nb.metadata.get(REJECTED):
             _earn_nothing(nb, reason)
@@ -195,11 +192,8 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
 def read_attachments(
     course: CourseDirectory, assignment: str, student: str, folder: Path, max_bytes: int
 ) -> Attachments:
-    """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder.
-
-    Where the student has submitted a link, it has copied what that points to, be it a secret of the
-    instructor.
-    """
+    """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder."""
+    # Where the student submitted a link, it has copied what that points to, be it the instructor's secret.
     beside = _files_of_the_instructor(course, assignment)
     submitted = Path(course.format_path(course.submitted_directory, student, assignment))
     sizes, warnings = {}, []

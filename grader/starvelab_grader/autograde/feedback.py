@@ -108,10 +108,7 @@ def without_paths(text: str) -> str:
 
 
 class HarmlessHTML(SanitizeHTML):
-    """Cleans what a student could have written, and replaces figures by their alternative text.
-
-    A picture may be a request to somebody's server, so no picture stays.
-    """
+    """Cleans what a student could have written; pictures, which may ask a server, become their texts."""
 
     def __init__(self, **more: object) -> None:
         super().__init__(**more)

@@ -54,10 +54,7 @@ nbgrader.utils.setenv = environment_with
 
 
 def path_with_alembic() -> str:
-    """A PATH with the programs beside Python: `nbgrader db upgrade` runs `alembic` by name.
-
-    A virtual environment that nobody activated is not on the PATH.
-    """
+    """A PATH with the programs beside Python, for nbgrader's `alembic`, also where nothing is activated."""
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", os.defpath)
     return path if programs in path.split(os.pathsep) else os.pathsep.join([programs, path])
@@ -98,10 +95,7 @@ def schema_of(book: Gradebook) -> str:
 
 
 def make_gradebook(path: Path, schema: str) -> None:
-    """Begin an SQLite gradebook with this version of the tables.
-
-    nbgrader makes the tables when it opens it, and would take its own newest version for that of the course.
-    """
+    """Begin an SQLite gradebook with this version of the tables, for which nbgrader would take its own."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
         connection.execute("INSERT INTO alembic_version VALUES (?)", [schema])
@@ -141,10 +135,7 @@ def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Co
 
 
 class _Page(Template):
-    """A page on which what a student's folder is called, or an address says, stays a text.
-
-    nbgrader puts it as it is into HTML, and into strings of JavaScript.
-    """
+    """A page on which the name of a student's folder stays a text, in HTML and in strings of JavaScript."""
 
     def render(self, *args: object, **values: object) -> str:
         names = {name: _escaped(str(value)) for name, value in values.items() if name.endswith("_id")}

@@ -57,10 +57,7 @@ class Place:
 
 
 class NotebookRun:
-    """The cells of one notebook, run one after the other, each side in its place.
-
-    The runners hold the processes of both sides, and count what the notebooks of a submission take together.
-    """
+    """The cells of one notebook, run one after the other, each side in its place."""
 
     def __init__(
         self,
@@ -361,10 +358,7 @@ class NotebookRun:
 
 
 class NotebookRunInside(NotebookRun):
-    """The cells of one notebook and its checks, all in one process in the sandbox.
-
-    Student code can read and change such checks. It cannot reach what is outside of the sandbox.
-    """
+    """A notebook and its checks in one process in the sandbox: student code can read and change them."""
 
     def run_cells(self) -> None:
         """Run the cells in the student's order."""

@@ -90,10 +90,7 @@ def points_for(value: object, max_points: float) -> float | None:
 
 
 def scored(reply: Mapping[str, object], max_points: float) -> list[Message]:
-    """Return the outputs of a test cell, from which nbgrader reads what the cell is worth.
-
-    The reply of the runner holds its `outputs`, whether the cell `failed`, and its last `value`.
-    """
+    """Return the outputs of a test cell, from which nbgrader reads its worth, by the reply of the runner."""
     given, outputs = reply["outputs"], list[Message]()
     for output in given if isinstance(given, list) else []:
         kind = output["output_type"]

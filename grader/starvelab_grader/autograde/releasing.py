@@ -58,11 +58,7 @@ class ReleaseError(GraderError, RuntimeError):
 
 
 def release(course: CourseDirectory, config: Config, assignment: str) -> Replaced:
-    """Make the students' notebooks, and write the assignment into the gradebook.
-
-    All of it is made in another folder first. The reference solution is graded where there is a sandbox.
-    After a `ReleaseError` or a `SolutionError` nothing has changed.
-    """
+    """Make the students' notebooks and the gradebook's assignment; after an error nothing has changed."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
     if not folder.is_dir():
         there = sorted(path.name for path in folder.parent.glob("*/") if any(path.glob("*.ipynb")))

@@ -72,10 +72,7 @@ def add_warnings(nb: NotebookNode, warnings: Sequence[SubmissionWarning]) -> Non
 def reference_cells(
     gradebook: Gradebook, notebook: str, assignment: str, order: Sequence[str] = ()
 ) -> list[ReferenceCell]:
-    """Return the instructor's cells of a notebook, in the order of these names: a database promises none.
-
-    Cells that the order does not name come last.
-    """
+    """Return the instructor's cells of a notebook in the order of these names, and any others last."""
     entry = gradebook.find_notebook(notebook, assignment)
     points = {cell.name: cell.max_score for cell in (*entry.grade_cells, *entry.task_cells)}
     answers = {cell.name for cell in entry.solution_cells}

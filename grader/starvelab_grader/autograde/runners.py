@@ -16,12 +16,10 @@ from ..submissions import SubmissionWarning
 
 
 class Runners:
-    """Two runners, and what they have used so far: one runs the checks, the other the code of one student.
+    """Two runners and what they have used: one runs the checks, the other the code of one student."""
 
-    Notebooks of one submission share a sandbox, and no two submissions do. nbgrader makes a preprocessor anew
-    for each notebook, so whoever starts nbgrader passes these in the configuration, as
-    `IsolatedExecute.runners`.
-    """
+    # Notebooks of one submission share a sandbox, and no two submissions do. nbgrader makes a preprocessor
+    # anew for each notebook, so whoever starts nbgrader passes these in the configuration.
 
     def __init__(self) -> None:
         self.checks: Runner | None = None
@@ -57,11 +55,7 @@ class Runners:
         readable: Sequence[str],
         shown_warnings: Iterable[str] = (),
     ) -> None:
-        """Begin a notebook of a submission, which is told from every other one by this tuple.
-
-        Before the first cell a runner imports modules; code of the student can read these folders. The
-        warnings stand in notebooks that were graded earlier.
-        """
+        """Begin a notebook of a submission, which is told from every other one by this tuple."""
         key = (os.getpid(), *submission, sandboxed)
         if self._submission != key:
             self.end_student()

@@ -27,10 +27,7 @@ RETRY_INTERVAL = 0.2  # seconds
 
 
 def merge(book: Gradebook, record: GradedSubmission, config: Config) -> None:
-    """Write the points and comments of a submission, as nbgrader's own autograder does.
-
-    A mark that a person gave stays. The person has to look again where the notebook has changed since.
-    """
+    """Write the points and comments of a submission, as nbgrader's own autograder does; marks stay."""
     timestamp = {"timestamp": record.timestamp} if record.timestamp else {}
     with one_transaction(book):
         book.update_or_create_student(record.student)
@@ -112,10 +109,7 @@ def retry(write: Callable[[], T], timeout: float = WRITE_TIMEOUT) -> T:
 
 @dataclass(frozen=True)
 class Mark:
-    """The points of one exercise, None as long as nobody has marked it.
-
-    It waits as long as a person still has to read the answer, for the first time or again.
-    """
+    """The points of one exercise, None until it is marked; it waits until a person has read the answer."""
 
     points: float | None
     waits: bool

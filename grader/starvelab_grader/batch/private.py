@@ -13,24 +13,13 @@ FROM_OTHERS, FROM_GROUP_AND_OTHERS = 0o007, 0o077
 
 
 def restrict_new_files(course: CourseDirectory) -> None:
-    """Let this process, and what it starts, make files and folders that other users cannot open.
-
-    Where nbgrader is told that a group shares the course (`CourseDirectory.groupshared`), the group can.
-    """
+    """Let this process make files that others cannot open; a group can that nbgrader is told of."""
     os.umask(FROM_OTHERS if course.groupshared else FROM_GROUP_AND_OTHERS)
 
 
 def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
-    """Make the folder of a course and an empty gradebook in it, such that nobody else can open them.
-
-    What exists already stays as it is: somebody may share it on purpose. `warning_if_open` tells of it.
-
-    Raises
-    ------
-    SystemExit
-        If that cannot be. After any other error in a configuration nbgrader goes on without it, and writes
-        into the current folder.
-    """
+    """Make a course's folder and an empty gradebook for its owner alone; what exists stays, or SystemExit."""
+    # After any other error in a configuration nbgrader goes on without it, in the current folder.
     try:
         # The mode that mkdir takes counts for the last folder only.
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -75,14 +64,7 @@ def warning_if_open(course: CourseDirectory) -> str:
 
 
 def is_open(path: Path, *, group: bool) -> bool:
-    """Whether somebody but the owner gets to a file or folder, and may do something with it.
-
-    Parameters
-    ----------
-    path : Path
-    group : bool
-        Whether the group counts as somebody else. A group that is called as the owner has no other members.
-    """
+    """True if somebody but the owner gets to a file; the group counts unless it is the owner's own."""
     try:
         mode, *above = (one.stat().st_mode for one in (path, *path.parents))
         own_group = path.group() == path.owner()

@@ -69,10 +69,7 @@ class GradedSubmissions:
     def save(
         self, result: GradingResult, submission: Submission, inputs: Mapping[str, dict[str, str]]
     ) -> GradedSubmission:
-        """Write the graded notebooks to nbgrader's folder, and then the record, each completely or not.
-
-        Notebooks that were not graded now stay as they are, if nothing has changed that they depend on.
-        """
+        """Write the graded notebooks, and then the record, each completely or not at all."""
         before = self.load(result.student)
         if before is not None:
             result = self._with_earlier_notebooks(result, before, inputs)

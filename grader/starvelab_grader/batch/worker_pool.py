@@ -95,11 +95,9 @@ def open_pool(
 
 @contextmanager
 def _interrupts_for_the_main_thread_only() -> Iterator[None]:
-    """Threads and processes that are started in this block do not receive Ctrl+C.
-
-    A terminal sends it to every process. The main thread ends the workers. A worker that ended by itself
-    would be started again meanwhile, and the grader would wait for it.
-    """
+    """Threads and processes that are started in this block do not receive Ctrl+C."""
+    # A terminal sends it to every process. A worker that ended by itself would be started again meanwhile,
+    # and the grader would wait for it.
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -171,10 +169,7 @@ def _require_ready(client: Client, unsafe: bool) -> None:
 def graded_by(
     client: Client, definition: Definition, submissions: Iterable[Submission]
 ) -> Iterator[GradingResult]:
-    """Grade submissions, and give each as soon as it is done.
-
-    `submissions` is read as workers become free, so that a large class is never in memory as a whole.
-    """
+    """Grade submissions, read as workers become free, and give each as soon as it is done."""
     coming = iter(submissions)
     # Sent with each submission: a worker that takes the place of a dead one would not have it otherwise.
     packed = cloudpickle.dumps(definition)

@@ -43,10 +43,7 @@ class _Loader(KVArgParseConfigLoader):
 
 
 class Command(NbGrader):
-    """A command of `starvelab-grader`, with nbgrader's configuration.
-
-    Its options are the traits of its class, those of `options` also by their short names.
-    """
+    """A command with nbgrader's configuration: its traits, those of `options` also by short names."""
 
     version = VERSION
     options: tuple[str, ...] = ()  # traits that have a value

@@ -113,10 +113,7 @@ def collect_download(
 def _content(
     source: _Files, places: dict[PurePosixPath, PurePosixPath], collected: Collected
 ) -> dict[PurePosixPath, bytes]:
-    """A student's files: as many as can stand beside each other, and within the size of a submission.
-
-    The time of a submission is for the platform to say: a `timestamp.txt` that a student packed is left out.
-    """
+    """A student's files that fit beside each other, without their own `timestamp.txt`."""
     content: dict[PurePosixPath, bytes] = {}
     left = MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
@@ -278,11 +275,7 @@ ANY_FOLDERS = _layout(r"(?P<student>[^.].*)", of_folders=True)
 
 
 def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, SubmittedFile]:
-    """Read whose each file of a download is, by its path.
-
-    Which platform it comes from is told by the outermost level of the download as a whole: what a student
-    called a file or a folder may look like a name of any platform.
-    """
+    """Read whose each file of a download is; its outermost level as a whole tells the platform."""
     paths = list(paths)
     read = _reader(paths)
     files = {path: read(path) for path in paths}
@@ -333,11 +326,8 @@ def _layout_of(paths: Iterable[PurePosixPath]) -> _Layout | None:
 def latest_uploads(
     files: Iterable[SubmittedFile], notebooks: Iterable[str] = ()
 ) -> tuple[dict[SubmittedFile, PurePosixPath], list[str]]:
-    """Where each file of one student goes if the latest of several uploads counts, and in words which does.
-
-    Canvas calls a file that is uploaded again `one-1.ipynb`, and where both are in a submission, their
-    numbers say which came later. Where a notebook `lab-1` is asked for, it is not a second `lab`.
-    """
+    """Where each file of a student goes if the latest of several uploads counts, and which does."""
+    # Canvas calls a second upload `one-1.ipynb`. Where a `lab-1` is asked for, it is no second `lab`.
     asked, files = set(notebooks), list(files)
     names = {file.path for file in files}
     by_name = defaultdict(list)

@@ -143,10 +143,7 @@ class Grades(_Table):
 
 
 class PlatformTable(_Table):
-    """A table that a learning platform has given out, or a new one for it: a class for each platform.
-
-    A class says what its platform's tables have of their own; what it leaves out is said here.
-    """
+    """A table of a platform, given out or new; a class says what its platform's has of its own."""
 
     roster = Unicode("", help="The table that the learning platform exported: it is filled in.").tag(
         config=True

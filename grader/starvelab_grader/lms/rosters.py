@@ -204,10 +204,7 @@ def identity_column(
 
 
 def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Person]:
-    """The students of a gradebook of Canvas or a worksheet of Moodle, by the names of their folders.
-
-    Which column names them is told by the folders of those who submitted. Raises InputError where none does.
-    """
+    """The students of a platform's table, by their folders, which tell the column; or InputError."""
     sheet = open_sheet(roster)
     submitted = set(submitted)
     column = identity_column(sheet, {name: name for name in submitted})

@@ -162,11 +162,7 @@ class ChangedError(GraderError, RuntimeError):
 
 
 class Marking:
-    """The essays of an assignment, and the marks for them. Raises NothingToMarkError.
-
-    `gradebook` opens the gradebook, `notebooks` gives the folder of a student's graded notebooks, and the
-    course's `config` says what being late costs.
-    """
+    """The essays of an assignment, and the marks for them. Raises NothingToMarkError."""
 
     def __init__(
         self,
@@ -190,11 +186,7 @@ class Marking:
             )
 
     def answers(self, essay: Essay) -> list[Answer]:
-        """Everybody's answers: those that wait come first.
-
-        Otherwise the order is random. It is different for each essay and always the same, so that no student
-        is always read last, and no number tells who the student is.
-        """
+        """Everybody's answers: those that wait come first, then in a random order of each essay's own."""
         with closing(self._gradebook()) as book:
             answers = list(answers_in(book, self.assignment, essay))
         return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))

@@ -54,11 +54,7 @@ class PortError(GraderError, OSError):
 
 
 class MarkingServer:
-    """A server of one marking, on loopback. It serves while the event loop runs in which it was made.
-
-    The port 0 is one that is free; PortError says that another one is not. With `show_names` the page begins
-    with the names of the students.
-    """
+    """A server of one marking, on loopback, in the event loop in which it was made. Raises PortError."""
 
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
@@ -211,10 +207,7 @@ def _status_of(error: BaseException | None) -> HTTPStatus | None:
 
 
 def make_redirect(folder: Path, address: str) -> Path:
-    """A file that leads a browser to the address.
-
-    Every user of the machine can read the arguments of a browser that is started, but not a private file.
-    """
+    """A private file that leads a browser to the address, since every user can read a browser's arguments."""
     path = folder / "mark.html"
     path.touch(mode=0o600)
     path.write_text(

@@ -101,11 +101,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Member:
-    """A student of the class, for the sections of a course's own package.
-
-    That package has a function `sections`, which takes a list of these and gives the fields of each `Section`
-    as a dictionary.
-    """
+    """A student of the class, for the sections of a course's own package, see `plugins`."""
 
     name: str  # what the report calls the student
     folder: Path  # of the graded notebooks, and of what came with them
@@ -118,11 +114,7 @@ def sections(
     names: Mapping[str, str] | None = None,
     not_graded: Mapping[str, str] | None = None,
 ) -> list[Section]:
-    """The sections of the report of a class.
-
-    `names` says what to call a student, by default as the folder is called, and `not_graded` whose
-    submissions could not be graded, and why.
-    """
+    """The sections of the report of a class; students are called by `names`, and `not_graded` says why."""
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
     called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}

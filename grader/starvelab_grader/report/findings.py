@@ -41,11 +41,9 @@ class Item:
 
 
 def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
-    """Item statistics, in the order of the exercises.
-
-    The discrimination is the corrected item-total correlation: Crocker and Algina, Introduction to Classical
-    and Modern Test Theory, 1986, chapter 14.
-    """
+    """Item statistics, in the order of the exercises."""
+    # The discrimination is the corrected item-total correlation: Crocker and Algina, Introduction to
+    # Classical and Modern Test Theory, 1986, chapter 14.
     results = []
     totals = _totals(records, cells)
     for notebook, cell in _tests(cells):
@@ -183,11 +181,7 @@ class Pair:
 
 
 def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
-    """Return what a student wrote: answers that were changed, and cells that were added.
-
-    `locked` has the names of cells that are not for changing, and `released` the stripped texts of the cells
-    that students were given.
-    """
+    """Return what a student wrote: cells that are not `locked` and have no text that was `released`."""
     return "\n".join(
         cell.source
         for cell in nb.cells
@@ -240,10 +234,7 @@ def too_long(texts: Mapping[str, str]) -> list[str]:
 
 
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
-    """Pairs of students with byte-identical notebooks: answers that are right look alike, files do not.
-
-    `prints` has the fingerprints of files in which a student wrote something, by student and notebook.
-    """
+    """Pairs of students with byte-identical notebooks, by fingerprints of what they changed something in."""
     having = defaultdict(list)
     for student, each in sorted(prints.items()):
         for notebook, content in each.items():

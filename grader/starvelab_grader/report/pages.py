@@ -78,10 +78,7 @@ class _Part:
 
 
 def make_pages(job: PageJob) -> dict[str, str]:
-    """The pages of a student, by the name of the file: one with everything, and one for each notebook.
-
-    nbgrader looks for the latter, and gives them back through its exchange.
-    """
+    """The pages of a student by file: one with everything, and for nbgrader one for each notebook."""
     parts = [_part(one, job) for one in job.notebooks]
     pages = {f"{part.notebook.name}.html": _page(job, [part]) for part in parts}
     return pages | {INDEX: _page(job, parts)}
@@ -257,11 +254,7 @@ class FeedbackPages:
             self._notebooks.append(GradedNotebook(name, *titles, answers))
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
-        """The pages to make. The other students are in `unchanged` afterwards, or in `failed`.
-
-        `only` has names with commas between them, in which `*` and `?` stand for any characters; `again`
-        makes also pages that are up to date. Raises NothingGradedError.
-        """
+        """The pages to make, of the students in `only` if it names some; the others' are in `unchanged`."""
         with closing(self.classroom.gradebook()) as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
         wanted = [name.strip() for name in only.split(",") if name.strip()]
@@ -320,11 +313,9 @@ class FeedbackPages:
 
 
 def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
-    """Each job and what came of it, as soon as it is there.
-
-    A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
-    pool is tried again by itself, so that one student's notebook costs no other student a page.
-    """
+    """Each job and what came of it, as soon as it is there."""
+    # A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
+    # pool is tried again by itself, so that one student's notebook costs no other student a page.
     coming, broken = iter(jobs), True
     suspects: list[PageJob] = []
     while broken:

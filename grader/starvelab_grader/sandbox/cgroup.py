@@ -37,10 +37,7 @@ class Group:
 
     @classmethod
     def make(cls, above: Path, *, memory: int, processes: int) -> Group:
-        """Make one below another, or raise an `OSError` where it cannot be made, or not with these limits.
-
-        The memory is that of all its processes, with what they share and what they write into memory [B].
-        """
+        """Make one below another with limits, of memory also in files [B], or raise an OSError."""
         group = cls(Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=above)))
         try:
             group._set("memory.max", memory)

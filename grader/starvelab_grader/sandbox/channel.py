@@ -34,10 +34,7 @@ class MessageTooLongError(ChannelError):
 
 
 class Channel:
-    """One end of a pair of pipes: file descriptors to read from and to write to.
-
-    The clock for timeouts, in seconds, may stand still for a while.
-    """
+    """Two ends of pipes, to read from and to write to, with a clock for timeouts, which may stand still."""
 
     def __init__(self, source: int, sink: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.source, self.sink, self.clock = source, sink, clock

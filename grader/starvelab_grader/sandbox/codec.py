@@ -171,11 +171,7 @@ KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., ob
 
 
 class Encoder:
-    """Turns values into JSON's own types.
-
-    With `refer`, which gives a function a number to call it back by, functions and objects of the lab can be
-    sent too: that is the direction into a sandbox.
-    """
+    """Turns values into JSON's own types; with `refer`, as for a sandbox, also functions."""
 
     def __init__(self, refer: Callable[[Function], int] | None = None) -> None:
         self.refer = refer
@@ -262,11 +258,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON's types back into values.
-
-    With `call`, which makes a function of the number of a callback, functions and objects of the lab are made
-    too: that is the direction into a sandbox.
-    """
+    """Turns JSON's types back into values; with `call`, as a sandbox does, also into functions."""
 
     def __init__(self, call: Callable[[int], Function] | None = None) -> None:
         self.call = call

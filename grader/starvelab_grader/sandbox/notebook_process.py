@@ -25,11 +25,7 @@ MAX_FRAMES = 10
 
 
 class NotebookProcess:
-    """The cells of one notebook, on the side of the student or on that of the checks.
-
-    Where it `runs_apart`, a cell can have a text run in a process of the other side, as
-    `get_ipython().run_apart`.
-    """
+    """The cells of one notebook on one side; if it `runs_apart`, they can have a text run apart."""
 
     def __init__(self, channel: Channel, *, runs_apart: bool = False) -> None:
         self.channel = channel
@@ -207,12 +203,7 @@ class StudentError(Exception):
 
 
 class Remote:
-    """A function of the student, which runs in the sandbox when a check calls it.
-
-    With `apart`, in place of a function of that name, it runs a text, in a process in which no cell has run.
-    The text finds the names that it is given with it, such as functions of the check, which run beside the
-    check.
-    """
+    """A function of the student, called by a check; with `apart`, a text run where no cell has run."""
 
     def __init__(self, process: NotebookProcess, name: str, *, apart: bool = False) -> None:
         self._process, self.__name__, self._apart = process, name, apart

@@ -72,11 +72,7 @@ FIRST_USER = 1_000_000
 
 
 class Runner:
-    """A process that runs cells, and the channel to it.
-
-    What runs in a trusted one is the instructor's own, and needs no limits. A sandbox may read these folders
-    of the host.
-    """
+    """A process that runs cells, and the channel to it; a trusted one is the instructor's, without limits."""
 
     def __init__(
         self,
@@ -110,11 +106,8 @@ class Runner:
         self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
 
     def _start_and_watch(self, readable: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
-        """Start it, count its time, and end all its processes once they are too many or take too much memory.
-
-        In a thread of its own, since a keyring belongs to a thread, and since bubblewrap ends with the thread
-        that started it.
-        """
+        """Start it, count its time, and end all its processes once they take too much."""
+        # In a thread of its own: a keyring belongs to a thread, and bubblewrap ends with its starter.
         try:
             if self.sandboxed:
                 seccomp.leave_keys()

@@ -31,10 +31,7 @@ class UnreadableNotebookError(GraderError, ValueError):
 
 
 def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]]:
-    """Return a new notebook with the sources, types and names of the cells in a file.
-
-    An `UnreadableNotebookError` says in a sentence that begins with the name of the file why there is none.
-    """
+    """Return a new notebook with the sources, types and names of the cells in a file."""
     data, warnings = _json(content)
     if not isinstance(data, dict):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
@@ -106,10 +103,7 @@ def _why_no_json(text: str, error: ValueError) -> str:
 
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
-    """A new cell with the type, the source, the name and the pictures of this one.
-
-    The names of attachments that are no pictures are added to `left_out`.
-    """
+    """A new cell with what counts of this one; attachments that are no pictures are added to `left_out`."""
     if not isinstance(cell, dict) or str(cell.get("cell_type")) not in NEW_CELL:
         return None
     source = cell.get("source", "")
@@ -305,12 +299,8 @@ def _take_apart(nb: NotebookNode, by_name: Mapping[str, ReferenceCell]) -> list[
 
 
 def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> list[SubmissionWarning]:
-    """Of several copies of a cell, let one have the name.
-
-    Of the copies of an answer, the last one that was changed counts, as it does when all cells are run.
-    Changed copies before it stay as cells of the student's own. Unchanged copies are deleted: they would undo
-    the answer.
-    """
+    """Let one of several copies of a cell have the name: of an answer, the last one that was changed."""
+    # As it counts when all cells are run. Unchanged copies are deleted: they would undo the answer.
     warnings = []
     dropped = set()
     for name, original in by_name.items():
@@ -353,10 +343,8 @@ def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list
 
 
 def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:
-    """Insert missing cells of the instructor's, each after the cell that it followed.
-
-    A missing answer is not put back: the code that was given out would undo an answer in another cell.
-    """
+    """Insert missing cells of the instructor's, each after the cell that it followed."""
+    # A missing answer is not put back: the code that was given out would undo an answer in another cell.
     missing, behind = [], -1
     for original in reference:
         at = next((i for i, cell in enumerate(nb.cells) if name_in(cell) == original.name), None)

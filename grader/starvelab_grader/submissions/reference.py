@@ -26,11 +26,7 @@ SCHEMA = 3  # the version of nbgrader's metadata
 
 
 def released_source(course: CourseDirectory, assignment: str) -> Path:
-    """Return where `starvelab-grader release` keeps the instructor's notebooks as they were released.
-
-    A class is graded with these, so that work on the next year's assignment does not change this year's
-    grades.
-    """
+    """Return where the notebooks stand as they were released, with which a class is graded all year."""
     autograded: Path = Path(course.root) / course.autograded_directory
     return autograded.parent / "released" / assignment
 
@@ -127,11 +123,7 @@ class ReferenceCell:
 
 
 class ReferenceNotebook:
-    """The locked code of a notebook in the instructor's order, and who defines which name.
-
-    Both the instructor's notebook, if there is one, and the one that is graded hold the instructor's locked
-    cells.
-    """
+    """The locked code of a notebook in the instructor's order, and who defines which name."""
 
     def __init__(self, written: Sequence[NotebookNode], submitted: Sequence[NotebookNode]) -> None:
         restored = {
@@ -174,10 +166,8 @@ class ReferenceNotebook:
         return answers, used - answers - reserved
 
     def _reserved(self, cell: str) -> set[str]:
-        """Names that a locked cell defines, wherever it stands: they are never taken from a student.
-
-        A test's name for a result may be the name of a later answer. From that answer on it is the student's.
-        """
+        """Names that a locked cell itself defines: they are never taken from a student."""
+        # A test's name for a result may be that of a later answer: from that answer on it is the student's.
         reserved = set[str]().union(*self.definitions.values())
         for name, source in self.cells.items():
             if name == cell:
@@ -293,10 +283,7 @@ def title_of(content: bytes, name: str) -> str:
 
 
 def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, str]:
-    """Return a title for each graded cell of an instructor's notebook: the last heading before it.
-
-    Where several stand under one heading, the name of the cell follows the heading.
-    """
+    """Return a title for each graded cell: the last heading before it, and its name if others share it."""
     titles = {cell.name: "" for cell in reference if cell.grade or cell.task}
     heading = ""
     for cell, flags in _cells(content):

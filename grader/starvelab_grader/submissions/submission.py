@@ -44,10 +44,7 @@ class Submission:
     shown_warnings: frozenset[str] = frozenset()  # with these warnings
 
     def fingerprints(self) -> dict[str, str]:
-        """By notebook that was asked for, the same for the same content, and for no other.
-
-        The files beside the notebooks count for each of them, since each may read them.
-        """
+        """By notebook that was asked for, also of the files beside: each notebook may read them."""
         beside = fingerprint(self.files, self.student, self.assignment)
         fingerprints = {}
         for name in sorted({*self.notebooks, *self.rejected}):
@@ -59,10 +56,7 @@ class Submission:
 
 
 def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[str, set[str]]) -> Submission:
-    """Read what stands in the folder of a submission.
-
-    The notebooks that are asked for are given with the names of their cells.
-    """
+    """Read what is in a submission's folder; the notebooks asked for come with the names of their cells."""
     reader = SubmissionReader()
     files = list(reader.files(folder))
     submission = Submission(student, assignment)
@@ -206,12 +200,8 @@ def cells_named_in(content: bytes) -> set[str]:
 def files_beside(
     files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]]
 ) -> tuple[dict[str, bytes], list[SubmissionWarning]]:
-    """The files that are no notebooks, by their paths from the folder of the notebooks.
-
-    Of the files that may be each notebook the first counts. Of two files that belong in one place, the one in
-    the folder of the notebooks counts, since these were run beside it. A file in a folder below keeps its
-    place there.
-    """
+    """The files that are no notebooks, by their paths from the folder of the notebooks."""
+    # Of two files in one place, that in the folder of the notebooks counts: these ran beside it.
     notebooks = [each for each in notebooks if each]
     parents = [first.path.parent for first, *_ in notebooks]
     claimed = [file for each in notebooks for file in each]
