@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from starvelab.simulate import Loader, simulate
-from starvelab.simulate.preparation import draw, draw_reads
+from starvelab.simulate.simulation import draw
 
 from .report import machine, number, options, ratios, spread, turns
 from .results import save
@@ -45,8 +45,8 @@ def theirs(loader: Loader, runs: int) -> int:
     """Follow the same batches in simpy, run by run; drawing their times is left out of account."""
     from tests.simulate.in_simpy import Run
 
-    drawn = {"batches": BATCHES, "replicas": runs, "seed": 0}
-    for times, reads in zip(draw(loader, **drawn).T, draw_reads(loader, **drawn).T, strict=True):
+    drawn, drawn_reads = draw(loader, BATCHES, runs, seed=0)
+    for times, reads in zip(drawn.T, drawn_reads.T, strict=True):
         Run(loader, times, reads)
     return BATCHES * runs
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,40 +55,21 @@ class SupplyRate(NamedTuple):
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one field holds.
+    """Describe one field: its kind, the base unit of a quantity, and what values it takes.
 
-    Attributes
-    ----------
-    kind : Kind
-    unit : str
-        The base unit of a quantity.
-    zero : bool
-        Whether zero is allowed.
-    minimum, maximum : float
-        The range of a number, both ends included; an infinite maximum allows infinity itself.
-    choices : tuple of str
-    sweepable : bool
-        Whether the field may be an array.
-    per_worker : bool
-        Whether it describes one CPU worker, so that it says nothing beside a supply as a whole.
+    A range has both ends included; an infinite maximum allows infinity itself.
     """
 
     kind: Kind
     unit: str = ""
-    zero: bool = False
+    zero: bool = False  # zero is allowed
     minimum: float = 0.0
     maximum: float | None = None
     choices: tuple[str, ...] = ()
-    sweepable: bool = False
-    per_worker: bool = False
+    sweepable: bool = False  # the field may be an array
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
-        """The value as a description keeps it, and as a plain number in base units.
-
-        Raises
-        ------
-        InputError
-        """
+        """The value as a description keeps it, and as a plain number in base units."""
         if self.kind is Kind.QUANTITY:
             quantity = as_quantity(value, self.unit, name)
             return quantity, (nonnegative if self.zero else positive)(quantity, self.unit, name)
@@ -118,12 +100,7 @@ class Meaning:
 
 
 def read_supply(value: Unchecked, name: str) -> tuple[Quantity, SupplyRate]:
-    """A rate of preparing as a quantity and in base units: samples [sample/time] or bytes [data/time].
-
-    Raises
-    ------
-    InputError
-    """
+    """A rate of preparing as a quantity and in base units: samples [sample/time] or bytes [data/time]."""
     rate = Q_(value) if isinstance(value, str) else value
     for unit in ("sample/s", "B/s"):
         if has_dimension(rate, unit):
@@ -135,65 +112,25 @@ def read_supply(value: Unchecked, name: str) -> tuple[Quantity, SupplyRate]:
     )
 
 
-# Any: these stand where a dataclass has its default, which may be of any type.
-Default: TypeAlias = Any
-FieldInfo: TypeAlias = Any
+# Any: these stand where a dataclass has its default, which may be of any type; the rest are of `Meaning`.
+def _field(kind: Kind, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
+    """A field of a description that holds one kind of value, with its default."""
+    return dataclasses.field(default=default, metadata={"meaning": Meaning(kind, **rest)})
 
 
-def _field(meaning: Meaning, default: Default = dataclasses.MISSING) -> FieldInfo:
-    if default is dataclasses.MISSING:
-        return dataclasses.field(metadata={"meaning": meaning})
-    return dataclasses.field(default=default, metadata={"meaning": meaning})
+supply, count, number, switch = (
+    partial(_field, kind) for kind in (Kind.SUPPLY, Kind.COUNT, Kind.NUMBER, Kind.SWITCH)
+)
 
 
-def quantity(
-    unit: str,
-    default: Default = dataclasses.MISSING,
-    *,
-    zero: bool = False,
-    sweepable: bool = False,
-    per_worker: bool = False,
-) -> FieldInfo:
+def quantity(unit: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     """A field with a unit, named by its base unit: "s", "B", "B/s" or "sample/s"."""
-    return _field(Meaning(Kind.QUANTITY, unit, zero, sweepable=sweepable, per_worker=per_worker), default)
+    return _field(Kind.QUANTITY, default, unit=unit, **rest)
 
 
-def supply(
-    default: Default = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False
-) -> FieldInfo:
-    """A field with a rate in samples or in bytes."""
-    return _field(Meaning(Kind.SUPPLY, sweepable=sweepable, per_worker=per_worker), default)
-
-
-def count(
-    default: Default = dataclasses.MISSING, *, sweepable: bool = False, per_worker: bool = False
-) -> FieldInfo:
-    """A field with a whole number of at least one."""
-    return _field(Meaning(Kind.COUNT, sweepable=sweepable, per_worker=per_worker), default)
-
-
-def number(
-    default: Default = dataclasses.MISSING,
-    *,
-    zero: bool = False,
-    minimum: float = 0.0,
-    maximum: float | None = None,
-    sweepable: bool = False,
-) -> FieldInfo:
-    """A field with a number that has no unit, in a range."""
-    return _field(
-        Meaning(Kind.NUMBER, zero=zero, minimum=minimum, maximum=maximum, sweepable=sweepable), default
-    )
-
-
-def choice(*choices: str, default: Default = dataclasses.MISSING) -> FieldInfo:
+def choice(*choices: str, default: Any = dataclasses.MISSING) -> Any:
     """A field with one of a few words."""
-    return _field(Meaning(Kind.CHOICE, choices=choices), default)
-
-
-def switch(default: Default = dataclasses.MISSING) -> FieldInfo:
-    """A field that is True or False."""
-    return _field(Meaning(Kind.SWITCH), default)
+    return _field(Kind.CHOICE, default, choices=choices)
 
 
 _MEANINGS: dict[type, Mapping[str, Meaning]] = {}
@@ -202,16 +139,9 @@ _MEANINGS: dict[type, Mapping[str, Meaning]] = {}
 def meanings(description: type) -> Mapping[str, Meaning]:
     """The meaning of each field of a description that has one, by name."""
     if description not in _MEANINGS:
-        _MEANINGS[description] = _meanings(description)
+        given = {field.name: field.metadata.get("meaning") for field in dataclasses.fields(description)}
+        _MEANINGS[description] = {name: meaning for name, meaning in given.items() if meaning is not None}
     return _MEANINGS[description]
-
-
-def _meanings(description: type) -> Mapping[str, Meaning]:
-    return {
-        field.name: field.metadata["meaning"]
-        for field in dataclasses.fields(description)
-        if "meaning" in field.metadata
-    }
 
 
 def shape_of(value: Unchecked) -> tuple[int, ...]:

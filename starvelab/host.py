@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def has_processes() -> bool:
-    """Whether this machine starts processes and threads: the Python of a browser starts neither."""
+    """True if this machine starts processes and threads: the Python of a browser starts neither."""
     return sys.platform != "emscripten"
 
 
@@ -35,14 +35,13 @@ def usable_cores(*, physical: bool = False) -> int:
 
 
 def has_display() -> bool:
-    """Whether there is a screen for a browser: without one, Python opens one for a terminal."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    """True if there is a screen for a browser: without one, Python opens one for a terminal."""
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.platform in ("win32", "darwin") or bool(shown)
 
 
 def cache_folder() -> Path:
-    """Where generated images are kept: the variable STARVELAB_CACHE, or the user's own cache folder."""
+    """The folder of generated images: the variable STARVELAB_CACHE, or the user's own cache folder."""
     import platformdirs
 
     chosen = os.environ.get("STARVELAB_CACHE")

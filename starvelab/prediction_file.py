@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 FILE_NAME = "predictions.json"
 MAX_BYTES = 1_000_000
@@ -14,46 +15,20 @@ MAX_FAULTS, MAX_KEY = 10, 80  # that a message names, and of characters
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """One locked prediction, and the truth once it has been revealed.
+    """One locked prediction, and the truth once it has been revealed; numbers are in `unit`."""
 
-    Attributes
-    ----------
-    key : str
-        Name of the prediction in the notebook, such as "cpu-wall".
-    answer : str or float
-        The choice, or the number in `unit`.
-    unit : str or None
-        Unit of a number.
-    confidence : float or None
-        How sure the learner was, 0 to 1.
-    choices : tuple of str or None
-        What could be chosen.
-    question : str or None
-        What was asked.
-    locked_at, revealed_at : str
-        Times as ISO 8601 in UTC.
-    truth : str, float or None
-        The answer as revealed, in `unit`.
-    hit : bool or None
-        Whether the prediction came true; None until it is revealed.
-    measured : float or None
-        What was measured, in `unit`, where the prediction met this and not `truth`, which a model says.
-    unchanged : float or None
-        Of a number that says what a change brings, the value that says "nothing", in `unit`.
-    """
-
-    key: str
-    answer: str | float
-    locked_at: str
+    key: str  # its name in the notebook, such as "cpu-wall"
+    answer: str | float  # the choice, or the number
+    locked_at: str  # times are ISO 8601 in UTC
     unit: str | None = None
-    confidence: float | None = None
-    choices: tuple[str, ...] | None = None
+    confidence: float | None = None  # how sure the learner was, 0 to 1
+    choices: tuple[str, ...] | None = None  # what could be chosen
     question: str | None = None
-    truth: str | float | None = None
-    hit: bool | None = None
+    truth: str | float | None = None  # the answer as revealed
+    hit: bool | None = None  # the prediction came true
     revealed_at: str | None = None
-    measured: float | None = None
-    unchanged: float | None = None
+    measured: float | None = None  # where the prediction met this and not `truth`, which a model says
+    unchanged: float | None = None  # of a number that says what a change brings, the value of "nothing"
 
     def __post_init__(self) -> None:
         # A file can hold anything. The types of the fields are checked here, once, for every reader.
@@ -67,42 +42,29 @@ class Prediction:
 
     @property
     def revealed(self) -> bool:
-        """Whether the truth has been shown."""
+        """True if the truth has been shown."""
         return self.revealed_at is not None
 
     def to_json(self) -> dict[str, object]:
         """The prediction as JSON can hold it."""
-        data = asdict(self)
-        data["choices"] = None if self.choices is None else list(self.choices)
-        return data
+        return asdict(self) | {"choices": None if self.choices is None else list(self.choices)}
 
     @classmethod
     def from_json(cls, key: str, data: object) -> Prediction:
         """Read one prediction; a ValueError says what is wrong with it."""
         if not isinstance(data, dict):
             raise ValueError("it is no table of fields")
-        known = {field.name for field in fields(cls)}
         missing = {"answer", "locked_at"} - data.keys()
         if missing:
             raise ValueError(f"{', '.join(sorted(missing))} is missing")
-        return cls(**{name: value for name, value in data.items() if name in known} | {"key": key})
+        return cls(**{name: value for name, value in data.items() if name in _ALLOWED} | {"key": key})
 
 
-_TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
-
-_ALLOWED: dict[str, tuple[type, ...]] = {
-    "key": _TEXT,
-    "answer": _TEXT + _NUMBER,
-    "locked_at": _TEXT,
-    "unit": _TEXT + _NOTHING,
-    "confidence": _NUMBER + _NOTHING,
-    "choices": (tuple, list, *_NOTHING),
-    "question": _TEXT + _NOTHING,
-    "truth": _TEXT + _NUMBER + _NOTHING,
-    "hit": (bool, *_NOTHING),
-    "revealed_at": _TEXT + _NOTHING,
-    "measured": _NUMBER + _NOTHING,
-    "unchanged": _NUMBER + _NOTHING,
+# The types that JSON has for each field, from those that the fields name.
+_JSON_TYPES: dict[object, tuple[type, ...]] = {float: (int, float), tuple[str, ...]: (tuple, list)}
+_ALLOWED = {
+    name: tuple(kind for one in get_args(hint) or (hint,) for kind in _JSON_TYPES.get(one, (one,)))
+    for name, hint in get_type_hints(Prediction).items()
 }
 
 
@@ -115,12 +77,12 @@ def _is_one_of(value: object, allowed: tuple[type, ...]) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a text can be written; JSON also holds halves of characters (surrogates)."""
+    """True if a text can be written; JSON also holds halves of characters (surrogates)."""
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _is_finite(number: float) -> bool:
-    """Whether a number can be shown and compared; JSON also holds whole numbers that no float can hold."""
+    """True if a number can be shown and compared; JSON also holds whole numbers that no float can hold."""
     try:
         return math.isfinite(number)
     except OverflowError:

@@ -23,30 +23,16 @@ COLAB = "COLAB_RELEASE_TAG"
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a process runs for.
+    """What a process runs for; only a clock that there is can be set."""
 
-    Parameters
-    ----------
-    is_grading : bool
-        Whether nbgrader runs the notebook: then figures are not drawn, and a reveal stores nothing.
-    is_validating : bool
-        Whether nbgrader's *Validate* runs it for a student: then an open exercise is an error, as nbgrader
-        expects.
-    clock : str
-        "live" measures; "simulated" computes what a run or a diagnosis would find, so that no grade depends
-        on how busy a machine is.
-    has_widgets : bool
-        Whether the page shows widgets. Where it does not, each says in words what to write instead.
-
-    Raises
-    ------
-    InputError
-        If there is no such clock.
-    """
-
+    # nbgrader runs the notebook: then figures are not drawn, and a reveal stores nothing.
     is_grading: bool = False
+    # "live" measures; "simulated" computes what a run or a diagnosis would find, so that no grade depends on
+    # how busy a machine is.
     clock: str = "live"
+    # nbgrader's *Validate* runs it for a student: then an open exercise is an error, as nbgrader expects.
     is_validating: bool = False
+    # The page shows widgets. Where it does not, each says in words what to write instead.
     has_widgets: bool = True
 
     def __post_init__(self) -> None:
@@ -57,7 +43,7 @@ class Runtime:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """What the variables say."""
+        """Read what the variables say."""
         execution = environment.get(NBGRADER)
         widgets = environment.get(WIDGETS) or ("off" if COLAB in environment else "on")
         if widgets not in ("on", "off"):
@@ -84,7 +70,7 @@ _used: ContextVar[Runtime | None] = ContextVar("starvelab_runtime", default=None
 
 
 def current() -> Runtime:
-    """What was set by `use`, or else what the environment says.
+    """Return what was set by `use`, or else what the environment says.
 
     Examples
     --------
@@ -113,14 +99,9 @@ def note(name: str, value: object) -> None:
 def run_apart(text: str, names: Mapping[str, object]) -> None:
     """Run a program that was submitted as a text; while grading, where it can reach nothing of this process.
 
-    At home it runs here. Whatever has to be counted or measured belongs into functions among the names: a
-    grader runs those beside the check, where the text can call them and change nothing of them.
-
-    Parameters
-    ----------
-    text : str
-    names : mapping of str to object
-        What the text finds: plain data, and functions of plain data.
+    At home it runs here. The text finds the names: plain data, and functions of plain data. Whatever has to
+    be counted or measured belongs into such functions: a grader runs those beside the check, where the text
+    can call them and change nothing of them.
 
     Examples
     --------

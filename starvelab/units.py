@@ -41,9 +41,14 @@ def _rebuild(magnitude: Number, unit: str) -> Quantity:
 # dimensionless: a value sent there would lose its dimension without a word. This one brings its registry.
 copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
 
-_AMBIGUOUS_BITS = ("b", "kb", "Kb", "Mb", "Gb", "Tb")
-# Some write this for work and others for a rate.
-_AMBIGUOUS_FLOPS = ("FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS")
+# Units that mean two things: which, and what to write instead.
+_AMBIGUOUS = {
+    f"{prefix}b": ("bits or bytes", f"{prefix}B for bytes or {prefix}bit for bits")
+    for prefix in ("", "k", "K", "M", "G", "T")
+} | {
+    f"{prefix}FLOPS": ("work or work per second", f"{prefix}FLOP for work or {prefix}FLOP/s for a rate")
+    for prefix in ("", "M", "G", "T", "P")
+}
 # The model computes in base units; people write these.
 _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s": "TFLOP/s", "MAC": "GMAC"}
 _EXAMPLE = 'Write for example Q_("500 KB").'
@@ -77,10 +82,9 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
         except InputError:
             return _parse(value, unit, f"({value!r}, {unit!r})")  # which names the value as well
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
-    if isinstance(value, str):
-        raise InputError(f"A quantity is a number and a unit, or one text with both, got {asked}. {_EXAMPLE}")
     if not _is_numeric(value):
-        raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}")
+        either = ", or one text with both" if isinstance(value, str) else ""
+        raise InputError(f"A quantity is a number and a unit{either}, got {asked}. {_EXAMPLE}")
     if unit is None:
         raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
     return _parse(value, unit, asked)
@@ -120,17 +124,11 @@ def _parse(value: Unchecked, unit: str | None, asked: str) -> Quantity:
         _ = made.dimensionality  # an unknown unit is only noticed when it is looked up
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, tuple | list) else (error.unit_names,)
-        bits = next((name for name in names if name in _AMBIGUOUS_BITS), None)
-        if bits is not None:
+        ambiguous = next(filter(_AMBIGUOUS.get, names), None)
+        if ambiguous is not None:
+            meant, instead = _AMBIGUOUS[ambiguous]
             raise InputError(
-                f"A unit must be unambiguous, got {asked}: {bits} could be bits or bytes. "
-                f"Write {bits[:-1]}B for bytes or {bits[:-1]}bit for bits."
-            ) from None
-        flops = next((name for name in names if name in _AMBIGUOUS_FLOPS), None)
-        if flops is not None:
-            raise InputError(
-                f"A unit must be unambiguous, got {asked}: {flops} could be work or work per second. "
-                f"Write {flops[:-1]} for work or {flops[:-1]}/s for a rate."
+                f"A unit must be unambiguous, got {asked}: {ambiguous} could be {meant}. Write {instead}."
             ) from None
         raise InputError(
             f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. "
@@ -169,21 +167,10 @@ def has_dimension(value: Unchecked, unit: str) -> bool:
 
 
 def positive(value: Unchecked, unit: str | None, what: str) -> Number:
-    """Magnitude of `value` in `unit`: a float, or a float array of the same shape.
+    """Magnitude of `value` in `unit` (None for a plain number): a float, or a float array of the same shape.
 
-    Parameters
-    ----------
-    value : quantity or str
-        As the caller gave it.
-    unit : str or None
-        The unit whose dimension it must have; None for a plain number.
-    what : str
-        Its name in the error message.
-
-    Raises
-    ------
-    InputError
-        For a bare number, a wrong dimension, or a value that is NaN, infinite, negative or zero.
+    An InputError, which calls it `what`, refuses a bare number, a wrong dimension, and a value that is NaN,
+    infinite, negative or zero.
     """
     return _magnitude(value, unit, what, zero=False)
 

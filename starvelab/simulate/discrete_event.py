@@ -10,25 +10,15 @@ from math import inf
 import numpy as np
 
 from .loader import Loader
-from .timeline import Accelerator, Start, Timeline
+from .timeline import Loop, Start, Timeline
 
 
 def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader with workers, in any order of delivery.
 
-    Parameters
-    ----------
-    loader : Loader
-        With one worker or more.
-    times : array of float, (batches, replicas)
-        What a worker takes for each batch besides the shared read [ms].
-    reads : array of float, (batches, replicas)
-        What each batch occupies the storage [ms].
-    start : Start
-        Of the epoch that these batches are.
+    `times` is what a worker takes for each batch besides the shared read, `reads` what each occupies the
+    storage; both of shape (batches, replicas) [ms].
 
-    Notes
-    -----
     Two things happen to a batch at a moment that depends on the others: its worker asks the storage, which
     serves in the order of asking; and the loop receives it. Without `in_order` the loop receives what was
     ready first. Either way the next index goes to the worker whose batch was received: in order because of
@@ -43,19 +33,15 @@ class _Replicas:
 
     def __init__(self, loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> None:
         self.loader, self.times, self.reads, self.start = loader, times, reads, start
-        self.accelerator = Accelerator(loader)
+        self.loop = Loop(loader, start, times.shape)
         self.batches, self.replicas = times.shape
         workers, self.prefetch = loader.workers, loader.prefetch
-        self.handover, self.fetch = loader.ms("handover_time"), loader.ms("fetch_time")
+        self.handover = loader.ms("handover_time")
         # Of each batch, by its number, that is in the order of asking.
         # Times of batches that nobody has prepared yet are added to as well, and dropped.
         self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
         # Of each batch in the order of delivery.
         self.delivered_batch, self.delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
-        self.received, self.copy_start, self.copied, self.step_start, self.host_free = (
-            np.empty(times.shape) for _ in range(5)
-        )
-        self.ends, self.step_end = start.ends(self.batches)
         # Each worker's queue is a ring: the batches it was sent, those it has read, those received from it.
         ring = (workers, self.prefetch, self.replicas)
         self.ring_batch, self.ring_sent = np.zeros(ring, dtype=np.int64), np.zeros(ring)
@@ -68,11 +54,8 @@ class _Replicas:
         self.asks_for, self.ready_batch = (
             np.full((workers, self.replicas), self.batches, dtype=np.int64) for _ in range(2)
         )
-        self.storage_free, self.next_batch, self.deliveries = (
-            np.zeros(self.replicas),
-            np.zeros(self.replicas, dtype=np.int64),
-            np.zeros(self.replicas, dtype=np.int64),
-        )
+        self.storage_free = np.zeros(self.replicas)
+        self.next_batch, self.deliveries = (np.zeros(self.replicas, dtype=np.int64) for _ in range(2))
 
     def follow(self) -> Timeline:
         everywhere = np.arange(self.replicas)
@@ -84,19 +67,9 @@ class _Replicas:
             receives = there <= asked
             self.receive(np.flatnonzero(receives), handing[receives])
             self.serve(np.flatnonzero(~receives), asking[~receives])
-        number = self.delivered_batch
-        return Timeline(
-            number,
-            self.delivered_by,
-            np.take_along_axis(self.begins, number, axis=0),
-            np.take_along_axis(self.prepared, number, axis=0),
-            self.received,
-            self.copy_start,
-            self.copied,
-            self.step_start,
-            self.step_end,
-            self.host_free,
-        )
+        order = self.delivered_batch
+        ours = (np.take_along_axis(column, order, axis=0) for column in (self.begins, self.prepared))
+        return self.loop.timeline(order, self.delivered_by, *ours)
 
     def next_delivery(self) -> tuple[np.ndarray, np.ndarray]:
         """The worker whose batch the loop would receive next, and when that batch is there."""
@@ -146,34 +119,13 @@ class _Replicas:
 
     def receive(self, at: np.ndarray, worker: np.ndarray) -> None:
         """Let the loop receive a batch, start its copy and its step, and send the worker a new index."""
-        row = self.deliveries[at]
-        before = np.maximum(row - 1, 0)
-        host, copied, done = (
-            np.where(row > 0, past[before, at], first[at])
-            for past, first in (
-                (self.host_free, self.start.asked),
-                (self.copied, self.start.copied),
-                (self.step_end, self.start.done),
-            )
-        )
-        received = np.maximum(self.ready[worker, at], host) + self.fetch
-        self.delivered_batch[row, at], self.delivered_by[row, at] = self.ready_batch[worker, at], worker
-        self.received[row, at] = received
-        (
-            self.copy_start[row, at],
-            self.copied[row, at],
-            self.step_start[row, at],
-            self.step_end[row, at],
-        ) = self.accelerator.take(received, copied, done)
-        if self.loader.in_flight <= len(self.ends):
-            waited_for = row + 1 - int(self.loader.in_flight) + len(self.start.steps)
-            finished = np.where(waited_for >= 0, self.ends[np.maximum(waited_for, 0), at], 0.0)
-            received = np.maximum(received, finished)
-        self.host_free[row, at] = received
+        place = self.deliveries[at], at
+        self.delivered_batch[place], self.delivered_by[place] = self.ready_batch[worker, at], worker
+        self.loop.receive(place, self.ready[worker, at])
         self.deliveries[at] += 1
         self.taken[worker, at] += 1
         self.offer(at, worker)
-        self.send(at, worker, self.received[row, at])
+        self.send(at, worker, self.loop.received[place])
 
 
 def _first(times: np.ndarray, batches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -182,15 +182,8 @@ class Loader:
         if self.workers == 0:
             period = max(device, copy, way, (way + copy + step) / self.in_flight)
         else:
-            period = max(
-                device,
-                copy,
-                fetch,
-                read,
-                work / self.workers,
-                way / (self.workers * self.prefetch),
-                (fetch + copy + step) / self.in_flight,
-            )
+            ours, depth = work / self.workers, self.workers * self.prefetch
+            period = max(device, copy, fetch, read, ours, way / depth, (fetch + copy + step) / self.in_flight)
         return Q_(1000 * self.batch_size / period, "img/s")
 
     @property

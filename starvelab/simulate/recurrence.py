@@ -1,33 +1,26 @@
-"""Delivery in order as a recurrence: each batch follows from the ones before it, for all replicas at once.
+"""Workers that share no storage, for all replicas at once: each batch follows from the ones before it.
 
-Workers share no storage here, and batches keep their order. `discrete_event` and `out_of_order` follow the
-other runs.
+Batches arrive in order, or as they get ready. `discrete_event` follows the other runs.
 """
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from .loader import Loader
-from .timeline import Accelerator, Start, Timeline
+from .timeline import Loop, Start, Timeline
 
 
 def follow_in_order(
     loader: Loader, times: np.ndarray, start: Start, reads: np.ndarray | None = None
 ) -> Timeline:
-    """Follow the batches through a loader that delivers in order.
+    """Follow the batches through a loader that delivers in order; as PyTorch's DataLoader does.
 
-    Parameters
-    ----------
-    loader : Loader
-    times : array of float, (batches, replicas)
-        What a worker takes for each batch of an epoch [ms].
-    start : Start
-    reads : array of float, (batches, replicas), optional
-        What each batch occupies the storage [ms], which reads ahead of the workers.
+    `times` is what a worker takes for each batch of an epoch, `reads` what each occupies the storage, which
+    reads ahead of the workers; both of shape (batches, replicas) [ms].
 
-    Notes
-    -----
     With W workers, prefetch P and depth d, in which batch j is prepared by worker j mod W::
 
         S[j] = max(S[j-1], R[j-W*P]) + read           read, where that is done ahead of the workers
@@ -37,41 +30,80 @@ def follow_in_order(
         D[j] = max(C[j], D[j-1]) + step               the step is done
         H[j] = max(R[j], D[j+1-d])                    the loop is free again
 
-    Without workers F[j] = H[j-1] + T[j]. This is the rule of PyTorch's DataLoader.
+    Without workers F[j] = H[j-1] + T[j].
     """
-    workers, depth = loader.workers, loader.in_flight
-    sent_ahead = workers * loader.prefetch
-    handover, fetch = loader.ms("handover_time"), loader.ms("fetch_time")
-    begins, prepared, received, copy_start, copied, step_start, host_free = (
-        np.empty(times.shape) for _ in range(7)
-    )
-    ends, step_end = start.ends(len(times))
-    accelerator = Accelerator(loader)
-    host, copy_done, done = start.asked, start.copied, start.done
+    workers, sent_ahead = loader.workers, loader.workers * loader.prefetch
+    handover = loader.ms("handover_time")
+    begins, prepared = np.empty(times.shape), np.empty(times.shape)
+    loop = Loop(loader, start, times.shape)
     was_read = start.asked
     for j in range(len(times)):
         if workers == 0:
-            begins[j] = host
+            begins[j] = loop.host_before[j]
         else:
             free = prepared[j - workers] if j >= workers else start.workers
-            asked = received[j - sent_ahead] if j >= sent_ahead else start.asked
+            asked = loop.received[j - sent_ahead] if j >= sent_ahead else start.asked
             np.maximum(free, asked, out=begins[j])
             if reads is not None:
                 was_read = np.maximum(was_read, asked) + reads[j]
                 np.maximum(begins[j], was_read, out=begins[j])
         np.add(begins[j], times[j], out=prepared[j])
-        np.maximum(prepared[j] + handover, host, out=received[j])
-        received[j] += fetch
-        copy_start[j], copied[j], step_start[j], step_end[j] = accelerator.take(received[j], copy_done, done)
-        copy_done, done = copied[j], step_end[j]
-        waited_for = j + 1 - depth + len(start.steps)
-        if waited_for < 0:
-            host_free[j] = received[j]
-        else:
-            np.maximum(received[j], ends[int(waited_for)], out=host_free[j])
-        host = host_free[j]
+        loop.receive(j, prepared[j] + handover)
     batch = np.broadcast_to(np.arange(len(times))[:, None], times.shape)
-    worker = batch % workers if workers else np.full(times.shape, -1)
-    return Timeline(
-        batch, worker, begins, prepared, received, copy_start, copied, step_start, step_end, host_free
-    )
+    return loop.timeline(batch, batch % workers if workers else np.full(times.shape, -1), begins, prepared)
+
+
+def follow_out_of_order(
+    loader: Loader, times: np.ndarray, start: Start, reads: np.ndarray | None = None
+) -> Timeline:
+    """Follow the batches through a loader with workers that delivers them as they get ready.
+
+    The rules are those of `follow_events`: the next index goes to the worker whose batch was received, and
+    in a tie the batch that was asked for first comes first. A batch's times are known as soon as its index is
+    sent, and every replica sends the same index at a step, so that rows stay rows; only which worker it goes
+    to differs between replicas.
+    """
+    batches, replicas = times.shape
+    workers, prefetch, handover = loader.workers, loader.prefetch, loader.ms("handover_time")
+    columns = np.arange(replicas)
+    begins, prepared = np.empty(times.shape), np.empty(times.shape)
+    delivered_batch, delivered_by = (np.empty(times.shape, dtype=np.int64) for _ in range(2))
+    loop = Loop(loader, start, times.shape)
+    # Each worker's queue is a ring: the batches it was sent and when each is there. Past the last one: never.
+    queue = np.full((workers, prefetch, replicas), batches, dtype=np.int64)
+    there = np.full((workers, prefetch, replicas), inf)
+    oldest = np.zeros((workers, replicas), dtype=np.int64)
+    worker_free = np.tile(start.workers, (workers, 1))
+    was_read = start.asked
+    for index in range(min(workers * prefetch, batches)):
+        worker, place = index % workers, index // workers
+        begins[index] = worker_free[worker]
+        if reads is not None:
+            was_read = was_read + reads[index]
+            begins[index] = np.maximum(begins[index], was_read)
+        prepared[index] = worker_free[worker] = worker_free[worker] + times[index]
+        queue[worker, place], there[worker, place] = index, prepared[index] + handover
+    first, ready = queue[:, 0].copy(), there[:, 0].copy()
+    for j in range(batches):
+        earliest = ready.min(axis=0)
+        worker = np.where(ready == earliest, first, batches + 1).argmin(axis=0)
+        delivered_batch[j], delivered_by[j] = first[worker, columns], worker
+        loop.receive(j, earliest)
+        # The place that came free takes the next index, behind what the worker has already.
+        place, sent = oldest[worker, columns], j + workers * prefetch
+        if sent < batches:
+            begins[sent] = np.maximum(worker_free[worker, columns], loop.received[j])
+            if reads is not None:
+                was_read = np.maximum(was_read, loop.received[j]) + reads[sent]
+                begins[sent] = np.maximum(begins[sent], was_read)
+            prepared[sent] = begins[sent] + times[sent]
+            worker_free[worker, columns] = prepared[sent]
+            queue[worker, place, columns], there[worker, place, columns] = sent, prepared[sent] + handover
+        else:
+            queue[worker, place, columns], there[worker, place, columns] = batches, inf
+        following = (place + 1) % prefetch
+        oldest[worker, columns] = following
+        first[worker, columns] = queue[worker, following, columns]
+        ready[worker, columns] = there[worker, following, columns]
+    ours = (np.take_along_axis(column, delivered_batch, axis=0) for column in (begins, prepared))
+    return loop.timeline(delivered_batch, delivered_by, *ours)

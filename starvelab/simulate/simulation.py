@@ -1,6 +1,6 @@
 """A loader followed through many batches, and through many replicas of chance at once.
 
-The rules stand in `recurrence`, `out_of_order` and `discrete_event`; this chooses one of them.
+The rules stand in `recurrence` and `discrete_event`; this draws the chance and chooses one of them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Quantity, Unchecked, positive_int
+from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
 from .discrete_event import follow_events
 from .loader import Loader
-from .out_of_order import follow_out_of_order
-from .preparation import draw, draw_reads, given
-from .recurrence import follow_in_order
+from .recurrence import follow_in_order, follow_out_of_order
 from .timeline import Start, Timeline
 from .trace import Trace, counted
 
@@ -201,12 +199,13 @@ def simulate(
             f"simulate follows a loader, got {type(loader).__name__}. "
             'Pass Loader(step_time="20 ms", prepare_time="50 ms").'
         )
+    seed = _checked_seed(seed)
     if prepare_times is None:
         batches, replicas = positive_int(batches, "batches"), positive_int(replicas, "replicas")
-        times = draw(loader, batches=batches, replicas=replicas, seed=_seed(seed))
+        times, reads = draw(loader, batches, replicas, seed)
     else:
-        times = given(prepare_times)
-    reads = draw_reads(loader, batches=len(times), replicas=times.shape[1], seed=_seed(seed))
+        times = _own_times(prepare_times)
+        _, reads = draw(loader, len(times), times.shape[1], seed)
     skipped = _below(warm_up, len(times))
     groups = (slice(first, first + _TOGETHER) for first in range(0, times.shape[1], _TOGETHER))
     found = [_figures(follow(loader, times[:, some], reads[:, some]), skipped) for some in groups]
@@ -222,9 +221,43 @@ def simulate(
     )
 
 
+def draw(loader: Loader, batches: int, replicas: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw what a worker takes for each batch without reads, and what it reads: (batches, replicas) [ms].
+
+    Replicas are drawn one after the other: more of them add to those that were there, and loaders that
+    differ in workers or prefetch meet the same batches.
+    """
+    # A stream each, so that jitter is the same with and without stragglers.
+    for_jitter, for_stragglers, for_misses = np.random.default_rng(seed).spawn(3)
+    shape, missed = (replicas, batches), np.ones((replicas, batches))  # the share that is not in memory
+    if loader.cached_fraction:
+        misses = for_misses.binomial(loader.batch_size, 1 - loader.cached_fraction, shape)
+        missed = misses / loader.batch_size
+    times = np.full(shape, loader.stretch * loader.ms("prepare_time"))
+    if loader.jitter:
+        variance = np.log1p(loader.jitter**2)
+        times *= for_jitter.lognormal(-variance / 2, np.sqrt(variance), shape)
+    times += loader.ms("read_wait") * missed
+    if loader.straggler_share and loader.ms("straggler_time"):
+        slow = for_stragglers.binomial(loader.batch_size, loader.straggler_share, shape)
+        times += slow * loader.ms("straggler_time")
+    return np.ascontiguousarray(times.T), np.ascontiguousarray(loader.ms("read_time") * missed.T)
+
+
+def _own_times(prepare_times: Unchecked) -> np.ndarray:
+    """Times of shape (batches, replicas) [ms] from the user's own, which have a row for each replica."""
+    times = np.asarray(nonnegative(prepare_times, "ms", "prepare_times"))
+    if times.ndim not in (1, 2) or not times.size:
+        raise InputError(
+            f"prepare_times has a row for each replica and a column for each batch, got shape {times.shape}. "
+            'Pass for example Q_([[12, 15, 11]], "ms").'
+        )
+    return np.ascontiguousarray(np.atleast_2d(times).T)
+
+
 def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
     """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
-    start, epochs = Start.of_run(loader, times.shape[1]), []
+    start, epochs = Start.of_run(loader, len(times), times.shape[1]), []
     length = loader.epoch_batches or len(times)
     for first in range(0, len(times), length):
         some = slice(first, first + length)
@@ -261,14 +294,18 @@ def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
 
 
-def _seed(seed: Unchecked) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+def _is_whole(value: Unchecked) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
+
+
+def _checked_seed(seed: Unchecked) -> int:
+    if not _is_whole(seed):
         raise InputError(f"seed must be a whole number from 0 on, got {seed!r:.80}. Pass for example seed=1.")
     return int(seed)
 
 
 def _below(warm_up: Unchecked, batches: int) -> int:
-    if isinstance(warm_up, bool) or not isinstance(warm_up, int | np.integer) or not 0 <= warm_up < batches:
+    if not _is_whole(warm_up) or warm_up >= batches:
         raise InputError(
             f"warm_up must be a whole number from 0 to {batches - 1}, got {warm_up!r:.80}. "
             f"Of {batches} batches one must be left."

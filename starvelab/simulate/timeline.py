@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -38,51 +39,66 @@ class Start:
     """What an epoch begins with, each of shape (replicas,) [ms].
 
     `asked` is when the loop asks for its first batch and sends the first indices, `workers` when the workers
-    can begin; `copied` and `done` are when the accelerator's copy and step before are done. `steps`, of shape
-    (any, replicas), are the ends of the steps before, which a loop with several of them in flight waits for.
+    can begin; `copied` is when the accelerator's copy before is done. `steps`, of shape (any, replicas), are
+    the ends of the steps before, as many as the loop may have unfinished; 0 where there were none.
     """
 
     asked: np.ndarray
     workers: np.ndarray
     copied: np.ndarray
-    done: np.ndarray
     steps: np.ndarray
 
     @classmethod
-    def of_run(cls, loader: Loader, replicas: int) -> Start:
-        """The first epoch: workers are started, and nothing is under way."""
+    def of_run(cls, loader: Loader, batches: int, replicas: int) -> Start:
+        """The first epoch of so many batches: workers are started, and nothing is under way."""
         zero = np.zeros(replicas)
-        return cls(zero, zero + loader.ms("start_up"), zero, zero, np.empty((0, replicas)))
+        # Without a limit the loop waits for no step; the accelerator still waits for the last one.
+        kept = 1 if loader.in_flight in (1, inf) else int(min(loader.in_flight - 1, batches))
+        return cls(zero, zero + loader.ms("start_up"), zero, np.zeros((kept, replicas)))
 
     def after(self, loader: Loader, epoch: Timeline) -> Start:
         """The epoch that follows one which began with this."""
         asked = epoch.host_free[-1]
         workers = asked + (0.0 if loader.persistent_workers else loader.ms("start_up"))
-        steps = np.concatenate((self.steps, epoch.step_end))
-        # Of more than these a loop waits for none, and one without a limit waits for none at all.
-        kept = 0 if loader.in_flight == inf else int(loader.in_flight) - 1
-        steps = steps[max(0, len(steps) - kept) :]
-        return Start(asked, workers, epoch.copied[-1], epoch.step_end[-1], steps)
-
-    def ends(self, batches: int) -> tuple[np.ndarray, np.ndarray]:
-        """Room for the ends of the steps of an epoch, behind those before it; and that of the epoch alone."""
-        ends = np.concatenate((self.steps, np.empty((batches, self.steps.shape[1]))))
-        return ends, ends[len(self.steps) :]
+        steps = np.concatenate((self.steps, epoch.step_end))[-len(self.steps) :]
+        return Start(asked, workers, epoch.copied[-1], steps)
 
 
-class Accelerator:
-    """What a batch meets once the loop has it: the copy, then the step."""
+class Loop:
+    """What the loop and its accelerator do with each batch of an epoch, in the order of delivery."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader, start: Start, shape: tuple[int, ...]) -> None:
         # Converted once: asked for at every batch, the units would cost more than the arithmetic.
-        self.copy, self.step = loader.ms("copy_time"), loader.ms("step_time")
-        self.copy_overlaps = loader.copy_overlaps
+        self.fetch, self.copy, self.step = (
+            loader.ms(name) for name in ("fetch_time", "copy_time", "step_time")
+        )
+        self.received, self.copy_start, self.step_start = (np.empty(shape) for _ in range(3))
+        # Each a view of the same rows: those of the batches, and those of the batch before.
+        copied, host, ends = (
+            np.concatenate((before, np.empty(shape)))
+            for before in (start.copied[None], start.asked[None], start.steps)
+        )
+        self.copied, self.host_free, self.step_end = copied[1:], host[1:], ends[len(start.steps) :]
+        self.host_before, step_before = host[:-1], ends[len(start.steps) - 1 : -1]
+        self.step_before, self.copy_after = step_before, copied[:-1] if loader.copy_overlaps else step_before
+        self.waited_for = {1: self.step_end, inf: self.received}.get(loader.in_flight, ends[: shape[0]])
 
-    def take(
-        self, received: np.ndarray, copied_before: np.ndarray, done_before: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Start and end of the copy of a batch, and of its step."""
-        copy_start = np.maximum(received, copied_before if self.copy_overlaps else done_before)
+    # Any: the number of a row, or rows and columns.
+    def receive(self, place: Any, ready: np.ndarray) -> None:
+        """Receive the batch of a row as soon as it is ready, copy it, and compute on it."""
+        received = np.maximum(ready, self.host_before[place]) + self.fetch
+        copy_start = np.maximum(received, self.copy_after[place])
         copied = copy_start + self.copy
-        step_start = np.maximum(copied, done_before)
-        return copy_start, copied, step_start, step_start + self.step
+        step_start = np.maximum(copied, self.step_before[place])
+        self.received[place], self.copy_start[place], self.copied[place] = received, copy_start, copied
+        self.step_start[place], self.step_end[place] = step_start, step_start + self.step
+        self.host_free[place] = np.maximum(received, self.waited_for[place])
+
+    def timeline(
+        self, batch: np.ndarray, worker: np.ndarray, prepare_start: np.ndarray, prepared: np.ndarray
+    ) -> Timeline:
+        """Return the epoch, whose batches were prepared so."""
+        return Timeline(
+            batch, worker, prepare_start, prepared, self.received, self.copy_start, self.copied,
+            self.step_start, self.step_end, self.host_free,
+        )  # fmt: skip

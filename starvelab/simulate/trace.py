@@ -11,15 +11,7 @@ from ..tables import cell, percent
 from ..units import Q_, Quantity, positive_int
 
 SOURCES = ("simulated", "measured")
-_CLOCK = (
-    "prepare_start",
-    "prepared",
-    "received",
-    "copy_start",
-    "copied",
-    "step_start",
-    "step_end",
-)
+_CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 # Known where the storage is simulated; a measured run sees preparing as a whole.
 _READS = ("read_start", "read_done")
 
@@ -28,28 +20,10 @@ _READS = ("read_start", "read_done")
 class Trace:
     """One run, batch by batch in the order of delivery; times are milliseconds since its start.
 
-    Attributes
-    ----------
-    batch : array of int
-        Number of the batch, from 0 in the order in which batches were asked for.
-    worker : array of int
-        From 0; -1 where the training loop prepared the batch itself.
-    prepare_start, prepared : array of float
-        When the worker began and finished it [ms].
-    received : array of float
-        When the training loop had it [ms].
-    copy_start, copied : array of float
-        When it went to the accelerator [ms].
-    step_start, step_end : array of float
-        When the accelerator computed on it [ms].
-    batch_size : int
-    source : {"simulated", "measured"}
-    read_start, read_done : array of float, optional
-        When the storage began and ended to read it [ms]; None where reads are not seen apart.
-
-    Raises
-    ------
-    InputError
+    `batch` counts from 0 in the order in which batches were asked for, `worker` from 0; it is -1 where the
+    training loop prepared the batch itself. A worker prepares a batch from `prepare_start` to `prepared`, the
+    loop has it at `received`; it is copied to the accelerator, which then computes on it. The storage reads
+    it from `read_start` to `read_done`, None where reads are not seen apart.
     """
 
     batch: np.ndarray
@@ -124,17 +98,9 @@ class Trace:
         return Q_(float(1000 * self.batch_size * len(self) / self.step_end[-1]), "img/s")
 
     def queue_depth(self, *, in_turn: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """How many finished batches wait for the loop.
+        """How many finished batches wait for the loop: times [ms], and the depth from each up to the next.
 
-        Parameters
-        ----------
-        in_turn : bool
-            Count only those that no missing batch holds back.
-
-        Returns
-        -------
-        times, depths : array of float, array of int
-            Each depth holds from its time [ms] up to the next.
+        With `in_turn` only those count that no missing batch holds back.
         """
         ready = np.maximum.accumulate(self.prepared) if in_turn else self.prepared
         times, place = np.unique(np.concatenate((ready, self.received)), return_inverse=True)
@@ -149,12 +115,7 @@ class Trace:
         return replace(self, **{name: getattr(self, name)[:count] for name in columns})
 
     def after(self, batches: int) -> Trace:
-        """The run without its first batches, its clock set to 0 when the last of them was done.
-
-        Raises
-        ------
-        InputError
-        """
+        """The run without its first batches, its clock set to 0 when the last of them was done."""
         first = positive_int(batches, "batches")
         if first >= len(self):
             raise InputError(

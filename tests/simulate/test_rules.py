@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from starvelab import Q_
 from starvelab.simulate import Loader, simulate
 from starvelab.simulate.discrete_event import follow_events
-from starvelab.simulate.out_of_order import follow_out_of_order
-from starvelab.simulate.recurrence import follow_in_order
+from starvelab.simulate.recurrence import follow_in_order, follow_out_of_order
 from starvelab.simulate.timeline import Start
 from tests.simulate.test_against_simpy import loaders, own_times
 
@@ -158,23 +157,13 @@ def test_each_replica_goes_as_it_would_alone(loader, replicas):
     np.testing.assert_allclose(together.utilizations, alone, rtol=1e-12)
 
 
-@given(orderly.filter(lambda loader: loader.workers > 0), seeds)
-def test_both_rules_give_the_same_times_where_both_apply(loader, seed):
-    times = np.array([own_times(seed + i, 30) for i in range(3)]).T
-    start = Start.of_run(loader, 3)
-    one = follow_in_order(loader, times, start)
-    other = follow_events(loader, times, np.zeros(times.shape), start)
-    for name, column in vars(one).items():
-        np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
-
-
+@pytest.mark.parametrize("rule", [follow_in_order, follow_out_of_order])
 @given(loaders.filter(lambda loader: loader.workers > 0), seeds, st.integers(1, 40))
-def test_what_is_ready_first_is_the_same_batch_event_by_event(loader, seed, batches):
-    loader = loader.replace(in_order=False, read_time="0 ms")
+def test_both_rules_give_the_same_times_as_event_by_event(rule, loader, seed, batches):
+    loader = loader.replace(in_order=rule is follow_in_order, read_time="0 ms")
     times = np.array([own_times(seed + i, batches) for i in range(3)]).T
-    start = Start.of_run(loader, 3)
-    one = follow_out_of_order(loader, times, start)
-    other = follow_events(loader, times, np.zeros(times.shape), start)
+    start = Start.of_run(loader, batches, 3)
+    one, other = rule(loader, times, start), follow_events(loader, times, np.zeros(times.shape), start)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
 

@@ -7,28 +7,27 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.simulate import Loader, simulate
-from starvelab.simulate.preparation import draw, draw_reads
+from starvelab.simulate.simulation import draw
+from tests.rejected import message, not_positive, not_whole
 
 SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
 UNEVEN = SLOW.replace(jitter=0.4, straggler_share=0.01, straggler_time="200 ms")
 
 
-def refused(*given, **keywords):
-    with pytest.raises(InputError) as caught:
-        simulate(*given, **keywords)
-    return str(caught.value)
+def drawn(loader, batches=400, replicas=400, seed=0):
+    """What a worker takes for each batch."""
+    return draw(loader, batches, replicas, seed)[0]
 
 
 # --- what is drawn ----------------------------------------------------------------------------------
 
 
 def test_without_chance_every_batch_takes_the_mean():
-    times = draw(SLOW.replace(read_wait="3 ms", workers=4, cores=2), batches=3, replicas=2, seed=0)
-    assert times.tolist() == [[103, 103]] * 3
+    assert drawn(SLOW.replace(read_wait="3 ms", workers=4, cores=2), 3, 2).tolist() == [[103, 103]] * 3
 
 
 def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
-    times = draw(SLOW.replace(jitter=0.4), batches=400, replicas=400, seed=0)
+    times = drawn(SLOW.replace(jitter=0.4))
     # 160,000 draws: the mean is known to 50 * 0.4 / 400.
     assert times.mean() == pytest.approx(50, abs=0.2)
     assert times.std() == pytest.approx(20, rel=0.02)
@@ -36,7 +35,7 @@ def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
 
 
 def test_stragglers_come_as_often_as_they_should_and_take_whole_multiples_longer():
-    times = draw(UNEVEN.replace(jitter=0.0), batches=400, replicas=400, seed=0)
+    times = drawn(UNEVEN.replace(jitter=0.0))
     assert set(np.unique((times - 50) / 200)) <= set(range(10))
     assert times.mean() == pytest.approx(50 + UNEVEN.mean_delay.m_as("ms"), rel=0.01)
 
@@ -58,22 +57,18 @@ def test_loaders_that_differ_in_workers_meet_the_same_batches():
 
 
 def test_stragglers_leave_the_jitter_as_it_was():
-    with_, without = (
-        draw(loader, batches=50, replicas=2, seed=4) for loader in (UNEVEN, UNEVEN.replace(straggler_share=0))
-    )
-    late = (with_ - without) / 200
+    late = (drawn(UNEVEN, 50, 2, 4) - drawn(UNEVEN.replace(straggler_share=0), 50, 2, 4)) / 200
     assert np.allclose(late, late.round())
     assert late.max() >= 1
 
 
 def test_memory_serves_whole_samples_as_often_as_it_should():
     half = SLOW.replace(read_time="64 ms", read_wait="32 ms", cached_fraction=0.75)
-    reads = draw_reads(half, batches=400, replicas=400, seed=0)
+    times, reads = draw(half, 400, 400, 0)
     # A batch of 32 occupies the storage for 2 ms a sample, and 8 of them are read on average.
     assert set(np.unique(reads)) <= {2.0 * misses for misses in range(33)}
     assert reads.mean() == pytest.approx(16, rel=0.01)
     # Its worker waits for the same samples.
-    times = draw(half, batches=400, replicas=400, seed=0)
     assert np.allclose(times, 50 + reads / 2)
 
 
@@ -86,8 +81,7 @@ def test_what_memory_serves_altogether_is_never_read():
 
 def test_a_cache_leaves_jitter_and_stragglers_as_they_were():
     loader = UNEVEN.replace(read_wait="3 ms")
-    with_ = draw(loader.replace(cached_fraction=1), batches=50, replicas=2, seed=4)
-    assert np.allclose(with_ + 3, draw(loader, batches=50, replicas=2, seed=4))
+    assert np.allclose(drawn(loader.replace(cached_fraction=1), 50, 2) + 3, drawn(loader, 50, 2))
 
 
 # --- what is returned -------------------------------------------------------------------------------
@@ -170,55 +164,51 @@ def test_of_replicas_it_shows_how_far_they_lie_apart():
 
 # --- what is refused --------------------------------------------------------------------------------
 
+WHOLE = "warm_up must be a whole number from 0 to 9, got {!r}. Of 10 batches one must be left."
+TABLE = (
+    "prepare_times has a row for each replica and a column for each batch, got shape {}. "
+    'Pass for example Q_([[12, 15, 11]], "ms").'
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        *(not_positive(**{name: 0}) for name in ("batches", "replicas")),
+        *(not_whole(**{name: 1.5}) for name in ("batches", "replicas")),
+        *(
+            ({"seed": seed}, f"seed must be a whole number from 0 on, got {seed!r}. Pass for example seed=1.")
+            for seed in (-1, 0.5, "one", None, True)
+        ),
+        *(({"warm_up": skipped, "batches": 10}, WHOLE.format(skipped)) for skipped in (-1, 10, 2.0, True)),
+        *(
+            ({"prepare_times": Q_(np.ones(shape), "ms")}, TABLE.format(shape))
+            for shape in ((), (0,), (2, 0), (1, 2, 3))
+        ),
+        (
+            {"prepare_times": [1.0]},
+            'prepare_times needs a unit, got the bare list [1.0]. Write for example Q_(5, "ms").',
+        ),
+        (
+            {"prepare_times": Q_([1, -2], "ms")},
+            "prepare_times must be finite and not negative, got -2 ms. Check the value and its sign.",
+        ),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(arguments, expected):
+    assert message(InputError, simulate, SLOW, **arguments) == expected
+
 
 def test_only_a_loader_is_followed():
-    assert refused("loader") == (
+    assert message(InputError, simulate, "loader") == (
         'simulate follows a loader, got str. Pass Loader(step_time="20 ms", prepare_time="50 ms").'
-    )
-
-
-@pytest.mark.parametrize("name", ["batches", "replicas"])
-def test_counts_are_whole_numbers_from_1_on(name):
-    assert refused(SLOW, **{name: 0}).startswith(f"{name} must be finite and positive, got 0.")
-    assert refused(SLOW, **{name: 1.5}).startswith(f"{name} must be a whole number, got 1.5.")
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, "one", None, True])
-def test_a_seed_is_a_whole_number(seed):
-    assert refused(SLOW, seed=seed) == (
-        f"seed must be a whole number from 0 on, got {seed!r}. Pass for example seed=1."
-    )
-
-
-@pytest.mark.parametrize("warm_up", [-1, 10, 2.0, True])
-def test_a_warm_up_leaves_a_batch(warm_up):
-    assert refused(SLOW, batches=10, warm_up=warm_up) == (
-        f"warm_up must be a whole number from 0 to 9, got {warm_up!r}. Of 10 batches one must be left."
-    )
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 2, 3)])
-def test_own_times_are_a_table(shape):
-    assert refused(SLOW, prepare_times=Q_(np.ones(shape), "ms")) == (
-        f"prepare_times has a row for each replica and a column for each batch, got shape {shape}. "
-        'Pass for example Q_([[12, 15, 11]], "ms").'
-    )
-
-
-def test_own_times_have_a_unit_and_a_sign():
-    assert refused(SLOW, prepare_times=[1.0]).startswith(
-        "prepare_times needs a unit, got the bare list [1.0]."
-    )
-    assert refused(SLOW, prepare_times=Q_([1, -2], "ms")) == (
-        "prepare_times must be finite and not negative, got -2 ms. Check the value and its sign."
     )
 
 
 @pytest.mark.parametrize("replica", [-1, 2, 5])
 def test_a_replica_that_there_is_not_is_refused(replica):
-    with pytest.raises(InputError) as caught:
-        simulate(SLOW, replicas=2).trace(replica)
-    assert str(caught.value) == f"There are replicas 0 to 1, got {replica}. Pass one of these."
+    expected = f"There are replicas 0 to 1, got {replica}. Pass one of these."
+    assert message(InputError, simulate(SLOW, replicas=2).trace, replica) == expected
 
 
 def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
