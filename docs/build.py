@@ -1,7 +1,8 @@
 """Writes what the pages of docs/ take from elsewhere, between two comments of each page.
 
 It knows where each part comes from, and nothing about how the site looks. The parts stand in the pages
-themselves and not in files that Sphinx includes, so that GitHub shows them too.
+themselves and not in files that Sphinx includes, so that GitHub shows them too. The types of the catalogue
+are written here as well.
 
     python docs/build.py            write the parts
     python docs/build.py --check    compare only; exit 1 and name the stale ones
@@ -44,6 +45,7 @@ from benchmarks.validation import (  # noqa: E402
 )
 from starvelab import PUBLISHED  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
+from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
 from starvelab.tables import percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
 
@@ -165,6 +167,28 @@ def open_in() -> str:
     return _table(("notebook", "in a browser", "in Google Colab"), rows)
 
 
+def catalogue_types() -> str:
+    """The stub of starvelab/model/groups.py: each entry and its fields, as a type checker reads them."""
+    lines = [
+        '"""The entries of each group. Written by docs/build.py (`make build`): do not edit it."""\n',
+        "from ..units import Quantity",
+        "from .catalogue import Entry, Group",
+    ]
+    words = {"count": "int", "word": "str"}
+    for kind, fields in FIELDS.items():
+        lines += [f"\nclass _{kind}Entry(Entry):"]
+        lines += [f"    {field}: {words.get(unit, 'Quantity')}" for field, unit in fields.items()]
+        names: dict[str, list[str]] = {"": []}
+        for entry in Group(kind):
+            group, _, name = entry.path.rpartition(".")
+            if group not in names:
+                names[""].append(f"{group}: _{kind}{group}")
+            names.setdefault(group, []).append(f"{name}: _{kind}Entry")
+        for group, members in reversed(names.items()):
+            lines += [f"\nclass _{kind}{group}(Group):", *(f"    {member}" for member in members)]
+    return "\n".join([*lines, "", *(f"{kind}: _{kind}" for kind in FIELDS), ""])
+
+
 def how_fast() -> str:
     """The committed results of `make bench`."""
     rows = [
@@ -190,8 +214,9 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
 }
 # Files that are generated as a whole.
 FILES: dict[str, Callable[[], str]] = {
-    "pictures/how-right.svg": lambda: draw(_published()),
-    "_extra/feed-the-gpu/tables.js": tables_js,
+    "docs/pictures/how-right.svg": lambda: draw(_published()),
+    "docs/_extra/feed-the-gpu/tables.js": tables_js,
+    "starvelab/model/groups.pyi": catalogue_types,
 }
 
 
@@ -208,28 +233,28 @@ def with_part(page: str, name: str, part: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{part}\n\n{end}", page)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, root: Path = REPOSITORY) -> int:
     """Write the parts, or with --check compare them. Returns the exit status."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the pages of docs/.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a part is stale")
     options = parser.parse_args(arguments)
     stale = [
-        *(_update(page, name, made, options.check) for name, (page, made) in PARTS.items()),
-        *(_update(file, None, made, options.check) for file, made in FILES.items()),
+        *(_update(root, f"docs/{page}", name, made, options.check) for name, (page, made) in PARTS.items()),
+        *(_update(root, file, None, made, options.check) for file, made in FILES.items()),
     ]
     if options.check and any(stale):
         print("Restore it with: python docs/build.py (or: make build)")
     return int(options.check and any(stale))
 
 
-def _update(file: str, part: str | None, made: Callable[[], str], check: bool) -> bool:
+def _update(root: Path, file: str, part: str | None, made: Callable[[], str], check: bool) -> bool:
     """Whether a file, or that part of it, was stale; unless only checked, it is written anew."""
-    path = DOCS / file
+    path = root / file
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     after = made() if part is None else with_part(before, part, made())
     if before == after:
         return False
-    where = f"docs/{file}" if part is None else f"docs/{file}: the part {part!r}"
+    where = file if part is None else f"{file}: the part {part!r}"
     print(f"{where} is {'stale' if check else 'written'}")
     if not check:
         path.write_text(after, encoding="utf-8", newline="\n")

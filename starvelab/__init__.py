@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
-from .model.catalogue import Datasets, Hardware, Links, Models, Storage
+from .model.groups import Datasets, Hardware, Links, Models, Storage
 from .model.parts import Accelerator, Cache, Drive, Framework, Handover, Jitter, Link, Samples, Workers
 from .model.stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
 from .pipeline import Pipeline

@@ -33,7 +33,7 @@ student_files = {
 def preload() -> None:
     """Import what nearly every notebook imports, and read the catalogue."""
     from . import checks, show, simulate, widgets  # noqa: F401
-    from .model.catalogue import Hardware, Links, Models, Storage
+    from .model.groups import Hardware, Links, Models, Storage
 
     for part in (Hardware, Links, Models, Storage):
         dir(part)  # reads its file

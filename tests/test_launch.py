@@ -179,7 +179,8 @@ def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allow
 
 
 def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make):
-    assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
+    for files in ("", " tests/typed_usage.py"):
+        assert re.search(rf"^\S+ -m mypy{files}$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from ..model.assumptions import PUBLISHED
-from ..model.catalogue import Datasets, Hardware, Models
+from ..model.groups import Datasets, Hardware, Models
 from ..model.parts import Accelerator, Drive, Workers
 from ..model.step import Step
 from ..pipeline import Pipeline

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError, MissingValueError, UnknownNameError
 from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
@@ -83,6 +83,11 @@ class Entry:
         For any other attribute; the message names the nearest one.
     """
 
+    kind: str
+    path: str
+    name: str
+    facts: Mapping[str, Fact]
+
     def __init__(self, kind: str, path: str, name: str, facts: Mapping[str, Fact]) -> None:
         self.__dict__.update(kind=kind, path=path, name=name, facts=MappingProxyType(dict(facts)))
 
@@ -119,7 +124,7 @@ class Entry:
         fact = self.facts.get(attribute)
         return default if fact is None else fact.number
 
-    def replace(self, *, name: str | None = None, **values: Unchecked) -> Entry:
+    def replace(self, *, name: str | None = None, **values: Unchecked) -> Self:
         """A copy with some values of your own, marked as assumptions.
 
         Examples
@@ -135,7 +140,7 @@ class Entry:
         # A measured rate belongs to the accelerator and the model as they were measured.
         changed = self.kind == "Models" or any(key.startswith(("peak_", "memory_bandwidth")) for key in new)
         path = f"{self.path} (changed)" if changed and new else self.path
-        return Entry(self.kind, path, name or self.name, {**self.facts, **new})
+        return type(self)(self.kind, path, name or self.name, {**self.facts, **new})
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self.facts})
@@ -178,7 +183,8 @@ def entry_at(kind: str, path: str) -> Entry:
 def dataset_of(model: Entry) -> Entry | None:
     """The data set whose samples, as they are handed to a model, have the size that this model takes."""
     taken = model.get("input_elements")
-    fitting = (entry for entry in Datasets if taken is not None and entry.get("decoded_elements") == taken)
+    entries = _by_path("Datasets").values()
+    fitting = (entry for entry in entries if taken is not None and entry.get("decoded_elements") == taken)
     return next(fitting, None)
 
 
@@ -198,18 +204,19 @@ class Group:
             self._members = read_group(self._kind, read_data(self._kind.lower()))
         return self._members
 
-    def __getattr__(self, name: str) -> Any:  # Any: an entry, or a group with more of them
-        if name.startswith("_"):
-            raise AttributeError(name)
-        members = self._load()
-        if name not in members:
-            # A name from another group is more likely meant than one that only looks alike.
-            below = {
-                entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in Group(self._kind)
-            }
-            where = f"{self._kind}.{self._path}".rstrip(".")
-            raise _unknown(where, name, members, elsewhere=below)
-        return members[name]
+    if not TYPE_CHECKING:  # a checker reads the names in groups.pyi, and reports any other
+
+        def __getattr__(self, name: str) -> Entry | Group:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            members = self._load()
+            if name not in members:
+                # A name from another group is more likely meant than one that only looks alike.
+                entries = Group(self._kind)
+                below = {entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in entries}
+                where = f"{self._kind}.{self._path}".rstrip(".")
+                raise _unknown(where, name, members, elsewhere=below)
+            return members[name]
 
     def __dir__(self) -> list[str]:
         return sorted(self._load())
@@ -281,9 +288,3 @@ def _unknown(
 
 
 Members = Mapping[str, "Entry | Group"]
-
-Hardware = Group("Hardware")
-Storage = Group("Storage")
-Links = Group("Links")
-Models = Group("Models")
-Datasets = Group("Datasets")

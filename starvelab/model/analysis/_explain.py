@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from ...tables import percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
-from ..catalogue import Storage
 from ..cost import exceeds
 from ..description import Description
+from ..groups import Storage
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, RESOURCES, STORAGE, capitalized
 from ..stages import HostLoopModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step

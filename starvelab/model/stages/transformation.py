@@ -11,8 +11,9 @@ from ...errors import InputError
 from ...fields import SupplyRate, read_supply
 from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
 from ..assumptions import Assumptions
-from ..catalogue import Datasets, Entry, dataset_of
+from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
+from ..groups import Datasets
 from ..resources import CPU, Resource
 from ..scaling import LoaderKind, WorkerScaling, loader_kinds
 from .stage import StageModel
