@@ -24,7 +24,6 @@ from starvelab.measure import Transform, photos
 from starvelab.measure import comparison_row, disturbance
 from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 from starvelab.show import info, loader_timeline, svg, table
-from starvelab.simulate import Loader, simulate
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
@@ -227,11 +226,13 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
 # ## Read a run without fooling yourself
 #
 # Batches do not come evenly, they come in **bursts**: workers that start together finish together. Below, four simulated workers
-# take 120 ms for a batch and 400 ms to start; the accelerator needs 5 ms. In the long run that is a batch every 30 ms.
+# take 15 ms for an image, so 120 ms for a batch of 8, and 400 ms to start; the accelerator needs 5 ms. In the long run that is a
+# batch every 30 ms.
 
 # %%
-bursts = simulate(Loader(step_time="5 ms", prepare_time="120 ms", workers=4,
-                         start_up="400 ms"), batches=500)
+slow_start = Pipeline(dataset=Samples(cpu_time="15 ms"), batch_size=8,
+                      workers=Workers(4, start_up="400 ms"), hardware="5 ms")
+bursts = slow_start.simulate(batches=500, replicas=1, warm_up=0)
 loader_timeline(bursts, batches=16)
 
 # %%
@@ -255,9 +256,8 @@ table(["batches counted", "from the start: ms a batch",
 
 # %%
 def draw(workers=4, batches=10):
-    loader = Loader(step_time="5 ms", prepare_time="120 ms", workers=workers,
-                    start_up="400 ms")
-    trace = simulate(loader, batches=120).trace()
+    changed = slow_start.replace(workers=workers)
+    trace = changed.simulate(batches=120, replicas=1, warm_up=0).trace()
     rows = [["from the start", trace.first(batches).period],
             ["without the first 20", trace.after(20).first(batches).period]]
     said = (f"In the long run a batch takes {120 / workers:.4g} ms; counted from the "
@@ -388,7 +388,10 @@ check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s a
     "Convert the times to one unit first.": 0.9992,
 })
 check(stall(Q_("30 ms"), Q_("1000 img/s"), 32), 0.0625, what="the stall at 30 ms and 1000 img/s")
-told = simulate(Loader(step_time="20 ms", prepare_time="70 ms", workers=3, jitter=0.2), batches=100, warm_up=10)
+from starvelab import Jitter
+
+uneven = Pipeline(dataset=Samples(cpu_time="2.1875 ms", jitter=Jitter(0.2)), batch_size=32, workers=3, hardware="20 ms")
+told = uneven.simulate(batches=100, replicas=1, warm_up=10)
 check(stall(Q_("20 ms"), told.throughput, 32), told.stall, what="the stall of a simulated run")
 ### END HIDDEN TESTS
 

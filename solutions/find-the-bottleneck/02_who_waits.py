@@ -15,11 +15,10 @@
 # %% role="setup" id="setup-21"
 import numpy as np  # noqa: F401 (for your answers)
 
-from starvelab import Pipeline, Q_, Samples, Workers
+from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import disturbance, photos, usable_cores
 from starvelab.show import info, loader_timeline, svg, table
-from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 from starvelab.widgets import save_measurement
@@ -37,10 +36,11 @@ predict("next-wait", unit="%", question="How much of the time does the accelerat
                                         "wait here, in percent?")
 
 # %%
-one_ahead = Loader(step_time="20 ms", prepare_time="25 ms", workers=1, in_flight=2)
-waiting = simulate(one_ahead, batches=300, warm_up=20)
+one_ahead = Pipeline(batch_size=8, workers=Workers(1, rate="320 img/s"),
+                     hardware=Accelerator(rate="20 ms", in_flight=2))
+waiting = one_ahead.simulate(batches=300, replicas=1, warm_up=20)
 
-
+# %%
 def show_waiting():
     info("One worker, 25 ms; accelerator, 20 ms",
          loop_in_next=percent(waiting.host_wait),
@@ -60,9 +60,10 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
 
 # %%
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
-    loader = one_ahead.replace(prepare_time=f"{prepare_ms} ms", workers=workers,
-                               in_flight=steps_in_flight, jitter=variation)
-    found = simulate(loader, batches=300, warm_up=20)
+    changed = one_ahead.replace(
+        {"workers.count": workers, "workers.rate": Q_(8 / prepare_ms, "img/ms"),
+         "hardware.in_flight": steps_in_flight, "dataset.jitter.spread": variation})
+    found = changed.simulate(batches=300, replicas=1, warm_up=20)
     rows = [["loop in next()", percent(found.host_wait)],
             ["accelerator waits", percent(found.stall)]]
     said = (f"The loop spends {rows[0][1]} of the time in next(), and the accelerator "

@@ -11,13 +11,12 @@
 # - watch a loop of your own, and take a report home.
 
 # %% role="setup" id="setup-own-job"
-from starvelab import Q_
+from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.jobs import advise, read_trace, watch
 from starvelab.jobs.examples import example_trace, job_script, recorded_job
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
-from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import (Drawing, explore, predict, progress, report, reveal,
                                save_measurement, scorecard)
@@ -167,9 +166,9 @@ reveal("two-workers", gained.m_as(""), then=show_workers)
 
 # %%
 def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
-    loader = Loader(step_time=Q_(step_ms, "ms"), prepare_time=Q_(prepare_ms, "ms"),
-                    workers=workers, cores=cores, batch_size=16)
-    trace = simulate(loader, batches=100).trace().after(20)
+    job = Pipeline(dataset=Samples(cpu_time=Q_(prepare_ms / 16, "ms")), batch_size=16,
+                   workers=Workers(workers, cores=cores), hardware=Q_(step_ms, "ms"))
+    trace = job.simulate(batches=100, replicas=1, warm_up=0).trace().after(20)
     said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator waits "
             f"{percent(trace.stall)} of the time.")
     rows = [["throughput", trace.throughput],

@@ -17,7 +17,6 @@ from starvelab import TransformationModel
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
 from starvelab.show import info, loader_timeline, table, timeline
-from starvelab.simulate import Loader, simulate
 from starvelab.widgets import explore, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
@@ -77,8 +76,7 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 # long. Where some take longer, the workers drift apart, and the GPU waits more often.
 
 # %%
-loader = Loader(step_time=baseline.latency, prepare_time="512 ms", workers=8)
-reveal("cpu-wall", then=lambda: loader_timeline(simulate(loader), batches=24))
+reveal("cpu-wall", then=lambda: loader_timeline(pipe.simulate(warm_up=0), batches=24))
 
 # %% [markdown]
 # ## The rule
