@@ -6,7 +6,6 @@ The reference solution is graded like any submission: what it does not earn, no 
 from __future__ import annotations
 
 import io
-import logging
 import re
 import runpy
 import shutil
@@ -36,7 +35,7 @@ from .execution import RESULT
 from .nbgrader_private import make_gradebook, schema_of
 from .notebook_run import ENDED, ENDED_PYTHON
 from .runners import Runners
-from .task import GradingResult, grade
+from .task import GradingResult, grade, log_into
 
 NAME = "the reference solution"
 CORRECT = "Correct the answer or the check."
@@ -114,9 +113,7 @@ def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
         notebook_id="*",
     )
     log = io.StringIO()
-    logger = logging.getLogger(f"{__name__}.{id(log)}")
-    logger.propagate = False
-    logger.addHandler(logging.StreamHandler(log))
+    logger = log_into(log)
     course = CourseDirectory(config=draft, log=logger)
     try:
         GenerateAssignment(coursedir=course, config=draft, log=logger).start()

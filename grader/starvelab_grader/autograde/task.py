@@ -60,15 +60,21 @@ class GradingResult:
     failed: str = ""  # why it could not be graded; all other fields are empty then
 
 
+def log_into(log: io.StringIO) -> logging.Logger:
+    """Return a logger of its own that writes there and nowhere else."""
+    logger = logging.getLogger(f"{__name__}.{id(log)}")
+    logger.propagate = False
+    logger.addHandler(logging.StreamHandler(log))
+    return logger
+
+
 def grade(submission: Submission, definition: Definition, runners: Runners) -> GradingResult:
     """Grade a submission. An error is written into the result, and not raised."""
     start = time.monotonic()
     log = io.StringIO()
     try:
         with runners.lock, _course(submission, definition, runners) as (folder, config):
-            logger = logging.getLogger(f"{__name__}.{id(log)}")
-            logger.propagate = False
-            logger.addHandler(logging.StreamHandler(log))
+            logger = log_into(log)
             course = CourseDirectory(config=config, log=logger)
             try:
                 Autograde(coursedir=course, config=config, log=logger).start()
