@@ -19,7 +19,7 @@ from .model.description import Description
 from .model.disagreement import ranges_of
 from .model.parts import Accelerator, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
-from .model.solver import by_resource, solve
+from .model.solver import solve
 from .model.stages import SerializedCopyModel
 from .model.step import Step
 from .units import Q_, Quantity, Unchecked
@@ -172,9 +172,8 @@ class Pipeline(Description):
 
         one_point(self, "simulate")
         numbers, step = self.numbers, self.solve()
-        batch = int(numbers["batch_size"] * numbers["accelerators"])
-        stages = {name: cost.at(numbers["batch_size"]) for name, cost in self.costs().items()}
-        resources = by_resource(stages)
+        batch = int(step.batch_size * step.accelerators)
+        resources = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
         side_by_side = 1 if self.in_turn else max(1, crew.count)
         missed = 1 - (numbers["cached_fraction"] or 0.0)
@@ -191,7 +190,8 @@ class Pipeline(Description):
         copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.
-        in_turn = 0.0 if copy else stages.get(SerializedCopyModel.NAME, 0.0)
+        waited_for = step.stage_times.get(SerializedCopyModel.NAME)
+        in_turn = 0.0 if copy or waited_for is None else float(waited_for.m_as("s"))
         own = resources[ACCELERATOR.name] - in_turn
         busy = float(step.utilization * step.step_time.m_as("s")) / own
         jitter = self.dataset.jitter

@@ -161,9 +161,9 @@ def _between(field: str, owner: Unchecked, name: str, fact: Fact) -> Choice:
 
         def change(pipeline: Description) -> Description:
             # An earlier change may have made this owner another one.
-            now = getattr(pipeline, field)
-            now = owner if getattr(now, "of", now) is None else getattr(now, "of", now)
-            return pipeline.replace(**{field: now.replace(**{name: end})})
+            part = getattr(pipeline, field)
+            now = getattr(part, "of", part)
+            return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: end})})
 
         return change
 
