@@ -83,6 +83,19 @@ def test_a_loop_that_prepares_its_batches_itself_and_waits_for_each_step_does_on
     # 50 ms of preparing and 20 ms of computing.
     assert alone.solve().step_time.m_as("ms") == pytest.approx(70)
     assert images(in_the_long_run(alone)) == pytest.approx(32 / 0.07)
+    said = alone.explain()
+    assert said.startswith(
+        "The training loop prepares its batches itself, so a step takes 70 ms, and the acc"
+    )
+    assert said.endswith(
+        "Start a worker, so that batches are prepared meanwhile: then the CPU would bind, with 50 ms."
+    )
+    assert alone.workers_needed().workers == 3
+    for question in (alone.crossover, alone.sensitivity, alone.accelerators_fed):
+        assert message(InputError, question) == (
+            f"{question.__name__} looks at stages that overlap, got a loop without workers: then it prepares "
+            "between its steps. Pass workers=1."
+        )
     ahead = alone.replace({"hardware.in_flight": inf})
     assert ahead.solve().step_time.m_as("ms") == pytest.approx(50)
 
@@ -100,6 +113,16 @@ def test_several_accelerators_and_a_copy_in_turn_are_simulated_as_they_are_solve
         hardware=Accelerator(rate="20 ms", count=4), link=Link("1 GB/s", overlaps=False), workers=16
     )
     assert images(in_the_long_run(several)) == pytest.approx(images(several.solve()), rel=0.01)
+
+
+def test_what_is_swept_is_called_by_its_whole_path_and_a_plain_value_by_the_part():
+    swept = SLOW.replace(storage=Drive("20 MB/s", cache=Cache([0.1, 0.2])), workers=[1, 2])
+    assert swept.swept == ("storage.cache.share", "workers")
+    # The share of a cache does not matter where its memory is given.
+    one = swept.replace(workers=8)
+    assert one.epochs(memory="1 GB", samples=1000) == one.replace({"storage.cache": None}).epochs(
+        memory="1 GB", samples=1000
+    )
 
 
 def test_a_simulation_is_of_one_point():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import signature
 from typing import Never, Self, TypeAlias
 
 import numpy as np
@@ -264,7 +265,7 @@ class Description:
         for name in PARTS:
             part = getattr(self, name)
             if isinstance(part, Part):
-                shapes |= part.shapes(name)
+                shapes |= {PLAIN.get(path, path): shape for path, shape in part.shapes(name).items()}
             elif shape := shape_of(part):
                 shapes[name] = shape
         return shapes
@@ -377,18 +378,7 @@ _BATCH, _PHASE, _OVERLAP = (
     made.metadata["meaning"] for made in (count(sweepable=True), choice(*PHASES), switch())
 )
 _NO_SAMPLES, _NO_WORKERS, _NO_ACCELERATOR = Samples(), Workers(), Accelerator()
-DEFAULTS: Mapping[str, Unchecked] = {
-    "model": None,
-    "batch_size": 256,
-    "dataset": _NO_SAMPLES,
-    "storage": None,
-    "workers": _NO_WORKERS,
-    "link": None,
-    "hardware": _NO_ACCELERATOR,
-    "phase": None,
-    "overlap": True,
-    "assumptions": TUTORIAL,
-}
+_DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
 
 
 def part_of(name: str, value: Unchecked) -> Part | Quantity:
@@ -454,23 +444,22 @@ def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unc
     )
 
 
-def _sweepable() -> tuple[str, ...]:
-    names = ["batch_size"]
-    for name, part in PARTS.items():
-        for holder, prefix in (
-            (part, name),
-            *((n, f"{name}.{f}") for (p, f), n in _NESTED.items() if p is part),
-        ):
-            for field, meaning in meanings(holder).items():
-                if meaning.sweepable:
-                    plain = holder is part and field == first_field(part)
-                    names.append(name if plain else f"{prefix}.{field}")
-    return tuple(names)
+def _sweepable(part: type[Part], path: str) -> Iterator[str]:
+    known = meanings(part)
+    for field in dataclasses.fields(part):
+        if (part, field.name) in _NESTED:
+            yield from _sweepable(_NESTED[part, field.name], f"{path}.{field.name}")
+        elif field.name in known and known[field.name].sweepable:
+            yield f"{path}.{field.name}"
 
 
-# The fields that may be arrays, and other names of them: what a plain value stands for.
-SWEEPABLE = _sweepable()
-PLAIN = tuple(f"{name}.{first_field(part)}" for name, part in PARTS.items() if name in SWEEPABLE)
+# What a plain value stands for goes by the name of the part.
+PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
+# The fields that may be arrays.
+SWEEPABLE = (
+    "batch_size",
+    *(PLAIN.get(path, path) for name, part in PARTS.items() for path in _sweepable(part, name)),
+)
 
 
 def _check_samples(model: Entry | None, dataset: Entry | None) -> None:
@@ -488,8 +477,8 @@ def _check_samples(model: Entry | None, dataset: Entry | None) -> None:
 
 def _is_default(name: str, value: Unchecked) -> bool:
     if isinstance(value, Part):
-        return value.given == {} and DEFAULTS[name] is not None
-    return value is DEFAULTS[name] or (not shape_of(value) and bool(value == DEFAULTS[name]))
+        return not value.given
+    return value is _DEFAULTS[name] or (not shape_of(value) and bool(value == _DEFAULTS[name]))
 
 
 def _short(value: Unchecked) -> str:

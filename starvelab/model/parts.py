@@ -35,8 +35,12 @@ class Part:
 
     # What an error message calls a field, where it is not the field of that part.
     LABELS: ClassVar[Mapping[str, str]] = {}
+    # The file of the catalogue that `of` is from, where it can be nothing else than an entry.
+    ENTRIES: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        if self.ENTRIES and self.given.get("of") is not None:
+            check_entry(self.given["of"], self.ENTRIES, self.LABELS["of"])
         numbers: dict[str, Number] = {}
         for name, default, meaning in _fields(type(self)):
             value = numbers[name] = getattr(self, name)
@@ -76,7 +80,7 @@ class Part:
             if isinstance(value, Part):
                 found |= value.shapes(f"{path}.{name}")
             elif name in known and known[name].sweepable and (shape := shape_of(value)):
-                found[path if name == first_field(type(self)) else f"{path}.{name}"] = shape
+                found[f"{path}.{name}"] = shape
         return found
 
     @property
@@ -162,6 +166,7 @@ class Samples(Part):
     """
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "dataset"}
+    ENTRIES: ClassVar[str] = "Datasets"
 
     of: Entry | None = None
     size: Amount | None = fields.quantity("B", None, sweepable=True)
@@ -172,11 +177,6 @@ class Samples(Part):
     jitter: Jitter = Jitter()
     source: Unchecked = None
     transforms: Unchecked = None
-
-    def __post_init__(self) -> None:
-        if self.of is not None:
-            check_entry(self.of, "Datasets", "dataset")
-        super().__post_init__()
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         if name == "transfer" and isinstance(value, str) and value in DTYPE_BYTES:
@@ -384,6 +384,7 @@ class Accelerator(Part):
     """
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "hardware"}
+    ENTRIES: ClassVar[str] = "Hardware"
 
     of: Entry | None = None
     count: Count = fields.count(1, sweepable=True)
@@ -393,11 +394,6 @@ class Accelerator(Part):
     host_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
     in_flight: float = fields.number(2, minimum=1, maximum=inf)
     device: Unchecked = None
-
-    def __post_init__(self) -> None:
-        if self.of is not None:
-            check_entry(self.of, "Hardware", "hardware")
-        super().__post_init__()
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         if name == "rate":

@@ -157,8 +157,9 @@ def epochs(
     crew = pipeline.workers if isinstance(pipeline.workers, Workers) else Workers()
     begin = float(crew.numbers["start_up"] or 0.0)
     first, later, held = pipeline, pipeline, None
-    cached = float(pipeline.numbers["cached_fraction"] or 0.0)
-    if memory is not None:
+    if memory is None:
+        cached = float(pipeline.numbers["cached_fraction"] or 0.0)
+    else:
         held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
         cached = float(hit_share(held)) if evicts else held
         first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))

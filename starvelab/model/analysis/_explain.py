@@ -46,7 +46,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     """
     one_point(pipeline, "explain")
     step = pipeline.solve()
-    if not pipeline.overlap:
+    if pipeline.alone or not pipeline.overlap:
         sentences = _in_turn(pipeline, step)
     elif step.bottleneck == ACCELERATOR.name:
         sentences = _fed(pipeline, step)
@@ -72,13 +72,21 @@ def _awaited(step: Step) -> dict[str, str]:
 
 
 def _in_turn(pipeline: Description, step: Step) -> tuple[str, ...]:
-    best = pipeline.solve(overlap=True)
+    why, remedy = (
+        "Nothing overlaps, so all stages add up to",
+        "Prefetch batches, so that the slowest resource alone sets the step: that would be {}, with {}.",
+    )
+    best = pipeline.replace(overlap=True)
+    if pipeline.alone:
+        why = "The training loop prepares its batches itself, so a step takes"
+        remedy = "Start a worker, so that batches are prepared meanwhile: then {} would bind, with {}."
+        best = best.replace(workers=1)
+    found = best.solve()
     return (
-        f"Nothing overlaps, so all stages add up to {_spoken_time(step.step_time)}, and "
+        f"{why} {_spoken_time(step.step_time)}, and "
         f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of that.",
         step.spoken_busy,
-        "Prefetch batches, so that the slowest resource alone sets the step: that would be "
-        f"{LABELS[best.bottleneck]}, with {_spoken_time(best.step_time)}.",
+        remedy.format(LABELS[found.bottleneck], _spoken_time(found.step_time)),
     )
 
 

@@ -24,6 +24,11 @@ def one_point(pipeline: Description, question: str, *, whatever: tuple[str, ...]
 
 def overlapping(pipeline: Description, question: str) -> None:
     """Reject a pipeline in which nothing overlaps: then no resource hides behind another."""
+    if pipeline.alone:
+        raise InputError(
+            f"{question} looks at stages that overlap, got a loop without workers: then it prepares between "
+            "its steps. Pass workers=1."
+        )
     if not pipeline.overlap:
         raise InputError(
             f"{question} looks at stages that overlap, got overlap=False: then the accelerator always waits. "

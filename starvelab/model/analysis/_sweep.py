@@ -13,7 +13,7 @@ from ...units import Q_, Number, Quantity, Unchecked, convert, format_number, un
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields
-from ..disagreement import Choice, choices, corners, ranges_of
+from ..disagreement import Choice, choices, corners
 from ..resources import LABELS
 from ..step import Step
 from ._point import one_point
@@ -105,7 +105,7 @@ def sweep(
         )
     check_fields(fields)
     for name in fields:
-        if name not in SWEEPABLE and name not in PLAIN:
+        if PLAIN.get(name, name) not in SWEEPABLE:
             raise InputError(
                 f"A sweep takes fields that are numbers or quantities ({', '.join(SWEEPABLE)}), got {name}. "
                 f"Solve once for each {name} instead."
@@ -123,7 +123,7 @@ def sweep(
         columns["feasible"] = np.broadcast_to(step.feasible, step.utilization.shape)
     columns |= {"step_time": step.step_time, "throughput": step.throughput}
     if pipeline.assumptions.ranged if ranges is None else ranges:
-        columns["lowest_throughput"], columns["highest_throughput"] = ranges_of(pipeline).throughput
+        columns["lowest_throughput"], columns["highest_throughput"] = step.ranges.throughput
         if pipeline.assumptions.model_error:
             held = percent(COVERAGE, 0)
             claim = f"Lowest and highest throughput claim to hold the truth in {held} of the cases."

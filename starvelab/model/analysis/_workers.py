@@ -108,8 +108,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if batch_size is not None and not any_batch:
         pipeline = pipeline.replace(batch_size=batch_size)
     one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
-    overlapping(pipeline, "workers_needed")
     pipeline = pipeline.replace(workers=1)
+    overlapping(pipeline, "workers_needed")
     own = pipeline.resource_costs(exact=True)[ACCELERATOR.name]
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
     own_seconds = own.limit if batch is None else Fraction(own.at(batch))
