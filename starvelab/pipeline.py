@@ -180,12 +180,14 @@ class Pipeline(Description):
         # What memory serves has been taken off; where one thing follows the other, all is one time.
         wait = 0.0 if self.in_turn else batch * (numbers["read_wait"] or 0.0)
         prepare = max(0.0, side_by_side * resources[CPU.name] - wait)
-        # Of a loop without workers, reading is part of what it waits for; of workers that read, too.
+        # What a loop without workers waits for holds its reads; so it is with workers that read themselves,
+        # whose reads are followed one by one.
         ahead = self.storage is None or self.storage.read_ahead
         read = 0.0 if self.alone and not self.in_turn else resources.get(STORAGE.name, 0.0)
         if not ahead and not self.in_turn:
             wait -= read
-        # Memory that takes time of its own, or serves everything, leaves nothing to chance.
+        # Which samples memory serves is drawn, unless it serves all of them or takes time of its own: then
+        # each batch takes the mean.
         chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
         copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
         copy = sum(copies) if self.in_turn else max(copies)

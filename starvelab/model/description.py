@@ -439,7 +439,7 @@ def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unc
     if first_field(part) == field or (part, field) == (Drive, "wait"):
         return part(**{field: value})
     raise InputError(
-        f"{name}.{field} qualifies a part that the pipeline has not. "
+        f"{name}.{field} qualifies a part that the pipeline does not have. "
         f"Pass {name}={part.__name__}(..., {field}=...)."
     )
 
@@ -453,7 +453,7 @@ def _sweepable(part: type[Part], path: str) -> Iterator[str]:
             yield f"{path}.{field.name}"
 
 
-# What a plain value stands for goes by the name of the part.
+# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
 PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
 # The fields that may be arrays.
 SWEEPABLE = (

@@ -279,8 +279,8 @@ class Workers(Part):
         them; otherwise one for each worker.
     kind : {"processes", "threads", "pool", "torch"}, optional
         What they are, which decides how they scale: worker processes, threads of one Python process, in a
-        build of Python with the global lock, or a pool of C++ threads such as DALI's. "torch" are the worker
-        processes of PyTorch's `DataLoader`, which `Pipeline.measure` can run; a pool it cannot. As the
+        build of Python with the global lock, or a pool of C++ threads such as DALI's. "torch" means the
+        worker processes of PyTorch's `DataLoader`. `Pipeline.measure` runs each of them except a pool. As the
         assumptions say unless given; assumptions of your own go before it.
     prefetch : int
         Batches that each worker may have waiting or in work; PyTorch calls it `prefetch_factor`.

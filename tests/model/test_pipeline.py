@@ -589,11 +589,12 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, v
         ),
         (
             {"link.pinned": False},
-            "link.pinned qualifies a part that the pipeline has not. Pass link=Link(..., pinned=...).",
+            "link.pinned qualifies a part that the pipeline does not have. Pass link=Link(..., pinned=...).",
         ),
         (
             {"workers": "2 GB/s", "workers.cores": 4},
-            "workers.cores qualifies a part that the pipeline has not. Pass workers=Workers(..., cores=...).",
+            "workers.cores qualifies a part that the pipeline does not have. "
+            "Pass workers=Workers(..., cores=...).",
         ),
         (
             {"storage": Link("1 GB/s")},

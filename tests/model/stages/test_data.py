@@ -205,7 +205,8 @@ def test_more_of_the_data_in_memory_never_lowers_the_throughput(pipe, shares):
     [
         (
             {"storage.cache.share": 0.5},
-            "storage.cache qualifies a part that the pipeline has not. Pass storage=Drive(..., cache=...).",
+            "storage.cache qualifies a part that the pipeline does not have. "
+            "Pass storage=Drive(..., cache=...).",
         ),
         (
             {"storage": "1 GB/s", "storage.cache.share": 35},
