@@ -15,8 +15,8 @@ import numpy as np
 from .errors import InputError
 from .model import analysis
 from .model.analysis._point import one_point
+from .model.analysis._range import ranges_of
 from .model.description import Description
-from .model.disagreement import ranges_of
 from .model.parts import Accelerator, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from .model.solver import solve

@@ -9,7 +9,7 @@ from math import floor, isclose
 
 import numpy as np
 
-from .units import Quantity, format_number, format_quantity
+from .units import Q_, Number, Quantity, format_number, format_quantity
 
 
 def cell(value: object) -> str:
@@ -27,9 +27,9 @@ def cell(value: object) -> str:
     return str(value)
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """A share as a percentage: 0.18349 is 18.3 %."""
-    return f"{100 * float(share):.{digits}f} %"
+def percent(share: Number, digits: int = 1) -> str:
+    """A share as a percentage: 0.18349 is 18.3 %; an array of them as its quantity."""
+    return cell(Q_(100 * share, "percent")) if np.ndim(share) else f"{100 * float(share):.{digits}f} %"
 
 
 def points(number: float) -> str:

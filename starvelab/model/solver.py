@@ -16,7 +16,7 @@ from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .stages.stage import field_names
-from .step import Ranges, Step
+from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
 _STAGES: Mapping[str, Any] = {stage.NAME: stage for stage in STAGES}
@@ -35,12 +35,9 @@ def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
     """Cost of each stage; what all accelerators share does one batch for each of them."""
-    found = {}
-    for name, stage_inputs in inputs.items():
-        stage = _STAGES[name]
-        cost = stage.cost(stage_inputs.exactly() if exact else stage_inputs)
-        found[name] = cost.times(accelerators) if stage.RESOURCE.shared else cost
-    return found
+    found = {name: _STAGES[name].cost(one.exactly() if exact else one) for name, one in inputs.items()}
+    shared = {name: _STAGES[name].RESOURCE.shared for name in found}
+    return {name: cost.times(accelerators) if shared[name] else cost for name, cost in found.items()}
 
 
 def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
@@ -59,13 +56,12 @@ def solve(
     *,
     overlap: bool,
     in_flight: float,
-    find_ranges: Callable[[], Ranges],
-    find_remarks: Callable[[Step], tuple[str, ...]],
-    ranged: bool,
+    **shown: Any,
 ) -> Step:
     """Time a step of these numbers and inputs of stages, in the shape of what is swept.
 
     `in_flight` is how many batches a loop without workers can have under way; infinite where it has workers.
+    What is `shown` besides is passed on to the step.
     """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in costs(inputs, accelerators).items()}
@@ -80,68 +76,52 @@ def solve(
         behind = np.maximum(resources.get(LINK.name, 0.0), resources.get(DECODER.name, 0.0))
         round_trip = resources[CPU.name] + behind + resources[ACCELERATOR.name]
         step = np.maximum(step, round_trip / in_flight)
-    bottleneck, following = _ranking(resources)
+    # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
+    favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
+    ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
+    first = argmax(ranked)
+    second = argmax([np.where(first == i, -np.inf, time) for i, time in enumerate(ranked)])
+    names = np.array([*resources, ""])
     feasible, reason = fits(model.memory, batch)
     together, cached = batch * accelerators, numbers["cached_fraction"]
     gigabytes = numbers["stored"] * 1e-9 * (1 if cached is None else 1 - cached)
-    shown = [name for name in DISPLAY_ORDER if name in resources]
+    displayed = [name for name in DISPLAY_ORDER if name in resources]
     return Step(
         batch_size=batch,
         accelerators=accelerators,
         overlap=overlap,
-        stage_times={name: _ms(time) for name, time in stages.items()},
-        resource_times={name: _ms(resources[name]) for name in shown},
-        step_time=_ms(step),
-        throughput=Q_(as_float(together / step), "img/s"),
+        stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
+        resource_times={name: _quantity(resources[name] * 1e3, "ms") for name in displayed},
+        step_time=_quantity(step * 1e3, "ms"),
+        throughput=_quantity(together / step, "img/s"),
         utilization=as_float(own / step),
         stall=as_float(1 - own / step),
         slowdown=as_float(step / own),
-        bottleneck=bottleneck,
-        next_bottleneck=following,
-        headroom={name: as_float(1 - resources[name] / step) for name in shown},
-        cause=_cause(model, stages, batch, shape),
+        bottleneck=names[first] if shape else str(names[first]),
+        next_bottleneck=names[second] if shape else str(names[second]),
+        headroom={name: as_float(1 - resources[name] / step) for name in displayed},
+        cause=_shaped(_cause(model, stages, batch), shape, str),
         basis=model.basis,
-        demand_at_ceiling=Q_(as_float(together / own * gigabytes), "GB/s"),
-        actual_demand=Q_(as_float(together / step * gigabytes), "GB/s"),
-        feasible=np.broadcast_to(feasible, shape) if shape else feasible,
+        demand_at_ceiling=_quantity(together / own * gigabytes, "GB/s"),
+        actual_demand=_quantity(together / step * gigabytes, "GB/s"),
+        feasible=_shaped(feasible, shape, bool),
         infeasible_reason=reason,
-        find_ranges=find_ranges,
-        find_remarks=find_remarks,
-        ranged=ranged,
+        **shown,
     )
 
 
-def _ranking(resources: Mapping[str, Number]) -> tuple[Number, Number]:
-    """Names of the slowest and the second slowest resource; near-ties go to the one named first."""
-    names = np.array([*resources, ""])
-    # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
-    favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
-    times = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
-    first = argmax(times)
-    second = argmax([np.where(first == i, -np.inf, time) for i, time in enumerate(times)])
-    if np.ndim(first):
-        return names[first], names[second]
-    return str(names[first]), str(names[second])
-
-
-def _cause(
-    model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number, shape: tuple[int, ...]
-) -> Number:
+def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:
     """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
     made_of = parts(model, batch)
-    if made_of is None:
-        shares = {"model": stages[SingleNodeModel.NAME], "overhead": 0.0}
-    else:
-        shares = made_of._asdict()
-    shares["overhead"] = shares["overhead"] + stages.get(StepOverheadModel.NAME, 0.0)
+    shares = {"model": stages[SingleNodeModel.NAME]} if made_of is None else made_of._asdict()
+    shares["overhead"] = shares.get("overhead", 0.0) + stages.get(StepOverheadModel.NAME, 0.0)
     shares["input"] = stages.get(DeviceInputModel.NAME, 0.0)
-    largest = name_of_largest(shares)
-    return np.broadcast_to(largest, shape) if shape else str(largest)
+    return name_of_largest(shares)
 
 
-def _shaped(seconds: Number, shape: tuple[int, ...]) -> Number:
-    return np.broadcast_to(seconds, shape) if shape else float(seconds)
+def _shaped(value: Number, shape: tuple[int, ...], plain: Callable[[Number], Number] = float) -> Number:
+    return np.broadcast_to(value, shape) if shape else plain(value)
 
 
-def _ms(seconds: Number) -> Quantity:
-    return Q_(as_float(seconds * 1e3), "ms")
+def _quantity(number: Number, unit: str) -> Quantity:
+    return Q_(as_float(number), unit)

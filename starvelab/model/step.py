@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Number, Quantity, format_number
+from ..units import Quantity, format_number
 from .assumptions import COVERAGE
 from .resources import ACCELERATOR, LABELS
 
-# Stages for which the accelerator waits, and what they are called.
+# Stages for which the accelerator waits within its part of a step, and what they are called.
 _AWAITED = {"host time": "the training loop", "serialized copy": "the copy"}
 
 
@@ -26,7 +27,7 @@ class Ranges:
     """
 
     throughput: tuple[Quantity, Quantity]
-    utilization: tuple[Number, Number]
+    utilization: tuple[float | Any, float | Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,29 +72,32 @@ class Step(TableRepr):
     infeasible_reason : str
     """
 
-    batch_size: Number
-    accelerators: Number
+    # Any stands for an array, in which a checker could tell one point from many only by what was swept.
+    batch_size: int | Any
+    accelerators: int | Any
     overlap: bool
     stage_times: Mapping[str, Quantity]
     resource_times: Mapping[str, Quantity]
     step_time: Quantity
     throughput: Quantity
-    utilization: Number
-    stall: Number
-    slowdown: Number
-    bottleneck: Number
-    next_bottleneck: Number
-    headroom: Mapping[str, Number]
-    cause: Number
+    utilization: float | Any
+    stall: float | Any
+    slowdown: float | Any
+    bottleneck: str | Any
+    next_bottleneck: str | Any
+    headroom: Mapping[str, float | Any]
+    cause: str | Any
     basis: str
     demand_at_ceiling: Quantity
     actual_demand: Quantity
-    feasible: Number
+    feasible: bool | Any
     infeasible_reason: str
     # What only a reader of the step wants, and needs other solves, is found when it is first shown.
     find_ranges: Callable[[], Ranges] = field(compare=False)
     find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
     ranged: bool = False
+
+    headers = ("resource", "time of a step", "idle")
 
     @cached_property
     def ranges(self) -> Ranges:
@@ -109,16 +113,21 @@ class Step(TableRepr):
         return f"{percent(COVERAGE, 0)} range {low} to {high} img/s"
 
     @property
+    def awaited(self) -> Mapping[str, str]:
+        """What the accelerator waits for within its part of a step, by stage."""
+        taken = self.stage_times
+        return {s: label for s, label in _AWAITED.items() if s in taken and np.any(taken[s].magnitude > 0)}
+
+    @property
     def spoken_busy(self) -> str:
         """How much of its time the accelerator works, where it waits for the rest of it; or empty."""
         taken, works = self.resource_times[ACCELERATOR.name], self.utilization * self.step_time
-        waited = (taken - works).m_as("ms")
-        some = 1e-9 * taken.m_as("ms")
+        waited, some = (taken - works).m_as("ms"), 1e-9 * taken.m_as("ms")
         if np.all(waited <= some):
             return ""
-        known = {name: self.stage_times[name].m_as("ms") for name in _AWAITED if name in self.stage_times}
-        launches = np.any(waited - sum(known.values()) > some)
-        *first, last = [*(["launches"] if launches else []), *(_AWAITED[name] for name in known)]
+        known = sum(self.stage_times[stage].m_as("ms") for stage in self.awaited)
+        launches = ["launches"] if np.any(waited - known > some) else []
+        *first, last = [*launches, *self.awaited.values()]
         awaited = f"{', '.join(first)}{' and ' * bool(first)}{last}"
         if np.ndim(waited):
             return f"The accelerator's time holds what it waits for {awaited}, which does not count as busy."
@@ -131,22 +140,16 @@ class Step(TableRepr):
         return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
 
     @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return ("resource", "time of a step", "idle")
-
-    @property
     def rows(self) -> list[list[str]]:
         """One row for each resource."""
         return [
-            [name, cell(time), _percent(self.headroom[name])] for name, time in self.resource_times.items()
+            [name, cell(time), percent(self.headroom[name])] for name, time in self.resource_times.items()
         ]
 
     @property
     def summary(self) -> str:
         """What binds, in one line."""
-        shape = np.shape(self.utilization)
-        if shape:
+        if shape := np.shape(self.utilization):
             return f"{np.prod(shape)} steps, an array of shape {shape}"
         runs = "" if self.feasible else "Not feasible: "
         allowed = f" ({self.spoken_range})" if self.spoken_range else ""
@@ -154,7 +157,3 @@ class Step(TableRepr):
             f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}{allowed}: "
             f"{LABELS[self.bottleneck]} binds, and the accelerator is busy {percent(self.utilization)}"
         )
-
-
-def _percent(share: Number) -> str:
-    return percent(share) if np.ndim(share) == 0 else cell(Q_(100 * share, "percent"))

@@ -73,18 +73,18 @@ def over_batch(
         axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
         axes.minorticks_off()
         bare(axes)
-    names = list(at.resource_times)
+    names, shares, binding = list(at.resource_times), np.asarray(at.utilization), np.asarray(at.bottleneck)
     headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
     rows = [
-        [b, *(at.resource_times[name][i] for name in names), percent(at.utilization[i]), at.bottleneck[i]]
+        [b, *(at.resource_times[name][i] for name in names), percent(shares[i]), binding[i]]
         for i, b in enumerate(ticks)
     ]
     if banded:
-        ends = zip(*at.ranges.utilization, strict=True)
+        ends = np.transpose(at.ranges.utilization)
         headers += ["utilization from", "to"]
         rows = [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
     headers, rows = with_feasible(headers, rows, at.feasible)
-    first, last = (percent(at.utilization[i]) for i in (0, -1))
+    first, last = (percent(shares[i]) for i in (0, -1))
     busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
     hatched = caveat("hatched", step.infeasible_reason)
     # What cannot run is said once, with what is hatched.
@@ -127,18 +127,25 @@ def over_workers(
         at, step = pipeline.solve(workers=ticks), pipeline.solve(workers=dense)
         can_run = bool(np.all(step.feasible))
         label = name if can_run else f"{name} (not feasible)"
-        columns[label] = at.utilization
+        columns[label] = np.asarray(at.utilization)
         style: Options = {} if can_run else {"marker": marker, "fillstyle": "none", "markevery": 0.1}
         axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=label, **style)
         if _band(axes, dense, step, color, ranges):
             banded = True
-            columns |= dict(zip((f"{label} from", f"{label} to"), at.ranges.utilization, strict=True))
+            columns |= zip((f"{label} from", f"{label} to"), np.asarray(at.ranges.utilization), strict=True)
         sentences += [_wall_in_words(name, step, dense)]
         if not can_run:
             sentences += [caveat("with hollow marks", step.infeasible_reason)]
         if (wall := _wall(step)) is not None:
             fill = "full" if can_run else "none"
-            axes.plot(dense[wall], step.utilization[wall], marker, color=color, markersize=9, fillstyle=fill)
+            axes.plot(
+                dense[wall],
+                np.asarray(step.utilization)[wall],
+                marker,
+                color=color,
+                markersize=9,
+                fillstyle=fill,
+            )
     axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(as_percent)
@@ -182,7 +189,7 @@ def _wall_in_words(name: str, step: Step, dense: np.ndarray) -> str:
     others = {other: times[wall] for other, times in _others(step).items()}
     # As in the pipeline, the accelerator binds in a tie.
     slowest = max(others, key=lambda other: (others[other], other == ACCELERATOR.name))
-    share = percent(step.utilization[wall])
+    share = percent(np.asarray(step.utilization)[wall])
     return f"{name}: from {dense[wall]} workers on, {LABELS[slowest]} sets the limit: {share} busy."
 
 

@@ -4,14 +4,14 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 """
 
 from ._bill import Amounts, Bill, bill
-from ._crossover import Crossover, crossover
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
 from ._point import Job, schedule
+from ._range import Disagreement, ThroughputRange, throughput_range
 from ._sensitivity import Sensitivities, Sensitivity, sensitivity
-from ._sweep import Disagreement, Sweep, ThroughputRange, sweep, throughput_range
-from ._workers import WorkersNeeded, accelerators_fed, workers_needed
+from ._supply import Crossover, WorkersNeeded, accelerators_fed, crossover, workers_needed
+from ._sweep import Sweep, sweep
 
 __all__ = [
     "Amounts",

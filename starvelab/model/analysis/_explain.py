@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...tables import percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
@@ -10,11 +11,18 @@ from ..cost import exceeds
 from ..description import Description
 from ..groups import Storage
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, RESOURCES, STORAGE, capitalized
-from ..stages import HostLoopModel, SerializedCopyModel, SingleNodeModel
+from ..stages import SerializedCopyModel, SingleNodeModel
 from ..step import Step
-from ._crossover import crossover
 from ._point import one_point
-from ._workers import MAX_WORKERS, counted_workers, cpu_cost, launching, spoken_bandwidths, workers_needed
+from ._supply import (
+    MAX_WORKERS,
+    counted_workers,
+    cpu_cost,
+    crossover,
+    launching,
+    spoken_bandwidths,
+    workers_needed,
+)
 
 _CAUSES = {
     "compute": ("arithmetic", "a faster accelerator would shorten it"),
@@ -22,10 +30,24 @@ _CAUSES = {
     "overhead": ("fixed overhead", "a larger batch spreads that over more samples"),
     "input": ("input work that was moved onto it", "some may be better left to the CPU"),
 }
-# What belongs to the accelerator's part of a step though it does not work then.
-_AWAITED = {SerializedCopyModel.NAME: "the copy", HostLoopModel.NAME: "the training loop"}
 _LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 _FEWER_WAITS = "Read several samples with each request or keep them in memory, so that the workers wait less."
+
+
+class _Words(NamedTuple):
+    """How sentences speak of one accelerator or of several."""
+
+    who: str = "the accelerator"
+    are: str = "is"
+    them: str = "it"
+    need: str = "needs"
+    each: str = ""
+    wait: str = "waits"
+    link: str = "the link"
+
+
+_ONE = _Words()
+_SEVERAL = _Words("the accelerators", "are", "them", "need", " each", "wait", "each link")
 
 
 def explain(pipeline: Description, *, advice: bool = True) -> str:
@@ -46,32 +68,18 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     """
     one_point(pipeline, "explain")
     step = pipeline.solve()
+    tell = _starved
     if pipeline.alone or not pipeline.overlap:
-        sentences = _in_turn(pipeline, step)
+        tell = _in_turn
     elif step.bottleneck == ACCELERATOR.name:
-        sentences = _fed(pipeline, step)
-    else:
-        sentences = _starved(pipeline, step)
+        tell = _fed
+    sentences = tell(pipeline, step, _ONE if pipeline.hardware.count == 1 else _SEVERAL)
     sentences = (*sentences, pipeline.foreign_samples, pipeline.foreign_rate) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
-    return " ".join(sentence for sentence in (memory, *sentences) if sentence)
+    return " ".join(filter(None, (memory, *sentences)))
 
 
-def _accelerators(pipeline: Description) -> str:
-    return "the accelerator" if pipeline.hardware.count == 1 else "the accelerators"
-
-
-def _are(pipeline: Description) -> str:
-    return "is" if pipeline.hardware.count == 1 else "are"
-
-
-def _awaited(step: Step) -> dict[str, str]:
-    """What the accelerator waits for within its part of a step, by stage."""
-    taken = step.stage_times
-    return {name: label for name, label in _AWAITED.items() if name in taken and taken[name].magnitude > 0}
-
-
-def _in_turn(pipeline: Description, step: Step) -> tuple[str, ...]:
+def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     why, remedy = (
         "Nothing overlaps, so all stages add up to",
         "Prefetch batches, so that the slowest resource alone sets the step: that would be {}, with {}.",
@@ -83,55 +91,45 @@ def _in_turn(pipeline: Description, step: Step) -> tuple[str, ...]:
         best = best.replace(workers=1)
     found = best.solve()
     return (
-        f"{why} {_spoken_time(step.step_time)}, and "
-        f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of that.",
+        f"{why} {_spoken_time(step.step_time)}, and {of.who} {of.are} busy {percent(step.utilization)} of "
+        "that.",
         step.spoken_busy,
         remedy.format(LABELS[found.bottleneck], _spoken_time(found.step_time)),
     )
 
 
-def _fed(pipeline: Description, step: Step) -> tuple[str, ...]:
-    following = step.next_bottleneck
+def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
+    own, following = step.resource_times[ACCELERATOR.name], step.next_bottleneck
     who, each, batch = "The accelerator binds", "it", "it"
     if step.accelerators > 1:
         who, each, batch = f"The {step.accelerators} accelerators bind", "each", "one for each"
-    awaited = _awaited(step)
-    together = f"together with {' and '.join(awaited.values())} " if awaited else ""
+    together = f"together with {_awaited(step)} " if step.awaited else ""
     evidence = (
-        f"{who}: {together}{each} needs {_spoken_time(step.resource_times[ACCELERATOR.name])} for a batch of "
-        f"{pipeline.batch_size}, and {LABELS[following]} has {RESOURCES[following].done} {batch} in "
+        f"{who}: {together}{each} needs {_spoken_time(own)} for a batch of {pipeline.batch_size}, and "
+        f"{LABELS[following]} has {RESOURCES[following].done} {batch} in "
         f"{_spoken_time(step.resource_times[following])}."
     )
+    busy = f"so {of.who} {of.are} busy {percent(step.utilization)} of"
+    idle, cause = "", _cause(pipeline, step)
+    if launching(pipeline) > 0:
+        # Where launching takes longest, a larger batch is the advice, and it is given here.
+        own, cause = step.step_time * step.utilization, ""
+        idle = (
+            f"Launching its kernels takes the host longer than the {_spoken_time(own)} that they run, {busy} "
+            "each step: a larger batch has more work for each launch, and a step that is compiled is "
+            "launched once."
+        )
+    elif step.awaited:
+        taken = (f"{what} takes {_spoken_time(step.stage_times[s])}" for s, what in step.awaited.items())
+        idle = f"In each step {' and '.join(taken)}, {busy} it."
+        if SerializedCopyModel.NAME in step.awaited:
+            pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
+            idle += f" The copy would overlap {pinned}on a stream of its own."
     found = crossover(pipeline)
-    later = _spare(pipeline, step)
+    later = _spare(pipeline, step, of)
     if found.starves_from is not None and found.starves_from > pipeline.batch_size:
         later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
-    # Where launching takes longest, a larger batch is the advice, and it has been given.
-    cause = "" if launching(pipeline) > 0 else _cause(pipeline, step)
-    return evidence, _idle(pipeline, step), cause, later
-
-
-def _idle(pipeline: Description, step: Step) -> str:
-    """What the accelerator waits for within its part of the step, and how busy that leaves it."""
-    awaited = _awaited(step)
-    if launching(pipeline) > 0:
-        own = _spoken_time(step.step_time * step.utilization)
-        return (
-            f"Launching its kernels takes the host longer than the {own} that they run, so "
-            f"{_accelerators(pipeline)} {_are(pipeline)} busy {percent(step.utilization)} of each step: a "
-            "larger batch has more work for each launch, and a step that is compiled is launched once."
-        )
-    if not awaited:
-        return ""
-    taken = (f"{label} takes {_spoken_time(step.stage_times[stage])}" for stage, label in awaited.items())
-    sentence = (
-        f"In each step {' and '.join(taken)}, so {_accelerators(pipeline)} {_are(pipeline)} busy "
-        f"{percent(step.utilization)} of it."
-    )
-    if SerializedCopyModel.NAME in awaited:
-        pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
-        sentence += f" The copy would overlap {pinned}on a stream of its own."
-    return sentence
+    return evidence, idle, cause, later
 
 
 def _cause(pipeline: Description, step: Step) -> str:
@@ -139,10 +137,9 @@ def _cause(pipeline: Description, step: Step) -> str:
     cause, source = step.cause, ""
     if step.basis.startswith("measured"):
         # What a step whose time was measured is made of is a guess; what comes on top of it is known.
-        on_top = {"input": "input on device", "overhead": "step overhead"}
-        times = {c: step.stage_times[stage] for c, stage in on_top.items() if stage in step.stage_times}
-        more = (c for c, time in times.items() if time > step.stage_times["model"])
-        cause = next(more, "overhead" if cause == "overhead" else "")
+        own, on_top = step.stage_times["model"], {"input": "input on device", "overhead": "step overhead"}
+        longer = (name for name, stage in on_top.items() if step.stage_times.get(stage, 0 * own) > own)
+        cause = next(longer, "overhead" if cause == "overhead" else "")
         if not cause:
             return "The accelerator's own time comes from a measured rate."
     elif step.basis.startswith("extrapolated"):
@@ -153,18 +150,18 @@ def _cause(pipeline: Description, step: Step) -> str:
         advice = "faster memory would shorten it"
     if cause in ("compute", "memory") and pipeline.hardware.precision in ("fp32", "tf32"):
         advice = f"lower precision or {advice}" if "shorten" in advice else advice
-    return f"{source}The largest part of {'the rest' if _awaited(step) else 'each step'} is {name}: {advice}."
+    return f"{source}The largest part of {'the rest' if step.awaited else 'each step'} is {name}: {advice}."
 
 
-def _spare(pipeline: Description, step: Step) -> str:
+def _spare(pipeline: Description, step: Step, of: _Words) -> str:
     """How much faster the accelerator would have to be before the next resource binds."""
     own, ready = (step.resource_times[name].m_as("ms") for name in (ACCELERATOR.name, step.next_bottleneck))
     label, subject = LABELS[step.next_bottleneck], capitalized(step.next_bottleneck)
     if not exceeds(own, ready):
         return f"{subject} takes equally long: if it were any slower, it would bind."
-    waits = sum(step.stage_times[stage].m_as("ms") for stage in _awaited(step))
-    if launching(pipeline) > 0:  # a faster accelerator launches no faster
-        waits += step.stage_times[SingleNodeModel.NAME].m_as("ms")
+    # A faster accelerator launches no faster.
+    launches = [SingleNodeModel.NAME] if launching(pipeline) > 0 else []
+    waits = sum(step.stage_times[stage].m_as("ms") for stage in (*step.awaited, *launches))
     if waits >= ready:
         return f"However fast the accelerator itself were, {label} would not bind."
     times = (own - waits) / (ready - waits)
@@ -172,141 +169,91 @@ def _spare(pipeline: Description, step: Step) -> str:
         return f"{subject} takes almost as long."
     # A larger factor says nothing that a person would act on.
     spare = "more than a hundred" if times > 100 else format_number(times, 3)
-    who = _accelerators(pipeline).capitalize()
-    return f"{who} would have to be {spare} times as fast before {label} binds."
+    return f"{of.who.capitalize()} would have to be {spare} times as fast before {label} binds."
 
 
-def _starved(pipeline: Description, step: Step) -> tuple[str, ...]:
+def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     name, a_batch = step.bottleneck, f"a batch of {pipeline.batch_size}"
-    need, each, wait = "needs", "", "waits"
     if step.accelerators > 1:
         a_batch += f" for each of the {step.accelerators} accelerators"
-        need, each, wait = "need", " each", "wait"
     who, verb = capitalized(name), RESOURCES[name].verb
     if name == CPU.name and _time_without_waits(pipeline, step) is not None:
         # Its cores are idle then: calling it the CPU alone would send people to buy some.
         who, verb = "The CPU, whose workers wait for storage,", "waiting for and preparing"
-    awaited = f" with {' and '.join(_awaited(step).values())}" if _awaited(step) else ""
+    awaited = f" with {_awaited(step)}" if step.awaited else ""
     evidence = (
-        f"{who} binds: {verb} {a_batch} takes {_spoken_time(step.step_time)}, so {_accelerators(pipeline)}, "
-        f"which {need} {_spoken_time(step.resource_times[ACCELERATOR.name])}{each}{awaited}, "
-        f"{_are(pipeline)} busy {percent(step.utilization)} of each step and {wait} for the rest."
+        f"{who} binds: {verb} {a_batch} takes {_spoken_time(step.step_time)}, so {of.who}, which {of.need} "
+        f"{_spoken_time(step.resource_times[ACCELERATOR.name])}{of.each}{awaited}, {of.are} busy "
+        f"{percent(step.utilization)} of each step and {of.wait} for the rest."
     )
     remedies = {STORAGE: _for_storage, CPU: _for_cpu, LINK: _for_link, DECODER: _for_decoder}
-    return evidence, step.spoken_busy, *remedies[RESOURCES[name]](pipeline, step)
+    return evidence, step.spoken_busy, *remedies[RESOURCES[name]](pipeline, step, of)
 
 
-def _time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
-    """What the CPU would take if its workers never waited for storage; None if that matters little."""
-    drive = pipeline.storage
-    if drive is None or drive.wait is None:
-        return None
-    at_once = None if drive.of is None else drive.replace(wait=None)
-    if not _helps(pipeline, step, {"storage": at_once}):
-        return None
-    return pipeline.solve(storage=at_once).resource_times[CPU.name]
-
-
-def _them(pipeline: Description) -> str:
-    return "them" if pipeline.hardware.count > 1 else "it"
-
-
-def _speedup(step: Step) -> float:
-    """How many times as fast steps would be if only the accelerator, and what it waits for, set them."""
-    return float((step.step_time / step.resource_times[ACCELERATOR.name]).m_as(""))
-
-
-def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
-    """True if a change makes the resource that binds noticeably faster."""
-    name = step.bottleneck
-    changed = pipeline.solve(changes).resource_times[name]
-    return bool(exceeds(step.resource_times[name].m_as("ms"), 1.05 * changed.m_as("ms")))
-
-
-def _then(step: Step) -> str:
-    """What would bind next, where another resource starves the accelerator as well."""
-    others = {n: t for n, t in step.resource_times.items() if n not in (step.bottleneck, ACCELERATOR.name)}
-    slowest = max(others, key=lambda name: others[name].m_as("ms"), default=None)
-    own = step.resource_times[ACCELERATOR.name].m_as("ms")
-    if slowest is None or not exceeds(others[slowest].m_as("ms"), own):
-        return ""
-    # Smaller stored samples may spare the CPU work as well; a faster drive does not.
-    then = "With faster storage alone" if step.bottleneck == STORAGE.name else "Even then"
-    verb, time = RESOURCES[slowest].verb, _spoken_time(others[slowest])
-    return f"{then} {LABELS[slowest]} would bind: {verb} takes {time}."
-
-
-def _either(remedies: list[str]) -> str:
-    """Alternatives in one list: a, b, or c."""
-    return ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
-
-
-def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
+def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     drive = pipeline.storage
     assert drive is not None  # it binds
     cached = float(pipeline.numbers["cached_fraction"] or 0)
-    fewer_bytes = _helps(pipeline, step, {"dataset.size": pipeline.size / 2})
-    fewer_requests = _helps(pipeline, step, {"storage.samples_per_request": 2 * drive.samples_per_request})
-    served = f"Memory serves {percent(cached)} of the reads." if cached else ""
+    of_store = getattr(drive.of, "path", "") == Storage.S3_connection.path
+    remedies: dict[str, Mapping[str, Unchecked]] = {
+        "store fewer bytes for each sample": {"dataset.size": pipeline.size / 2},
+        "read several samples with each request (samples_per_request)": {
+            "storage.samples_per_request": 2 * drive.samples_per_request
+        },
+        f"keep {'more of ' if cached else ''}them in memory": {"storage.cache.share": (1 + cached) / 2},
+        "open more connections" if of_store else "use a faster drive or more of them": {
+            "storage.count": 2 * drive.count
+        },
+    }
+    helping = [remedy for remedy, changes in remedies.items() if _helps(pipeline, step, changes)]
+    fewer_bytes, fewer_requests = (remedy in helping for remedy in [*remedies][:2])
+    limited = fewer_requests and not fewer_bytes
     what, it, delivered = "storage", "it delivers", step.actual_demand
     if cached and pipeline.numbers["cache_bandwidth"] is not None:
         what, it = "storage and memory together", "they deliver"
         delivered = Q_((step.throughput * pipeline.size).m_as("GB * sample / s"), "GB/s")
-    wanted, given = spoken_bandwidths(delivered * _speedup(step), delivered)
-    remedies = ["store fewer bytes for each sample"] * fewer_bytes
-    remedies += ["read several samples with each request (samples_per_request)"] * fewer_requests
-    if _helps(pipeline, step, {"storage.cache.share": (1 + cached) / 2}):
-        remedies.append(f"keep {'more of ' if served else ''}them in memory")
-    if _helps(pipeline, step, {"storage.count": 2 * drive.count}):
-        of_store = getattr(drive.of, "path", "") == Storage.S3_connection.path
-        remedies.append("open more connections" if of_store else "use a faster drive or more of them")
-    limit = ""
-    if fewer_requests and not fewer_bytes:
-        limit = "It is the number of requests that limits storage, not their bytes."
+    wanted, given = _shortfall(step, delivered)
     return (
-        served,
-        limit,
-        f"To keep {_them(pipeline)} fed, {what} would have to deliver {wanted}, and {it} {given}: "
-        f"{_either(remedies)}.",
+        f"Memory serves {percent(cached)} of the reads." if cached else "",
+        "It is the number of requests that limits storage, not their bytes." if limited else "",
+        f"To keep {of.them} fed, {what} would have to deliver {wanted}, and {it} {given}: "
+        f"{_either(helping)}.",
         _then(step),
     )
 
 
-def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
+def _for_link(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     sent = (step.throughput / step.accelerators * pipeline.transferred).m_as("GB * sample / s")
-    wanted, carried = spoken_bandwidths(Q_(sent * _speedup(step), "GB/s"), Q_(sent, "GB/s"))
+    wanted, carried = _shortfall(step, Q_(sent, "GB/s"))
     given = pipeline.dataset.transfer
     known = "" if isinstance(given, Quantity) else given or pipeline.assumptions.transfer_dtype
     remedies = [f"send fewer bytes for each sample{'' if known == 'uint8' else ', for example as uint8'}"]
     if not pipeline.numbers["pinned"] and _helps(pipeline, step, {"link.pinned": True}):
         remedies.insert(0, "copy from pinned memory")
-    link = "the link" if pipeline.hardware.count == 1 else "each link"
     return (
-        f"To keep {_them(pipeline)} fed, {wanted} would have to cross {link}, and {carried} do: "
+        f"To keep {of.them} fed, {wanted} would have to cross {of.link}, and {carried} do: "
         f"{_either(remedies)}.",
         _then(step),
     )
 
 
-def _for_decoder(_: Description, step: Step) -> tuple[str, ...]:
+def _for_decoder(_: Description, step: Step, __: _Words) -> tuple[str, ...]:
     return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
 
 
-def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
+def _for_cpu(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     if isinstance(pipeline.workers, Quantity):
-        needed_rate, given = step.throughput * _speedup(step), pipeline.workers
-        if has_dimension(given, "img/s"):
-            wanted, supplied = format_quantity(needed_rate), format_quantity(given)
-        else:
-            in_bytes = Q_((needed_rate * pipeline.size).m_as("GB * sample / s"), "GB/s")
-            wanted, supplied = spoken_bandwidths(in_bytes, given)
-        return (
-            f"To keep {_them(pipeline)} fed, the CPU would have to supply {wanted}, and it supplies "
-            f"{supplied}.",
-            _LESS,
-            _then(step),
+        wanted, supplied = _shortfall(step, pipeline.workers)
+        needs = f"the CPU would have to supply {wanted}, and it supplies {supplied}."
+        return f"To keep {of.them} fed, {needs}", _LESS, _then(step)
+    at_once, waits, less = _time_without_waits(pipeline, step), "", _LESS
+    if at_once is not None:
+        mostly = 2 * at_once < step.resource_times[CPU.name]
+        less = _FEWER_WAITS if mostly else _LESS
+        waits = (
+            f"{'Most' if mostly else 'Part'} of that is waiting, in which cores idle: without it, preparing "
+            f"would take {_spoken_time(at_once)}."
         )
-    waits, less = _waits(pipeline, step)
     needed = workers_needed(pipeline)
     if needed.workers is None:
         now, best = (cpu_cost(pipeline, n).limit for n in (pipeline.workers.count, MAX_WORKERS))
@@ -318,25 +265,57 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
             less = f"Use a host with more cores. {less}"
         elif pipeline.workers.kind == "threads":
             less = f"Use worker processes, which share no lock as threads do. {less}"
-        return (waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less)
+        return waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less
     enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers.count} would keep up"
     if not needed.obstacles:
-        return (waits, f"{enough}.")
+        return waits, f"{enough}."
     limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
-    return (waits, f"{enough}, but that meets other limits: {limits}.", less)
+    return waits, f"{enough}, but that meets other limits: {limits}.", less
 
 
-def _waits(pipeline: Description, step: Step) -> tuple[str, str]:
-    """What is to be said of workers that wait for storage, and what would shorten the work."""
-    at_once = _time_without_waits(pipeline, step)
-    if at_once is None:
-        return "", _LESS
-    mostly = 2 * at_once < step.resource_times[CPU.name]
-    return (
-        f"{'Most' if mostly else 'Part'} of that is waiting, in which cores idle: without it, preparing "
-        f"would take {_spoken_time(at_once)}.",
-        _FEWER_WAITS if mostly else _LESS,
-    )
+def _time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
+    """What the CPU would take if its workers never waited for storage; None if that matters little."""
+    drive = pipeline.storage
+    if drive is None or drive.wait is None:
+        return None
+    at_once = {"storage": None if drive.of is None else drive.replace(wait=None)}
+    return pipeline.solve(at_once).resource_times[CPU.name] if _helps(pipeline, step, at_once) else None
+
+
+def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
+    """True if a change makes the resource that binds noticeably faster."""
+    now, then = (one.resource_times[step.bottleneck].m_as("ms") for one in (step, pipeline.solve(changes)))
+    return bool(exceeds(now, 1.05 * then))
+
+
+def _shortfall(step: Step, given: Quantity) -> list[str]:
+    """What a resource would have to give for the accelerator to set the step, and what it gives."""
+    wanted = given * (step.step_time / step.resource_times[ACCELERATOR.name]).m_as("")
+    if has_dimension(given, "img/s"):
+        return [format_quantity(wanted), format_quantity(given)]
+    return spoken_bandwidths(wanted, given)
+
+
+def _then(step: Step) -> str:
+    """What would bind next, where another resource starves the accelerator as well."""
+    times = {name: time for name, time in step.resource_times.items() if name != step.bottleneck}
+    own = times.pop(ACCELERATOR.name)
+    slowest = max(times, key=lambda name: times[name].m_as("ms"), default=None)
+    if slowest is None or not exceeds(times[slowest].m_as("ms"), own.m_as("ms")):
+        return ""
+    # Smaller stored samples may spare the CPU work as well; a faster drive does not.
+    then = "With faster storage alone" if step.bottleneck == STORAGE.name else "Even then"
+    verb, time = RESOURCES[slowest].verb, _spoken_time(times[slowest])
+    return f"{then} {LABELS[slowest]} would bind: {verb} takes {time}."
+
+
+def _either(remedies: list[str]) -> str:
+    """Alternatives in one list: a, b, or c."""
+    return ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
+
+
+def _awaited(step: Step) -> str:
+    return " and ".join(step.awaited.values())
 
 
 def _spoken_time(time: Quantity) -> str:

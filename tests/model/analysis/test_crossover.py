@@ -21,7 +21,7 @@ from starvelab import (
     UnknownNameError,
     Workers,
 )
-from starvelab.model.analysis._crossover import starves_from
+from starvelab.model.analysis._supply import starves_from
 from tests.cases import WALL
 from tests.rejected import message
 from tests.strategies import costs, pipelines

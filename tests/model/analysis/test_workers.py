@@ -20,7 +20,7 @@ from starvelab import (
     Samples,
     Storage,
 )
-from starvelab.model.analysis._workers import min_workers
+from starvelab.model.analysis._supply import min_workers
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
 from tests.strategies import pipelines, shares, slow_samples, workers

@@ -1,0 +1,356 @@
+"""Where input stops keeping up: from which batch size, below how many workers, beyond how many accelerators.
+
+Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have said 437.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import floor
+
+from ...errors import InputError, MissingValueError, UnknownNameError
+from ...units import (
+    Q_,
+    Number,
+    Quantity,
+    check_magnitude,
+    exact,
+    format_number,
+    format_quantity,
+    positive_int,
+)
+from ..cost import Cost, exceeds
+from ..description import Description
+from ..resources import ACCELERATOR, LABELS, RESOURCES, capitalized
+from ..solver import by_resource, costs
+from ..stages import (
+    STAGES,
+    DataModel,
+    SerializedCopyModel,
+    SingleNodeModel,
+    TransferModel,
+    TransformationModel,
+)
+from ..stages.single_node import SingleNodeInputs, launch_wait
+from ..stages.transformation import TransformationInputs
+from ._point import one_point, overlapping
+
+# Nobody starts as many.
+MAX_WORKERS = 10**9
+_BUSY = {stage.NAME: stage.BUSY and stage.RESOURCE is ACCELERATOR for stage in STAGES}
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where starvation begins: the exact batch size at which the costs cross, and the whole ones beside it.
+
+    `batch` is None if the accelerator is starved at every batch size, or at none. Up to `last_fed` it binds:
+    0 if it never does, None if it always does. `starves_from` is the first batch that starves it, as a tie
+    starves nobody; there `resource` takes over, "" if none does. `infeasible_reason` says why that batch
+    cannot run; "" where it can.
+    """
+
+    batch: Fraction | None
+    last_fed: int | None
+    starves_from: int | None
+    resource: str
+    infeasible_reason: str = ""
+
+    def __str__(self) -> str:
+        if self.starves_from is None:
+            return "The accelerator binds at every batch size."
+        if self.batch is None:
+            return f"{capitalized(self.resource)} binds at every batch size."
+        beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
+        return (
+            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on "
+            f"{LABELS[self.resource]}: they cross at {format_number(float(self.batch), 6)}."
+            f"{beyond if self.infeasible_reason else ''}"
+        )
+
+
+def crossover(pipeline: Description, *, resource: str | None = None) -> Crossover:
+    """Find the smallest batch size at which the accelerator waits.
+
+    Parameters
+    ----------
+    resource : str, optional
+        Look at this resource alone; otherwise at whichever starves the accelerator first.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+
+    Notes
+    -----
+    Where a small batch is bound by memory traffic and a large one by arithmetic, the accelerator can bind
+    again further on; this is the first crossing.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> found = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8).crossover()
+    >>> found.batch, found.last_fed, found.starves_from
+    (Fraction(39117, 1745), 22, 23)
+    """
+    one_point(pipeline, "crossover", whatever=("batch_size",))
+    overlapping(pipeline, "crossover")
+    supplies = pipeline.resource_costs(exact=True)
+    own = supplies.pop(ACCELERATOR.name)
+    if resource is not None:
+        if resource not in supplies:
+            there = ", ".join(supplies)
+            raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {there}.")
+        supplies = {resource: supplies[resource]}
+    starving = {
+        name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
+    }
+    if not starving:
+        return Crossover(None, None, None, "")
+    # Where several starve it at the same batch size, the slowest of them is named.
+    first = min(starving, key=lambda name: (starving[name], -supplies[name].at(starving[name])))
+    supply, batch = supplies[first], starving[first]
+    before = (edge for edge in _edges(supply, own) if edge < batch and supply.at(edge) <= own.at(edge))
+    reason = pipeline.solve(batch_size=batch).infeasible_reason
+    return Crossover(None if batch == 1 else max(before), batch - 1, batch, first, reason)
+
+
+def starves_from(supply: Cost, own: Cost) -> int | None:
+    """The smallest whole batch size for which `supply` takes longer than `own`; None if there is none."""
+    first_whole = (floor(edge) + 1 for edge in _edges(supply, own))
+    return next((batch for batch in first_whole if supply.at(batch) > own.at(batch)), None)
+
+
+def _edges(*costs: Cost) -> list[Fraction]:
+    """Zero, and every batch size at which two pieces cross: between these no cost overtakes another."""
+    pairs = combinations([piece for cost in costs for piece in cost.pieces], 2)
+    lines = ((Fraction(b.fixed - a.fixed), a.per_sample - b.per_sample) for a, b in pairs)
+    return sorted({Fraction(0), *(fixed / slope for fixed, slope in lines if fixed * slope > 0)})
+
+
+@dataclass(frozen=True)
+class WorkersNeeded:
+    """The answer of `workers_needed`: the smallest number of workers with which preparing is in time.
+
+    `workers` is None if no number is enough. `exact` is how many times one worker's rate is needed: the
+    number before rounding up, if workers scale linearly on cores of their own. `batch_size` is None for "at
+    any batch size", and `demand` the stored bytes that would then be read per second. `obstacles` say what
+    stands in the way (contention, the host's cores, the drive, the link, the accelerator's memory), and it is
+    `feasible` if nothing does. `note` says on which samples the rate of a worker was measured, where that was
+    on others.
+    """
+
+    workers: int | None
+    exact: Fraction
+    batch_size: int | None
+    demand: Quantity
+    feasible: bool
+    obstacles: tuple[str, ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
+        number = "No number of workers" if self.workers is None else counted_workers(self.workers)
+        verdict = f"{number} {'is' if self.workers in (None, 1) else 'are'} enough {where}."
+        if self.workers is not None and not self.feasible:
+            verdict = f"{number} would be enough {where}, but that meets other limits."
+        return " ".join(filter(None, (verdict, *self.obstacles, self.note)))
+
+
+def workers_needed(pipeline: Description, *, batch_size: int | str | None = None) -> WorkersNeeded:
+    """Count the workers that remove the CPU stall, ``b S / (w g(b))`` where each has its core.
+
+    Parameters
+    ----------
+    batch_size : int or "any", optional
+        That of the pipeline unless given; "any" asks for enough at every batch size.
+
+    Raises
+    ------
+    InputError
+        If the pipeline gives the CPU's supply as a whole, so that there are no workers to count.
+
+    Notes
+    -----
+    Several accelerators are fed by one set of workers, and the answer is for all of them. Feasibility
+    looks at the pipeline's drive and link, or at those of the accelerator's host where the pipeline does
+    not model them, and at the pipeline's cores, or the host's where the catalogue knows them.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline, Samples
+    >>> scan = Pipeline(
+    ...     model=Models.ResNet50, hardware=Hardware.Cloud.A100, dataset=Samples(size="5 MB")
+    ... )
+    >>> scan.workers_needed(batch_size=256).workers
+    436
+    """
+    if isinstance(pipeline.workers, Quantity):
+        raise InputError(
+            "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
+            "Pass workers=8, or workers=Workers(8, rate=...)."
+        )
+    any_batch = isinstance(batch_size, str) and batch_size == "any"
+    if batch_size is not None and not any_batch:
+        pipeline = pipeline.replace(batch_size=batch_size)
+    one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
+    pipeline = pipeline.replace(workers=1)
+    overlapping(pipeline, "workers_needed")
+    own = pipeline.resource_costs(exact=True)[ACCELERATOR.name]
+    batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
+
+    def seconds(cost: Cost) -> Fraction:
+        """For the batch, or for each sample of one without end."""
+        return Fraction(cost.limit if batch is None else cost.at(batch))
+
+    def enough(workers: int) -> bool:
+        cost = cpu_cost(pipeline, workers)
+        return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
+
+    one, most = (seconds(cpu_cost(pipeline, count)) for count in (1, MAX_WORKERS))
+    ratio, workers = one / seconds(own), min_workers(enough)
+    rate = float((batch or 1) / seconds(own))
+    demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
+    obstacles = [] if workers else [_too_few_cores(pipeline, one / most, ratio)]
+    obstacles += _obstacles(pipeline, workers, rate)
+    if batch is not None and (reason := pipeline.solve().infeasible_reason):
+        obstacles.append(reason)
+    found = tuple(obstacles)
+    return WorkersNeeded(workers, ratio, batch, demand, not found, found, pipeline.foreign_rate)
+
+
+def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
+    """The largest number of accelerators that are busy for that share of each step.
+
+    Parameters
+    ----------
+    utilization : float
+        The busy share that is asked for, above 0 and up to 1.
+
+    Returns
+    -------
+    int or None
+        0 if not even one is busy enough, or has memory enough for its step; None if nothing that they
+        share limits their number.
+
+    Notes
+    -----
+    Exact: a shared resource takes ``n`` times as long for ``n`` accelerators, so ``n`` of them are busy
+    for a share ``u`` as long as ``n supply <= own / u``. Where the pipeline names no cores, those of the
+    host of one accelerator are meant, however many there are.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models, Pipeline
+    >>> Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=128).accelerators_fed()
+    3
+    """
+    one_point(pipeline, "accelerators_fed", whatever=("hardware.count",))
+    overlapping(pipeline, "accelerators_fed")
+    share = check_magnitude(utilization, "utilization")
+    if share > 1:
+        raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
+    one = pipeline.replace({"hardware.count": 1})
+    batch = positive_int(one.batch_size, "batch_size")
+    stages = {name: Fraction(cost.at(batch)) for name, cost in one.costs(exact=True).items()}
+    busy = sum(time for name, time in stages.items() if _BUSY[name]) - Fraction(float(launching(one)))
+    longest = busy / exact(share, "utilization")
+    times = by_resource(stages)
+    shared = [times.pop(name) for name in [*times] if RESOURCES[name].shared]
+    if max(times.values()) > longest or not one.solve().feasible:
+        return 0
+    return min((int(longest / time) for time in shared if time > 0), default=None)
+
+
+def cpu_cost(pipeline: Description, workers: int) -> Cost:
+    """What preparing the batches of a step would cost the CPU with that many workers, exactly."""
+    name = TransformationModel.NAME
+    inputs = dataclasses.replace(pipeline.inputs[name], workers=workers)  # type: ignore[call-arg]
+    return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
+
+
+def counted_workers(workers: int) -> str:
+    """A number of workers, in words that agree with it."""
+    return "1 worker" if workers == 1 else f"{workers} workers"
+
+
+def launching(pipeline: Description) -> Number:
+    """How long the accelerator waits for launches in a step [s]."""
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    return launch_wait(model, pipeline.numbers["batch_size"])
+
+
+def min_workers(enough: Callable[[int], bool]) -> int | None:
+    """The smallest number of workers that is enough, or None if no number is; one more never hurts."""
+    found = 1 + bisect_left(range(1, MAX_WORKERS + 1), True, key=enough)
+    return found if found <= MAX_WORKERS else None
+
+
+def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> str:
+    """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
+    inputs, hardware = pipeline.inputs[TransformationModel.NAME], pipeline.hardware.of
+    cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
+    unlimited = pipeline.replace({"workers.cores": MAX_WORKERS})
+    one, many = (Fraction(cpu_cost(unlimited, count).limit) for count in (1, MAX_WORKERS))
+    who, more = "Workers get in each other's way: together they", ""
+    if cores is not None and one / many < wanted:  # as threads of one process, which share a lock
+        most, who = one / many, "Workers get in each other's way: on any number of cores they"
+        if pipeline.numbers["loader"] == "threads":
+            who = (
+                "Carried on from one and two threads on two cores, under a Python with its global lock, "
+                "threads would"
+            )
+            more = " A free-threaded build of Python has no such lock, and was not measured."
+    elif cores is not None and pipeline.numbers["cores"] is not None:
+        who = f"However many workers share the {cores} cores, together they"
+    elif cores is not None and hardware is not None:
+        each = hardware.number("host_cores")
+        who = f"A typical host has {each} cores for each {hardware.name}: together its workers"
+    return (
+        f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
+        f"{format_number(wanted, 3)} times.{more}"
+    )
+
+
+def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[str]:
+    """What stands in the way of preparing, reading and copying that many samples a second for each device."""
+    hardware, count, numbers, obstacles = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, []
+    # Where the law of scaling has counted the cores, they are no obstacle any more.
+    counted = numbers["cores"] is not None or pipeline.assumptions.host_cores
+    cores = None if hardware is None or counted else hardware.number("host_cores")
+    if hardware is not None and None not in (workers, cores) and workers > count * cores:
+        obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
+    drive = "the drive gives" if numbers["cached_fraction"] is None else "the drive and the cache give"
+    for field, stages, doing, given, size in (
+        ("storage", {DataModel.NAME}, "Reading", drive, count * numbers["stored"]),
+        (
+            "link",
+            {TransferModel.NAME, SerializedCopyModel.NAME},
+            "Copying",
+            "the link gives",
+            numbers["transferred"],
+        ),
+    ):
+        try:
+            host = pipeline if numbers[field] is not None else pipeline.replace({field: hardware})
+        except MissingValueError:  # what the catalogue does not know is no obstacle
+            continue
+        taken = sum(cost.limit for name, cost in host.costs().items() if name in stages)
+        if exceeds(taken * rate, 1):
+            wanted, supply = spoken_bandwidths(
+                *(Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
+            )
+            obstacles.append(f"{doing} would take {wanted}, and {given} {supply}.")
+    return obstacles
+
+
+def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:
+    """Bandwidths that are compared, in one unit: GB/s, or MB/s where one of them is small."""
+    unit = "GB/s" if min(one.m_as("GB/s") for one in bandwidths) >= 0.1 else "MB/s"
+    return [format_quantity(one.to(unit)) for one in bandwidths]
