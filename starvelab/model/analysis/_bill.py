@@ -92,14 +92,13 @@ class Bill(TableRepr):
     @property
     def summary(self) -> str:
         """How busy the accelerators are, and what they draw, in one line."""
-        shape = np.shape(self.step.utilization)
-        if shape:
+        if shape := np.shape(self.step.utilization):
             return f"{np.prod(shape)} bills, an array of shape {shape}"
-        count = self.step.accelerators
-        who = "The accelerator is" if count == 1 else f"The {count} accelerators are"
-        draws = "draws" if count == 1 else "draw"
-        drawn = "" if self.power is None else f", and {draws} {cell(self.power)}"
-        busy = percent(self.step.utilization)
+        count, busy = self.step.accelerators, percent(self.step.utilization)
+        who, draw = (
+            ("The accelerator is", "draws") if count == 1 else (f"The {count} accelerators are", "draw")
+        )
+        drawn = "" if self.power is None else f", and {draw} {cell(self.power)}"
         if self.step.ranged:
             low, high = (percent(end) for end in self.step.ranges.utilization)
             busy += f" ({percent(COVERAGE, 0)} range {low} to {high})"
@@ -153,45 +152,57 @@ def bill(
     >>> print(f"{found.hour_waiting.money:.2f~} of {found.hour.money:.2f~}, at {found.power:.0f~}")
     1.63 USD of 2.00 USD, at 139 W
     """
-    step = pipeline.solve()
-    hardware, stall, count = pipeline.hardware.of, step.stall, step.accelerators
+    step, hardware = pipeline.solve(), pipeline.hardware.of
+    stall, count = step.stall, step.accelerators
     named = "a pipeline without hardware" if hardware is None else hardware.name
     rate, price_note = _price(hardware, named, price, today)
-    busy = _watts(hardware, "busy_power", busy_power, "board_power")
-    idle = _watts(hardware, "waiting_power", waiting_power, "waiting_power")
+
+    def watts(given: Unchecked, name: str, listed_as: str) -> Number:
+        """What one accelerator draws, as given or as the catalogue lists it; None where it lists nothing."""
+        listed = None if hardware is None else hardware.number(listed_as)
+        return listed if given is None else nonnegative(given, "W", name)
+
+    busy, idle = (
+        watts(busy_power, "busy_power", "board_power"),
+        watts(waiting_power, "waiting_power", "waiting_power"),
+    )
     powers = (("busy_power", busy, "400 W"), ("waiting_power", idle, "80 W"))
     missing = {name: example for name, value, example in powers if value is None}
-    if rate is None and missing:
-        raise MissingValueError(
-            "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
-            f"{named} lists no price and no {' and no '.join(missing)}. "
-            'Pass for example price="2 USD/h".'
-        )
     power_note = epoch_note = ""
     if missing:
-        wanted = ", ".join(f'{name}="{example}"' for name, example in missing.items())
-        power_note = (
-            f"Energy and CO2 are missing: {named} lists no {' and no '.join(missing)}. "
-            f"Pass for example {wanted}."
-        )
+        lists, wanted = " and no ".join(missing), ", ".join(f'{n}="{value}"' for n, value in missing.items())
+        if rate is None:
+            raise MissingValueError(
+                "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
+                f'{named} lists no price and no {lists}. Pass for example price="2 USD/h".'
+            )
+        power_note = f"Energy and CO2 are missing: {named} lists no {lists}. Pass for example {wanted}."
     intensity, samples = carbon_intensity(grid), samples_of_epoch(pipeline, samples)
     if samples is None:
         epoch_note = f"The epoch is missing: the pipeline names no data set of a known size. {PASS_SAMPLES}"
     hours = None if samples is None else samples / step.throughput.m_as("img/h")
-    dollars = _product(count, rate)
+    dollars = None if rate is None else count * rate
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
-    whole, wasted = (dollars, drawn, intensity), (_product(stall, dollars), waiting, intensity)
+
+    def amounts(hours: Number, dollars: Number, watts: Number) -> Amounts:
+        return Amounts(
+            money=_product("USD", hours, dollars),
+            energy=_product("Wh", hours, watts),
+            carbon=_product("g", hours, watts, intensity.m_as("g/Wh")),
+        )
+
+    whole, wasted = (dollars, drawn), (None if dollars is None else stall * dollars, waiting)
     return Bill(
         step=step,
-        price=_quantity(rate, "USD/h"),
-        power=_quantity(drawn, "W"),
+        price=_product("USD/h", rate),
+        power=_product("W", drawn),
         carbon_intensity=intensity,
-        epoch_time=_quantity(hours, "h"),
-        hour=_amounts(1.0, *whole),
-        hour_waiting=_amounts(1.0, *wasted),
-        epoch=_amounts(hours, *whole),
-        epoch_waiting=_amounts(hours, *wasted),
+        epoch_time=_product("h", hours),
+        hour=amounts(1.0, *whole),
+        hour_waiting=amounts(1.0, *wasted),
+        epoch=amounts(hours, *whole),
+        epoch_waiting=amounts(hours, *wasted),
         notes=tuple(filter(None, (step.note, price_note, power_note, epoch_note))),
     )
 
@@ -207,39 +218,17 @@ def _price(
         return None, f'Money is missing: {named} lists no price. Pass for example price="2 USD/h".'
     low = min(price.low.m_as("USD/h") for price in listed)
     high = max(price.high.m_as("USD/h") for price in listed)
-    middle = (low + high) / 2
+    middle, since = (low + high) / 2, min(price.date for price in listed)
     between = f", the middle of {format_number(low)} to {format_number(high)}" if low < high else ""
-    sellers = ", ".join(price.seller for price in listed)
-    since = min(price.date for price in listed)
     return middle, (
-        f"One accelerator is taken to be {format_number(middle)} USD an hour{between} ({sellers}; as of "
-        f"{since:%Y-%m}, {price_age(since, today)}). Pass price=... for your own."
+        f"One accelerator is taken to be {format_number(middle)} USD an hour{between} "
+        f"({', '.join(price.seller for price in listed)}; as of {since:%Y-%m}, {price_age(since, today)}). "
+        "Pass price=... for your own."
     )
 
 
-def _watts(hardware: Entry | None, name: str, given: Unchecked, field: str) -> Number:
-    """What one accelerator draws, as given or as the catalogue lists it; None where it lists nothing."""
-    if given is not None:
-        return nonnegative(given, "W", name)
-    return None if hardware is None else hardware.number(field)
-
-
-def _product(*factors: Number) -> Number:
+def _product(unit: str, *factors: Number) -> Quantity | None:
     """Of numbers or arrays; None if one of them is."""
     if any(factor is None for factor in factors):
         return None
-    return as_float(np.prod(np.broadcast_arrays(*factors), axis=0))
-
-
-def _quantity(number: Number, unit: str) -> Quantity | None:
-    return None if number is None else Q_(as_float(number), unit)
-
-
-def _amounts(hours: Number, dollars: Number, watts: Number, intensity: Quantity) -> Amounts:
-    """What so many hours take at so many dollars an hour and so many watts."""
-    watt_hours = _product(hours, watts)
-    return Amounts(
-        money=_quantity(_product(hours, dollars), "USD"),
-        energy=_quantity(watt_hours, "Wh"),
-        carbon=_quantity(_product(watt_hours, intensity.m_as("g/Wh")), "g"),
-    )
+    return Q_(as_float(np.prod(np.broadcast_arrays(*factors), axis=0)), unit)

@@ -52,8 +52,10 @@ class Epochs(TableRepr):
 
     @property
     def _times(self) -> tuple[Quantity, Quantity]:
-        first, later = (_steps_time(step, self.samples) for step in (self.first, self.later))
-        return first + self.first_boundary, later + self.boundary
+        steps = (
+            Q_(self.samples / step.throughput.m_as("img/min"), "min") for step in (self.first, self.later)
+        )
+        return next(steps) + self.first_boundary, next(steps) + self.boundary
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -64,14 +66,13 @@ class Epochs(TableRepr):
     @property
     def rows(self) -> list[list[str]]:
         """The first epoch, and each later one."""
-        rows, names, both = [], ("the first", "each later"), (self.first, self.later)
-        lost = (self.first_boundary, self.boundary)
-        for name, step, time, more in zip(names, both, self._times, lost, strict=True):
-            steps = _steps_time(step, self.samples)
+        rows, both = [], ((self.first, self.first_boundary), (self.later, self.boundary))
+        for name, (step, lost), time in zip(("the first", "each later"), both, self._times, strict=True):
+            steps = time - lost
             read = [cell((step.actual_demand * steps).to("GB"))] if self.held is not None else []
             busy = percent(step.utilization * (steps / time).m_as(""))
             shown = time if time.m_as("min") >= 1 else time.to("s")
-            rows.append([name, cell(shown), cell(more), *read, busy, step.bottleneck])
+            rows.append([name, cell(shown), cell(lost), *read, busy, step.bottleneck])
         return rows
 
     @property
@@ -89,13 +90,12 @@ class Epochs(TableRepr):
     @property
     def note(self) -> str:
         """Below the table: what eviction takes, and why the step cannot run, if it cannot."""
-        if self.held is None or self.cached_fraction >= self.held:
-            return self.later.note
         evicted = (
             "The page cache evicts samples before they are read again. One that keeps what it has would "
-            f"serve {percent(self.held)}: pass evicts=False."
+            f"serve {percent(self.held or 0)}: pass evicts=False."
         )
-        return " ".join(filter(None, (evicted, self.later.note)))
+        kept = self.held is None or self.cached_fraction >= self.held
+        return " ".join(filter(None, ("" if kept else evicted, self.later.note)))
 
 
 def epochs(
@@ -176,10 +176,6 @@ def epochs(
     )
 
 
-def _steps_time(step: Step, samples: int) -> Quantity:
-    return Q_(samples / step.throughput.m_as("img/min"), "min")
-
-
 def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) -> float:
     """How much longer an epoch of so many steps takes than these, whose workers need `start_up` [s].
 
@@ -207,7 +203,8 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
     read = seconds.get(STORAGE.name, 0.0)
     copy, decode = seconds.get(LINK.name, 0.0), seconds.get(DECODER.name, 0.0)
-    workers = _workers(pipeline)
+    together = pipeline.numbers["cpu_throughput"] is not None or pipeline.numbers["loader"] == "pool"
+    workers = 1.0 if together else max(1.0, float(pipeline.numbers["workers"] / step.accelerators))
     if steps < workers:  # the others have nothing to do, and take nobody's core
         workers = float(ceil(steps - 1e-9))
         fewer = pipeline.solve(workers=int(workers) * step.accelerators)
@@ -226,14 +223,6 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
         steps * decode + max(0.0, through - 2 * decode),
     )
     return max(takes) - steps * float(step.step_time.m_as("s"))
-
-
-def _workers(pipeline: Description) -> float:
-    """How many batches are prepared side by side for each accelerator."""
-    numbers = pipeline.numbers
-    if numbers["cpu_throughput"] is not None or numbers["loader"] == "pool":
-        return 1.0
-    return max(1.0, float(numbers["workers"] / numbers["accelerators"]))
 
 
 def samples_of_epoch(pipeline: Description, given: Unchecked) -> Number:
