@@ -3,7 +3,7 @@
 Each wrong line says which error it expects; a checker that does not report it complains of the comment.
 """
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import starvelab
 from starvelab import Datasets, Hardware, Links, Models, Pipeline, Samples, Storage
@@ -27,6 +27,12 @@ step = pipeline.solve()
 assert_type(step, Step)
 assert_type(step.throughput, Quantity)
 check(step.step_time, "0.1 s")
+# One value, or an array of them where the pipeline is swept.
+assert_type(step.utilization, float | Any)
+assert_type(step.bottleneck, str | Any)
+assert_type(step.headroom["CPU"], float | Any)
+assert_type(step.ranges.utilization[0], float | Any)
+assert_type(round(step.utilization, 3), float | Any)
 
 
 def wrong() -> None:
@@ -38,4 +44,6 @@ def wrong() -> None:
     Pipeline(model="ResNet50")  # type: ignore[arg-type]
     Pipeline(gpu=Hardware.Cloud.A100)  # type: ignore[arg-type]
     print(step.utilisation)  # type: ignore[attr-defined]
+    print(step.utilization.m_as("percent"))  # type: ignore[union-attr]
+    print(step.bottleneck.name)  # type: ignore[union-attr]
     print(starvelab.nothing)  # type: ignore[attr-defined]

@@ -72,7 +72,7 @@ class Step(TableRepr):
     infeasible_reason : str
     """
 
-    # Any stands for an array, in which a checker could tell one point from many only by what was swept.
+    # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
     batch_size: int | Any
     accelerators: int | Any
     overlap: bool

@@ -1,0 +1,427 @@
+"""Where input stops keeping up: exact, and true on both sides of the batch, the workers, the accelerators."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from math import ceil
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Accelerator,
+    Datasets,
+    Handover,
+    Hardware,
+    InputError,
+    Links,
+    Models,
+    Pipeline,
+    Samples,
+    Storage,
+    UnknownNameError,
+    Workers,
+)
+from starvelab.model.analysis._supply import min_workers, starves_from
+from tests.cases import KITS, WALL
+from tests.rejected import message, not_whole
+from tests.strategies import accelerators, costs, pipelines, shares, slow_samples, workers
+
+OVERLAPPING = {"overlap": st.just(True)}
+
+
+def exact_times(pipe, batch):
+    """Exact seconds of each resource."""
+    return {name: cost.at(batch) for name, cost in pipe.resource_costs(exact=True).items()}
+
+
+# ---- The batch size ----------------------------------------------------------------------------------------
+
+
+def times(pipe, batch):
+    """Exact seconds of the accelerator and of the slowest of the others."""
+    found = exact_times(pipe, batch)
+    return found.pop("accelerator"), max(found.values())
+
+
+@given(pipelines(**OVERLAPPING))
+def test_the_last_fed_batch_is_not_starved_and_the_next_one_is(pipe):
+    found = pipe.crossover()
+    own, others = times(pipe, found.last_fed or 10**12)
+    # The accelerator may always bind, or never.
+    assert others <= own or found.last_fed == 0
+    if found.starves_from is None:
+        return
+    assert found.last_fed == found.starves_from - 1
+    if found.batch is not None:
+        own, others = times(pipe, found.batch)
+        assert others == own
+        assert found.last_fed <= found.batch < found.starves_from
+    own, others = times(pipe, found.starves_from)
+    assert others > own
+    # The resource that takes over is the one that binds there.
+    assert exact_times(pipe, found.starves_from)[found.resource] == others
+    if found.starves_from < 10**6 and others > own * (1 + Fraction(1, 10**9)):
+        binding = pipe.solve(batch_size=found.starves_from).resource_times
+        assert binding[found.resource].m_as("s") == pytest.approx(float(others))
+
+
+@given(costs, costs)
+def test_of_any_two_costs_the_first_batch_that_starves_is_found(supply, own):
+    tried = next((batch for batch in range(1, 2000) if supply.at(batch) > own.at(batch)), None)
+    assert starves_from(supply, own) == tried
+
+
+def test_the_batch_size_of_the_pipeline_does_not_matter_and_one_resource_may_be_asked_for_alone():
+    assert len({WALL.replace(batch_size=batch).crossover() for batch in (7, 256, (8, 16))}) == 1
+    both = WALL.replace(storage=Storage.NVMe_Gen4)
+    assert both.crossover().resource == "CPU"
+    assert both.crossover(resource="storage").batch == Fraction(16107, 145)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."),
+        (
+            {"workers": 1000, "storage": Storage.NVMe_Gen4},
+            "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083.",
+        ),
+        ({"workers": 77}, "The accelerator binds at every batch size."),
+        ({"dataset.size": "500 MB"}, "The CPU binds at every batch size."),
+        ({"workers": 1000, "storage": "1 MB/s"}, "Storage binds at every batch size."),
+    ],
+)
+def test_a_crossover_says_itself_in_a_sentence(fields, said):
+    assert str(WALL.replace(**fields).crossover()) == said
+
+
+def test_a_whole_number_that_is_a_tie_starves_nobody():
+    # 5 ms of overhead and nothing else to speak of, against 1 ms for each sample: a tie at batch 5.
+    assumed = TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="5 ms")
+    light = Models.ResNet50.replace(macs_forward_rounded="1e-12 GMAC", parameters=1)
+    found = WALL.replace(model=light, workers=Q_("1000 img/s"), assumptions=assumed).crossover()
+    assert (found.last_fed, found.starves_from) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "batch"),
+    [
+        ({}, 9),
+        ({"hardware.count": 2}, Fraction(8, 3)),
+        ({"workers.cores": 2}, Fraction(8, 3)),
+        ({"storage.wait": "8 ms"}, 3),
+        ({"link": "1 GB/s", "link.overlaps": False, "dataset.transfer": "500 KB"}, 18),
+    ],
+)
+def test_fixed_costs_move_the_crossing_exactly(fields, batch):
+    # The accelerator takes 10 ms and 1 ms a sample, the four workers 1 ms and 2 ms a sample.
+    pipe = Pipeline(
+        hardware=Accelerator(rate="1000 img/s", step_overhead="10 ms"),
+        dataset=Samples(cpu_time="8 ms"),
+        workers=Workers(4, handover=Handover("4 ms")),
+    )
+    assert pipe.replace(**fields).crossover().batch == batch
+
+
+# ---- The workers -------------------------------------------------------------------------------------------
+
+SCANS = WALL.replace({"dataset.size": "5 MB"})
+LOADER = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="10 ms"))
+GIVEN = WALL.replace({"workers.cores": 64}, storage="1 GB/s")
+CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
+
+
+def fewest(speedup, curve):
+    """The fewest workers that reach a speed-up over one of them."""
+    return min_workers(lambda workers: curve.scaling.exactly().speedup(workers) >= speedup)
+
+
+def slack(pipe, workers, batch):
+    """Exact seconds that the accelerator takes longer than the CPU."""
+    found = exact_times(pipe.replace(workers=workers), batch)
+    return found["accelerator"] - found["CPU"]
+
+
+@given(pipelines(**OVERLAPPING, workers=workers), st.integers(1, 10**6))
+def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
+    needed = pipe.workers_needed()
+    if needed.workers is None:
+        most = min(pipe.assumptions.peak_workers, 10**6)
+        assert slack(pipe, most, pipe.batch_size) < 0
+    else:
+        assert slack(pipe, needed.workers, pipe.batch_size) >= 0
+        assert needed.workers == 1 or slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+    at_any = pipe.workers_needed(batch_size="any")
+    assert at_any.batch_size is None
+    assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
+
+
+@given(pipelines(**OVERLAPPING, workers=workers, storage=st.none(), link=st.none(), dataset=slow_samples))
+def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
+    needed = pipe.workers_needed()
+    assume(needed.workers)
+    assert pipe.solve(workers=needed.workers).bottleneck == "accelerator"
+
+
+@given(st.fractions(1, 100, max_denominator=1000), shares, shares)
+def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
+    assert fewest(speedup, TUTORIAL) == ceil(speedup)
+    curve = TUTORIAL.replace(contention=contention, coherency=coherency / 100)
+    found, reached = fewest(speedup, curve), curve.scaling.exactly().speedup
+    if found is None:
+        assert reached(min(curve.scaling.peak_workers, 10**9)) < speedup
+    else:
+        assert reached(found) >= speedup
+        assert found == 1 or reached(found - 1) < speedup
+
+
+def test_a_tie_needs_no_further_worker_and_32_9973_are_33_and_435_9968_are_436():
+    assert fewest(Fraction(4), TUTORIAL) == 4
+    assert fewest(Fraction(1), TUTORIAL.replace(contention=1)) == 1
+    assert fewest(Fraction("32.9973"), TUTORIAL) == 33
+    assert SCANS.workers_needed().exact == pytest.approx(435.99681, abs=5e-6)
+
+
+POOR = WALL.replace({"dataset.transfer": "1 MB"}, batch_size=22, storage="1 GB/s", link="1 GB/s")
+ONE_REQUEST = TUTORIAL.replace(requests_in_flight=1)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "workers", "obstacles"),
+    [
+        (WALL, 44, (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")),
+        # Several accelerators are fed by the workers of one host.
+        (
+            WALL.replace({"hardware.count": 8}, batch_size=64),
+            153,
+            (CORES, "Reading would take 38.23 GB/s, and the drive gives 7 GB/s."),
+        ),
+        # The link carries decoded bytes.
+        (SCANS, 436, (CORES, "Reading would take 109 GB/s, and the drive gives 7 GB/s.")),
+        # What the catalogue does not know is no obstacle.
+        (SCANS.replace(hardware=Hardware.Cloud.T4), 138, ()),
+        (LOADER.replace({"dataset.size": "500 MB"}), 10, ()),
+        # The pipeline's own drive, link and cores go before those of the host.
+        (WALL.replace(batch_size=64, storage="100 GB/s", link=Links.NVLink_C2C), 20, (CORES,)),
+        (
+            POOR,
+            8,
+            (
+                "Reading would take 1.967 GB/s, and the drive gives 1 GB/s.",
+                "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
+            ),
+        ),
+        (
+            POOR.replace(storage=Storage.HDD, assumptions=ONE_REQUEST),
+            8,
+            (
+                "Reading would take 1967 MB/s, and the drive gives 32.3 MB/s.",
+                "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
+            ),
+        ),
+        (GIVEN, 44, ("Reading would take 10.9 GB/s, and the drive gives 1 GB/s.",)),
+        # The accelerator takes 21,800 images of 500 KB in a second.
+        (GIVEN.replace({"storage.count": 11}), 44, ()),
+        (GIVEN.replace({"storage.cache.share": 0.95}), 44, ()),
+        (
+            GIVEN.replace({"storage.cache.share": 0.5}),
+            44,
+            ("Reading would take 10.9 GB/s, and the drive and the cache give 2 GB/s.",),
+        ),
+        (KITS, 3, ()),
+    ],
+)
+def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
+    needed = pipe.workers_needed()
+    assert (needed.workers, needed.obstacles, needed.feasible) == (workers, obstacles, not obstacles)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "batch", "said"),
+    [
+        (KITS, None, "3 workers are enough at batch 7."),
+        (LOADER.replace({"dataset.cpu_time": "1 ms"}), None, "1 worker is enough at batch 100."),
+        (
+            WALL.replace(storage="100 GB/s"),
+            None,
+            f"44 workers would be enough at batch 256, but that meets other limits. {CORES}",
+        ),
+        (
+            WALL.replace(storage="100 GB/s"),
+            "any",
+            f"77 workers would be enough at any batch size, but that meets other limits. {CORES}",
+        ),
+        (
+            WALL.replace({"workers.rate": "100 img/s"}, storage="100 GB/s", assumptions=PUBLISHED),
+            None,
+            "No number of workers is enough at batch 256. A typical host has 16 cores for each NVIDIA A100 "
+            "80GB SXM: together its workers reach at most 18.1 times what one does, and it would take 24.7 "
+            "times.",
+        ),
+        (
+            WALL.replace(storage="100 GB/s", assumptions=TUTORIAL.replace(contention=0.1)),
+            None,
+            "No number of workers is enough at batch 256. Workers get in each other's way: together they "
+            "reach at most 10 times what one does, and it would take 43.6 times.",
+        ),
+        (
+            LOADER.replace({"workers.cores": 8}),
+            None,
+            "No number of workers is enough at batch 100. However many workers share the 8 cores, together "
+            "they reach at most 8 times what one does, and it would take 10 times.",
+        ),
+    ],
+)
+def test_the_workers_needed_say_themselves_in_sentences(pipe, batch, said):
+    assert str(pipe.workers_needed(batch_size=batch)) == said
+
+
+def test_the_pipelines_number_of_workers_does_not_matter_and_its_batch_only_unless_one_is_asked_for():
+    needed = WALL.workers_needed()
+    assert WALL.replace(workers=3).workers_needed() == WALL.replace(workers=[1, 2]).workers_needed() == needed
+    assert WALL.replace(batch_size=[1, 2]).workers_needed(batch_size=64).workers == 20
+
+
+@pytest.mark.parametrize(
+    ("fields", "batch", "workers"),
+    [
+        # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
+        ({"storage.wait": "30 ms", "workers.cores": 10}, None, 40),
+        ({"storage.wait": "30 ms", "workers.cores": 9}, None, None),
+        # A hand-over weighs more on small batches.
+        ({"workers.handover.worker": "100 ms"}, None, 11),
+        ({"workers.handover.worker": "100 ms"}, 10, 20),
+        ({"workers.handover.worker": "100 ms"}, "any", 110),
+        # A fixed cost of the accelerator leaves workers more time.
+        ({"hardware.step_overhead": "25 ms"}, None, 8),
+        ({"hardware.count": 8}, None, 80),
+        ({"workers.cores": 10}, None, 10),
+    ],
+)
+def test_waits_and_fixed_costs_count(fields, batch, workers):
+    assert LOADER.replace(**fields).workers_needed(batch_size=batch).workers == workers
+
+
+# ---- The accelerators --------------------------------------------------------------------------------------
+
+# 100 ms a batch of 100; the host prepares 4,000 samples a second.
+HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
+
+
+@pytest.mark.parametrize(
+    ("pipe", "share", "fed"),
+    [
+        (HOST, 1, 4),
+        (HOST, 0.9, 4),  # each of them takes a tenth less
+        (HOST, 0.8, 5),
+        (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
+        (HOST.replace({"hardware.host_time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
+        (HOST.replace({"hardware.host_time": "20 ms"}), 0.8, 5),
+        (WALL, 0.9, 0),
+    ],
+)
+def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
+    assert pipe.accelerators_fed(share) == fed
+
+
+@given(pipelines(**OVERLAPPING, hardware=accelerators), st.sampled_from([0.5, 0.9, 1.0]))
+def test_that_many_accelerators_are_busy_enough_and_one_more_are_not(pipe, share):
+    cores = pipe.inputs["transform"].cores
+    if pipe.numbers["cpu_throughput"] is None and cores is not None:
+        pipe = pipe.replace({"workers.cores": cores})
+    fed = pipe.accelerators_fed(share)
+    if not pipe.solve().feasible:
+        assert fed == pipe.accelerators_fed() == 0
+        return
+    if fed:
+        assert pipe.solve({"hardware.count": fed}).utilization >= share * (1 - 1e-9)
+    assert pipe.solve({"hardware.count": fed + 1}).utilization < share * (1 + 1e-9)
+
+
+# ---- A step that does not fit into memory, and what has no answer ------------------------------------------
+
+FITS = WALL.replace(dataset=Datasets.ImageNet, phase="training")
+TOO_LARGE = FITS.replace(batch_size=2048)
+
+
+def test_a_step_that_does_not_fit_stands_in_the_way_of_each_answer():
+    why = TOO_LARGE.solve().infeasible_reason
+    assert why in TOO_LARGE.workers_needed().obstacles
+    for batch in (256, "any"):
+        assert not any("needs about" in one for one in FITS.workers_needed(batch_size=batch).obstacles)
+    late = FITS.replace(workers=FITS.solve(workers="1e9 img/s", batch_size=2000).throughput).crossover()
+    assert late.starves_from in (2000, 2001)
+    assert late.infeasible_reason.startswith("The step needs about")
+    assert str(late).endswith(f"Batch {late.starves_from} is not feasible. {late.infeasible_reason}")
+    assert FITS.crossover().infeasible_reason == ""
+    assert "feasible" not in str(FITS.crossover())
+    rich = TOO_LARGE.replace(workers="1e6 img/s")
+    assert rich.replace(batch_size=1024).accelerators_fed() > 10
+    assert rich.accelerators_fed() == 0
+
+
+@pytest.mark.parametrize(
+    "ask", [Pipeline.sensitivity, Pipeline.throughput_range, partial(Pipeline.epochs, memory="64 GB")]
+)
+def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
+    pipe = TOO_LARGE.replace(storage="1 GB/s")
+    why = pipe.solve().infeasible_reason
+    assert why.endswith("Use a batch of at most 1817.")
+    assert repr(ask(pipe)).splitlines()[-1].endswith(why)
+    assert f"{why}</p>" in ask(pipe)._repr_html_()
+    assert "memory, and NVIDIA" not in repr(ask(pipe.replace(batch_size=256)))
+
+
+SEVERAL = "workers_needed looks at one point, got several values of batch_size. Pass one value of each."
+IN_TURN = (
+    "{} looks at stages that overlap, got overlap=False: then the accelerator always waits. "
+    "Pass overlap=True."
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "pipe", "asked", "expected"),
+    [
+        (Pipeline.crossover, WALL.replace(overlap=False), {}, IN_TURN.format("crossover")),
+        (
+            Pipeline.crossover,
+            WALL.replace({"workers": [8, 16], "dataset.size": Q_([1, 2], "MB")}),
+            {},
+            "crossover looks at one point, got several values of dataset.size, workers. Pass one value of "
+            "each.",
+        ),
+        (
+            Pipeline.crossover,
+            WALL,
+            {"resource": "storage"},
+            "The pipeline does not model 'storage'. There is: CPU.",
+        ),
+        (
+            Pipeline.workers_needed,
+            WALL.replace(workers="2 GB/s"),
+            {},
+            "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
+            "Pass workers=8, or workers=Workers(8, rate=...).",
+        ),
+        (Pipeline.workers_needed, WALL.replace(overlap=False), {}, IN_TURN.format("workers_needed")),
+        (Pipeline.workers_needed, WALL.replace(batch_size=[1, 2]), {}, SEVERAL),
+        (Pipeline.workers_needed, WALL, {"batch_size": [1, 2]}, SEVERAL),
+        (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
+        (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
+        (
+            Pipeline.accelerators_fed,
+            HOST,
+            {"utilization": 90},
+            "utilization must be a share up to 1, got 90. Write 0.9 for 90 %.",
+        ),
+    ],
+)
+def test_a_question_without_one_answer_is_rejected(ask, pipe, asked, expected):
+    error = UnknownNameError if "resource" in asked else InputError
+    assert message(error, ask, pipe, **asked) == expected
