@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 
-from starvelab.model.prices import Price, old_prices, price_age
+from starvelab.model.prices import old_prices, price_age
 
 from .report import options
 
@@ -23,8 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     print('These prices are older than a year. "Update the prices" in CONTRIBUTING.md says what to do.\n')
     for price in prices:
-        what = price.hardware if isinstance(price, Price) else price.part
-        print(f"- {what}, {price.seller}, {price_age(price.date, today)}: {price.source}")
+        print(f"- {price.of}, {price.seller}, {price_age(price.date, today)}: {price.source}")
 
 
 if __name__ == "__main__":

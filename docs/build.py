@@ -171,6 +171,7 @@ def catalogue_types() -> str:
     """The stub of starvelab/model/groups.py: each entry and its fields, as a type checker reads them."""
     lines = [
         '"""The entries of each group. Written by docs/build.py (`make build`): do not edit it."""\n',
+        "from collections.abc import Iterator\n",
         "from ..units import Quantity",
         "from .catalogue import Entry, Group",
     ]
@@ -186,6 +187,7 @@ def catalogue_types() -> str:
             names.setdefault(group, []).append(f"{name}: _{kind}Entry")
         for group, members in reversed(names.items()):
             lines += [f"\nclass _{kind}{group}(Group):", *(f"    {member}" for member in members)]
+            lines += [f"    def __iter__(self) -> Iterator[_{kind}Entry]: ..."]
     return "\n".join([*lines, "", *(f"{kind}: _{kind}" for kind in FIELDS), ""])
 
 

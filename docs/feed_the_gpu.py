@@ -193,7 +193,7 @@ class Answer:
 def solve(scenario: Scenario, choice: Choice, values: Values) -> Answer:
     """Solve many settings that share a drive and a place to decode."""
     step = scenario.pipeline(choice, values).solve()
-    parts = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
+    parts = {name: price.low.m_as("USD/h") for name, price in part_prices().items()}
     dollars = (
         scenario.price
         + parts["core"] * np.asarray(values["cores"])
@@ -244,7 +244,7 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
             "sent": inputs["copy"].size,
             "decoder": 0 if decoder is None else decoder.sample,
         }
-    node, law = inputs["model"], inputs["model"].law
+    node, step = inputs["model"], inputs["model"].step
     setting, dollars = cheapest(scenario)
     return {
         "key": scenario.key,
@@ -258,8 +258,8 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
         "samples": scenario.dataset.samples,
         "cached": scenario.cached.tolist(),
         "decoders": decoders,
-        "sample": 1 / law.rate if law.rate else law.arithmetic + law.traffic,
-        "launch": law.launch,
+        "sample": 1 / node.rate if node.rate else step.arithmetic + step.traffic,
+        "launch": step.overhead,
         "link": inputs["copy"].bandwidth,
         "held": asdict(node.memory) if node.memory else None,
         "price": scenario.price,
@@ -278,7 +278,7 @@ def _drive(path: str) -> dict[str, object]:
         "latency": read.latency,
         "inFlight": read.in_flight,
         "rate": read.request_rate,
-        "price": part_prices()[path].value.m_as("USD/h"),
+        "price": part_prices()[path].low.m_as("USD/h"),
     }
 
 
@@ -288,7 +288,7 @@ def _sources() -> list[dict[str, str]]:
     rows = [
         {
             "what": names.get(part, "") or getattr(Storage, part).name,
-            "price": f"{price.value.m_as('USD/h'):.4g}",
+            "price": f"{price.low.m_as('USD/h'):.4g}",
             "seller": price.seller,
             "date": price.date.isoformat(),
             "source": price.source,
@@ -320,7 +320,7 @@ def tables() -> dict[str, object]:
         "goal": GOAL,
         "medals": [{"name": name, "above": share} for name, share in MEDALS.items()],
         "values": GRID,
-        "prices": {name: part[name].value.m_as("USD/h") for name in ("core", "memory")},
+        "prices": {name: part[name].low.m_as("USD/h") for name in ("core", "memory")},
         "scaling": {"crowding": scaling.crowding, "secondThread": scaling.second_thread},
         "drives": {path: _drive(path) for path in DRIVES},
         "resources": [

@@ -5,7 +5,7 @@ They share one base class, and each is also the built-in error a Python programm
 
 import platform
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -33,9 +33,18 @@ def check_names(names: Iterable[str], known: Collection[str], owner: str, kind: 
     """Reject a name that is none of `owner`, and say which one was meant, or which there are."""
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
-            raise UnknownNameError(f"{owner} has no {kind} {name!r}. {hint}")
+            raise unknown_name(f"{owner} has no {kind} {name!r}.", name, known)
+
+
+def unknown_name(
+    said: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> UnknownNameError:
+    """The error for a name that nothing has; `elsewhere` calls what has such a name by its whole name."""
+    full = {**(elsewhere or {}), **{one: one for one in known}}
+    lower = {one.lower(): meant for one, meant in full.items()}
+    near = get_close_matches(name.lower(), lower, n=1)
+    hint = f"Did you mean {lower[near[0]]}?" if near else f"There is: {', '.join(known)}."
+    return UnknownNameError(f"{said} {hint}")
 
 
 def install_hint(extra: str) -> str:

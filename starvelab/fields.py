@@ -67,6 +67,7 @@ class Meaning:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     sweepable: bool = False  # the field may be an array
+    stage: str = ""  # what the stages of the model call it, where that is not the field's own name
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
         """The value as a description keeps it, and as a plain number in base units."""
@@ -128,9 +129,9 @@ def quantity(unit: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     return _field(Kind.QUANTITY, default, unit=unit, **rest)
 
 
-def choice(*choices: str, default: Any = dataclasses.MISSING) -> Any:
+def choice(*choices: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     """A field with one of a few words."""
-    return _field(Kind.CHOICE, default, choices=choices)
+    return _field(Kind.CHOICE, default, choices=choices, **rest)
 
 
 _MEANINGS: dict[type, Mapping[str, Meaning]] = {}

@@ -20,6 +20,7 @@ assert_type(gpu.replace(memory_bandwidth="2 TB/s").memory_bandwidth, Quantity)
 assert_type(Models.ResNet50.parameters, int)
 entries: list[Entry] = [gpu, *Models, Storage.NVMe_Gen4, Links.PCIe4_x16, Datasets.ImageNet]
 assert_type([entry.name for entry in Hardware], list[str])
+assert_type([entry.parameters for entry in Models], list[int])
 
 samples = Samples(size="5 MB", cpu_time="0.2 s")
 pipeline = Pipeline(model=Models.ResNet50, dataset=samples, hardware=gpu, workers=[1, 2, 4])
@@ -39,6 +40,8 @@ def wrong() -> None:
     """Write each line as a stranger might."""
     print(Hardware.Cloud.A1000)  # type: ignore[attr-defined]
     print(Hardware.A100)  # type: ignore[attr-defined]
+    print(Hardware.Cloud.A100.memroy)  # type: ignore[attr-defined]
+    print(Models.ResNet50.memory_bandwidth)  # type: ignore[attr-defined]
     Samples(siez="5 MB")  # type: ignore[call-arg]
     Samples(size=["5 MB"])  # type: ignore[arg-type]
     Pipeline(model="ResNet50")  # type: ignore[arg-type]

@@ -9,26 +9,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 from ..errors import InputError, UnknownNameError
 from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
-from .facts import Fact, facts_html, facts_text, read_data
+from .facts import Fact, Sourced, read_data
 from .scaling import LoaderKind, WorkerScaling
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")
 # Of how many cases a range claims to hold the truth.
 COVERAGE = 0.8
-# What of a fact has the unit of its assumption.
-_VALUES = ("value", "low", "high")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assumptions:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Assumptions(Sourced):
     """A named set of assumptions.
 
     Attributes
@@ -177,20 +175,16 @@ class Assumptions:
         for key in changes:
             if key not in known:
                 raise UnknownNameError(f"No assumption is called {key!r}. There is: {', '.join(known)}.")
-        facts = {
-            key: Fact.of(value if isinstance(value, Fact) else _read(key, value))
-            for key, value in changes.items()
-        }
+        facts = {key: Fact.of(value, partial(_read, key)) for key, value in changes.items()}
         values = {key: fact.value for key, fact in facts.items()}
         label = ", ".join(f"{key}={cell(value)}" for key, value in values.items())
         name = name or f"{self.name} but {label}"
         return dataclasses.replace(self, name=name, facts={**self.facts, **facts}, **values)
 
-    def __repr__(self) -> str:
-        return facts_text(f"{self.name}  (assumptions)", self.facts)
-
-    def _repr_html_(self) -> str:
-        return facts_html(f"{self.name} (assumptions)", self.facts)
+    @property
+    def place(self) -> str:
+        """What it is."""
+        return "assumptions"
 
 
 def check_assumptions(value: Unchecked) -> Assumptions:
@@ -209,18 +203,9 @@ def _read(name: str, value: Unchecked) -> Unchecked:
     return Q_(value) if with_unit and isinstance(value, str) else value
 
 
-def _fact(name: str, row: Mapping[str, Unchecked]) -> Fact:
-    return Fact(**{key: _read(name, value) if key in _VALUES else value for key, value in row.items()})
+def _load(name: str) -> Assumptions:
+    facts = {key: Fact.read(row, partial(_read, key)) for key, row in read_data("assumptions")[name].items()}
+    return Assumptions(name=name, facts=facts, **{key: fact.value for key, fact in facts.items()})
 
 
-def _load() -> dict[str, Assumptions]:
-    loaded = {}
-    for name, rows in read_data("assumptions").items():
-        facts = {key: _fact(key, row) for key, row in rows.items()}
-        loaded[name] = Assumptions(name=name, facts=facts, **{key: fact.value for key, fact in facts.items()})
-    return loaded
-
-
-_SETS = _load()
-TUTORIAL = _SETS["TUTORIAL"]
-PUBLISHED = _SETS["PUBLISHED"]
+TUTORIAL, PUBLISHED = _load("TUTORIAL"), _load("PUBLISHED")

@@ -5,15 +5,15 @@ The facts stand in ``data/*.toml``, one line each.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import InputError, MissingValueError, UnknownNameError
-from ..units import Number, Quantity, Unchecked, as_quantity, nonnegative, positive, positive_int
-from .facts import Fact, facts_html, facts_text, read_data
+from ..errors import InputError, MissingValueError, UnknownNameError, unknown_name
+from ..fields import Kind, Meaning
+from ..units import Number, Quantity, Unchecked, as_quantity, positive_int
+from .facts import Fact, Sourced, read_data
 
 # What an entry of each file may state, and in which unit; "count" is a whole number, "word" a text.
 FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -65,14 +65,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "collation_time": "ms",
     },
 }
-
-
 _EXAMPLE = {"Datasets": "Datasets.ImageNet", "Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
 # What may be zero: a drive that answers at once, samples all of one size.
 _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
 
-class Entry:
+class Entry(Sourced):
     """One thing of the catalogue; its values are attributes, their sources are in `facts`.
 
     Raises
@@ -85,28 +83,25 @@ class Entry:
 
     kind: str
     path: str
-    name: str
-    facts: Mapping[str, Fact]
 
     def __init__(self, kind: str, path: str, name: str, facts: Mapping[str, Fact]) -> None:
         self.__dict__.update(kind=kind, path=path, name=name, facts=MappingProxyType(dict(facts)))
 
-    # Any: a quantity, a count or a word, as the name of the field says.
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-        facts = self.__dict__.get("facts", {})
-        if attribute in facts:
-            return facts[attribute].value
-        fields = FIELDS[self.kind]
-        if attribute in fields:
-            raise MissingValueError(
-                f"{self.name} lists no {attribute}, and a value without a source is not guessed. "
-                f'Pass your own with .replace({attribute}="...").'
-            )
-        raise _unknown(
-            f"{self.kind} entry {self.name}", attribute, [*fields, "name", "facts", "get", "replace"]
-        )
+    if not TYPE_CHECKING:  # a checker reads in groups.pyi what each kind of entry has, and reports any other
+
+        def __getattr__(self, attribute: str) -> Quantity | int | str:
+            if attribute.startswith("__"):
+                raise AttributeError(attribute)
+            facts, fields = self.__dict__.get("facts", {}), FIELDS[self.kind]
+            if attribute in facts:
+                return facts[attribute].value
+            if attribute in fields:
+                raise MissingValueError(
+                    f"{self.name} lists no {attribute}, and a value without a source is not guessed. "
+                    f'Pass your own with .replace({attribute}="...").'
+                )
+            known = [*fields, "name", "facts", "get", "replace"]
+            raise unknown_name(f"{self.kind} entry {self.name} has no {attribute!r}.", attribute, known)
 
     def __setattr__(self, attribute: str, value: Unchecked) -> None:
         raise InputError(
@@ -114,7 +109,8 @@ class Entry:
             f"Make your own with .replace({attribute}=...)."
         )
 
-    def get(self, attribute: str, default: Unchecked = None) -> Any:  # Any: as for an attribute
+    # Any: a quantity, a count or a word, as the name of the field says.
+    def get(self, attribute: str, default: Unchecked = None) -> Any:
         """The value, or `default` where no source gives one."""
         fact = self.facts.get(attribute)
         return default if fact is None else fact.value
@@ -123,6 +119,10 @@ class Entry:
         """The value as a plain number in base units, or `default` where no source gives one."""
         fact = self.facts.get(attribute)
         return default if fact is None else fact.number
+
+    def needed(self, attribute: str) -> Number:
+        """The same where it must be known; where no source gives it, the error of the attribute."""
+        return self.facts[attribute].number if attribute in self.facts else getattr(self, attribute)
 
     def replace(self, *, name: str | None = None, **values: Unchecked) -> Self:
         """A copy with some values of your own, marked as assumptions.
@@ -133,10 +133,7 @@ class Entry:
         >>> Hardware.Cloud.T4.replace(storage_bandwidth="2 GB/s").storage_bandwidth.magnitude
         2.0
         """
-        new = {
-            key: Fact.of(value if isinstance(value, Fact) else _read(self.kind, key, value))
-            for key, value in values.items()
-        }
+        new = {key: Fact.of(value, partial(_read, self.kind, key)) for key, value in values.items()}
         # A measured rate belongs to the accelerator and the model as they were measured.
         changed = self.kind == "Models" or any(key.startswith(("peak_", "memory_bandwidth")) for key in new)
         path = f"{self.path} (changed)" if changed and new else self.path
@@ -154,11 +151,10 @@ class Entry:
     def __reduce__(self) -> tuple[type[Entry], tuple[str, str, str, dict[str, Fact]]]:
         return Entry, (self.kind, self.path, self.name, dict(self.facts))
 
-    def __repr__(self) -> str:
-        return facts_text(f"{self.name}  ({self.kind}.{self.path})", self.facts)
-
-    def _repr_html_(self) -> str:
-        return facts_html(f"{self.name} ({self.kind}.{self.path})", self.facts)
+    @property
+    def place(self) -> str:
+        """The names under which it stands in the catalogue."""
+        return f"{self.kind}.{self.path}"
 
 
 def check_entry(value: Unchecked, kind: str, what: str) -> Entry:
@@ -190,7 +186,23 @@ def dataset_of(model: Entry) -> Entry | None:
 
 def described(value: Unchecked) -> str:
     """A value as an error message names it: an entry by its place in the catalogue."""
-    return f"{value.kind}.{value.path}" if isinstance(value, Entry) else f"{value!r:.80}"
+    return value.place if isinstance(value, Entry) else f"{value!r:.80}"
+
+
+def bandwidth_of(value: Unchecked, what: str, fields: Mapping[str, str], needs: str, remedy: str) -> Quantity:
+    """A bandwidth [data/time] as it was given, or that field of an entry which its kind has."""
+    if isinstance(value, str | Quantity):
+        return as_quantity(value, "B/s", f"{what} bandwidth")
+    field = fields.get(value.kind) if isinstance(value, Entry) else None
+    if field is None:
+        kinds = " or ".join(fields)
+        raise InputError(
+            f"{what} must be an entry of {kinds} or a bandwidth, got {described(value)}. {remedy}"
+        )
+    found: Quantity | None = value.get(field)
+    if found is None:
+        raise MissingValueError(f"{needs.format(field)}, and {value.name} lists none. {remedy}")
+    return found
 
 
 class Group:
@@ -212,10 +224,9 @@ class Group:
             members = self._load()
             if name not in members:
                 # A name from another group is more likely meant than one that only looks alike.
-                entries = Group(self._kind)
-                below = {entry.path.rsplit(".", 1)[-1]: f"{self._kind}.{entry.path}" for entry in entries}
+                below = {entry.path.rsplit(".", 1)[-1]: entry.place for entry in Group(self._kind)}
                 where = f"{self._kind}.{self._path}".rstrip(".")
-                raise _unknown(where, name, members, elsewhere=below)
+                raise unknown_name(f"{where} has no {name!r}.", name, members, below)
             return members[name]
 
     def __dir__(self) -> list[str]:
@@ -239,52 +250,34 @@ def read_group(kind: str, table: Mapping[str, Unchecked], path: str = "") -> dic
     for key, value in table.items():
         where = f"{path}.{key}" if path else key
         if "name" in value:
-            facts = {
-                field: _fact(kind, where, field, fact) for field, fact in value.items() if field != "name"
-            }
+            rows = {field: row for field, row in value.items() if field != "name"}
+            facts = {field: _fact(kind, where, field, row) for field, row in rows.items()}
             members[key] = Entry(kind, where, value["name"], facts)
         else:
             members[key] = Group(kind, where, read_group(kind, value, where))
     return members
 
 
-def _fact(kind: str, where: str, field: str, fact: Mapping[str, Unchecked]) -> Fact:
+def _fact(kind: str, where: str, field: str, row: Mapping[str, Unchecked]) -> Fact:
     try:
-        if not {"value", "kind"} <= set(fact) <= {"value", "kind", "source", "note", "low", "high"}:
-            raise InputError(
-                f"A fact has value and kind, and source or note, got {', '.join(fact)}. Check the spelling."
-            )
-        read = {name: _read(kind, field, fact[name]) for name in ("value", "low", "high") if name in fact}
-        return Fact(**{**fact, **read})
+        return Fact.read(row, partial(_read, kind, field))
     except (InputError, UnknownNameError) as error:
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 
 
 def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str:
-    """A value as the catalogue keeps it: a checked quantity, or a count."""
-    fields = FIELDS[kind]
-    if field not in fields:
-        raise _unknown(f"A {kind} entry", field, fields)
-    if fields[field] == "word":
+    """A value as the catalogue keeps it: a checked quantity, a count or a word."""
+    if field not in FIELDS[kind]:
+        raise unknown_name(f"A {kind} entry has no {field!r}.", field, FIELDS[kind])
+    unit = FIELDS[kind][field]
+    if unit == "word":
         if not isinstance(value, str) or not value:
             raise InputError(f'{field} must be a word, got {value!r:.80}. Pass for example "Ampere".')
         return value
-    if fields[field] == "count":
+    if unit == "count":
         return int(positive_int(value, field))
-    made = as_quantity(value, fields[field], field)
-    (nonnegative if field in _MAY_BE_ZERO else positive)(made, fields[field], field)
+    made: Quantity = Meaning(Kind.QUANTITY, unit, zero=field in _MAY_BE_ZERO).read(value, field)[0]
     return made
-
-
-def _unknown(
-    where: str, name: str, known: Iterable[str], *, elsewhere: Mapping[str, str] | None = None
-) -> UnknownNameError:
-    """The error for a name that nothing has, with the one that was probably meant."""
-    full = {**(elsewhere or {}), **{k: k for k in known}}
-    lower = {k.lower(): k for k in full}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f"Did you mean {full[lower[near[0]]]}?" if near else f"There is: {', '.join(known)}."
-    return UnknownNameError(f"{where} has no {name!r}. {hint}")
 
 
 Members = Mapping[str, "Entry | Group"]

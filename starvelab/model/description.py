@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
+from itertools import chain
 from typing import Never, Self, TypeAlias
 
 import numpy as np
@@ -115,69 +116,28 @@ class Description:
 
     def _resolved(self) -> dict[str, Number]:
         """The numbers that the stages read, by the names of the parameters of their `resolve`."""
-        samples, drive, link, own = self.dataset, self.storage, self.link, self.hardware
-        rate, framework = own.numbers["rate"], own.framework
-        named: dict[str, Number] = {
-            "model": self.model,
-            "hardware": own.of,
-            "accelerators": own.numbers["count"],
-            "accelerator_rate": None if isinstance(rate, Framework) else rate,
-            "framework": framework.name,
-            "compiled": framework.compiled,
-            "precision": own.precision,
-            "phase": self.phase,
-            "step_overhead": own.numbers["step_overhead"],
-            "host_time": own.numbers["host_time"],
-            "device_input_time": samples.numbers["device_time"],
-            "decoder_time": samples.numbers["decoder_time"],
-            "cpu_time": samples.numbers["cpu_time"],
-            "link": None if link is None else link.numbers["of"],
-            "pinned": link is None or link.pinned,
-            # A loop that waits for each step begins no copy beside one.
-            "copy_overlaps": link is None or (link.overlaps and own.in_flight != 1),
-            "storage": None,
-            "drives": 1,
-            "samples_per_request": 1,
-            "cached_fraction": None,
-            "cache_bandwidth": None,
-            "read_wait": None,
-        }
-        if drive is not None:
-            cache, wait = drive.cache, drive.numbers["wait"]
-            missed = 1.0
-            if cache is not None:
-                missed = 1 - cache.numbers["share"]
-                named |= {
-                    "cached_fraction": cache.numbers["share"],
-                    "cache_bandwidth": cache.numbers["bandwidth"],
-                }
-            named |= {
-                "storage": drive.numbers["of"],
-                "drives": drive.numbers["count"],
-                "samples_per_request": drive.numbers["samples_per_request"],
-                "read_wait": None if wait is None else missed * wait,
-            }
+        drive, link, own = self.storage, self.link, self.hardware
+        named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase, "hardware": own.of}
+        for part in (self.dataset, drive, self.workers, link, own):
+            if isinstance(part, Part):
+                named |= part.named
+        named |= {**own.framework.named, "framework": own.framework.name, **self.sizes}
+        named["accelerator_rate"] = None if isinstance(own.rate, Framework) else own.numbers["rate"]
         if isinstance(self.workers, Quantity):
-            supply, crew = read_supply(self.workers, "workers")[1], _NO_WORKERS
-        else:
-            supply, crew = None, self.workers
-        named |= {
-            "cpu_throughput": supply,
-            # A loop that prepares its batches itself does so alone.
-            "workers": 1 if self.alone else crew.numbers["count"],
-            "worker_rate": crew.numbers["rate"],
-            "cores": crew.numbers["cores"],
-            "loader": crew.kind,
-            "handover_time": crew.handover.numbers["worker"],
-        }
-        named |= self.sizes
+            named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
+        # A loop that waits for each step begins no copy beside one.
+        named["copy_overlaps"] = link is None or (link.overlaps and own.in_flight != 1)
+        wait, cached = named["read_wait"], named["cached_fraction"]
+        if wait is not None and cached is not None:
+            named["read_wait"] = wait = (1 - cached) * wait
+        if self.alone:
+            named["workers"] = 1  # a loop that prepares its batches itself does so alone
         counted = isinstance(self.workers, Workers)
         if not self.in_turn and (self.alone or (counted and drive is not None and not drive.read_ahead)):
             # Nobody reads for a loop without workers while it prepares, or for workers that read themselves.
             reads = DataModel(self.assumptions).resolve(**{n: named[n] for n in field_names(DataModel)})
             took = 0.0 if reads is None else DataModel.cost(reads).limit
-            waited = named["read_wait"]
-            named["read_wait"] = took if waited is None else took + waited
+            named["read_wait"] = took if wait is None else took + wait
         return named
 
     @property
@@ -187,21 +147,22 @@ class Description:
         return isinstance(crew, Workers) and not shape_of(crew.count) and bool(crew.count == 0)
 
     @property
+    def _fitting(self) -> Entry | None:
+        """The data set that fits a model of other samples than ImageNet's, of which the assumptions are."""
+        fitting = None if self.model is None else dataset_of(self.model)
+        return None if fitting is None or fitting.path == "ImageNet" else fitting
+
+    @property
     def samples(self) -> Entry | None:
         """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
-        if self.dataset.of is not None or self.model is None:
-            return self.dataset.of
-        fitting = dataset_of(self.model) if self.assumptions.dataset_of_model else None
-        # The sample size and the worker rate of the assumptions are those of ImageNet.
-        return None if fitting is None or fitting.path == "ImageNet" else fitting
+        named = self.dataset.of
+        return self._fitting if named is None and self.assumptions.dataset_of_model else named
 
     @property
     def foreign_samples(self) -> str:
         """That the samples are those of the assumptions although the model takes others; "" otherwise."""
-        if self.model is None or self.samples is not None or self.dataset.size is not None:
-            return ""
-        fitting = dataset_of(self.model)
-        if fitting is None or fitting.path == "ImageNet":
+        fitting = self._fitting
+        if self.model is None or fitting is None or self.samples is not None or self.dataset.size is not None:
             return ""
         return (
             f"The samples of {format_quantity(self.size)} are those of the assumptions: pass "
@@ -213,14 +174,9 @@ class Description:
         """That what a worker prepares was measured on other samples than these; "" otherwise."""
         if any(self.numbers[name] is not None for name in ("cpu_throughput", "worker_rate", "cpu_time")):
             return ""
-        kind, sizes = self.numbers["loader"], self.sizes
-        return worker_time(
-            self.assumptions,
-            sizes["stored"],
-            samples=sizes["samples"],
-            images=sizes["images"],
-            kind=None if kind is None else loader_kinds()[kind],
-        ).note
+        stored, samples, images, kind = (self.numbers[n] for n in ("stored", "samples", "images", "loader"))
+        kind = None if kind is None else loader_kinds()[kind]
+        return worker_time(self.assumptions, stored, samples, images, kind)[2]
 
     @property
     def sizes(self) -> dict[str, Number]:
@@ -231,20 +187,13 @@ class Description:
             stored = own.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None or isinstance(sent, str):
-            elements, dtype = self._elements, sent or self.assumptions.transfer_dtype
+            elements = None if self.model is None else self.model.get("input_elements")
+            if elements is None and samples is not None:
+                elements = samples.get("decoded_elements")
+            dtype = sent or self.assumptions.transfer_dtype
             sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
         images = takes_images(samples, self.model)
         return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
-
-    @property
-    def _elements(self) -> Number | None:
-        """Numbers of a decoded sample as it is handed to the model."""
-        known = (
-            entry.get(name)
-            for entry, name in ((self.model, "input_elements"), (self.samples, "decoded_elements"))
-            if entry is not None
-        )
-        return next((elements for elements in known if elements is not None), None)
 
     def __repr__(self) -> str:
         shown = (f"{name}={_short(value)}" for name, value in self._given().items())
@@ -261,13 +210,15 @@ class Description:
         return tuple(self._shapes())
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes = {"batch_size": shape} if (shape := shape_of(self.batch_size)) else {}
-        for name in PARTS:
-            part = getattr(self, name)
-            if isinstance(part, Part):
-                shapes |= {PLAIN.get(path, path): shape for path, shape in part.shapes(name).items()}
-            elif shape := shape_of(part):
-                shapes[name] = shape
+        shapes = {}
+        for path in SWEEPABLE:
+            value: Unchecked = self
+            for name in path.split("."):
+                value = getattr(value, name) if isinstance(value, Description | Part) else None
+            if isinstance(value, Part):  # for which a plain value stands
+                value = getattr(value, first_field(type(value)))
+            if shape := shape_of(value):
+                shapes[path] = shape
         return shapes
 
     @property
@@ -377,7 +328,21 @@ FIELDS = tuple(field.name for field in dataclasses.fields(Description))
 _BATCH, _PHASE, _OVERLAP = (
     made.metadata["meaning"] for made in (count(sweepable=True), choice(*PHASES), switch())
 )
-_NO_SAMPLES, _NO_WORKERS, _NO_ACCELERATOR = Samples(), Workers(), Accelerator()
+_NO_SAMPLES, _NO_ACCELERATOR = Samples(), Accelerator()
+
+
+def _absent(part: type[Part]) -> Iterator[tuple[str, Number]]:
+    """What the stages read of a part that is not there: its defaults, and nothing of the values in it."""
+    known = meanings(part)
+    for field in dataclasses.fields(part):
+        if field.name in known:
+            default = None if field.default is dataclasses.MISSING else field.default
+            yield known[field.name].stage or field.name, default
+        elif (part, field.name) in _NESTED:
+            yield from ((name, None) for name, _ in _absent(_NESTED[part, field.name]))
+
+
+_ABSENT = {"cpu_throughput": None, **dict(chain.from_iterable(map(_absent, PARTS.values())))}
 _DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
 
 

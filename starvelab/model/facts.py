@@ -1,10 +1,10 @@
-"""A fact: one value with its kind and its source, how a list of facts is shown, and the files with facts."""
+"""A fact: one value with its kind and its source; what is made of facts; and the files with facts."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -53,7 +53,6 @@ class Fact:
             raise InputError(
                 f"A fact needs its source, got none for {self.value}. Name the document, and the table in it."
             )
-
         if (self.low is None) != (self.high is None):
             raise InputError(f"A spread has low and high, got one of them for {self.value}. Give both.")
         if self.low is not None and not (self.note and self.low <= self.value <= self.high):
@@ -63,9 +62,18 @@ class Fact:
             )
 
     @classmethod
-    def of(cls, value: Unchecked) -> Fact:
-        """A value that the user gives; a fact is taken as it is."""
-        return value if isinstance(value, Fact) else cls(value, "assumption", note=_BY_THE_USER)
+    def read(cls, row: Mapping[str, Unchecked], read: Callable[[Unchecked], Unchecked]) -> Fact:
+        """A fact of a file, whose value and whose ends `read` makes of what stands there."""
+        if not {"value", "kind"} <= set(row) <= FIELDS:
+            raise InputError(
+                f"A fact has value and kind, and source or note, got {', '.join(row)}. Check the spelling."
+            )
+        return cls(**{key: read(made) if key in _VALUES else made for key, made in row.items()})
+
+    @classmethod
+    def of(cls, value: Unchecked, read: Callable[[Unchecked], Unchecked]) -> Fact:
+        """A value that the user gives, as `read` makes it; a fact is taken as it is."""
+        return value if isinstance(value, Fact) else cls(read(value), "assumption", note=_BY_THE_USER)
 
     @property
     def given(self) -> bool:
@@ -83,24 +91,35 @@ class Fact:
         return base_number(self.value) if isinstance(self.value, Quantity) else self.value
 
 
-def facts_text(title: str, facts: Mapping[str, Fact]) -> str:
-    """Facts under a title: name, value, kind and origin, one a line."""
-    shown = {key: _show(fact.value) for key, fact in facts.items()}
-    name, value = (max(map(len, texts), default=0) for texts in (shown, shown.values()))
-    rows = (
-        f"  {key:<{name}}  {shown[key]:<{value}}  {fact.kind}: {fact.origin}" for key, fact in facts.items()
-    )
-    return "\n".join((title, *rows))
+FIELDS = frozenset(field.name for field in fields(Fact))
+_VALUES = ("value", "low", "high")
 
 
-def facts_html(title: str, facts: Mapping[str, Fact]) -> str:
-    """The same as a table for the notebook."""
-    rows = [(key, _show(fact.value), fact.kind, fact.origin) for key, fact in facts.items()]
-    return to_html(("figure", "value", "kind", "source"), rows, caption=title)
+class Sourced:
+    """What is made of facts, and is represented by a list of them: name, value, kind and origin."""
 
+    name: str
+    facts: Mapping[str, Fact]
 
-def _show(value: Unchecked) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value)
+    @property
+    def place(self) -> str:
+        """Where it stands, beside its name."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        rows = [*self._rows()]
+        name, value = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
+        lines = (f"  {row[0]:<{name}}  {row[1]:<{value}}  {row[2]}: {row[3]}" for row in rows)
+        return "\n".join((f"{self.name}  ({self.place})", *lines))
+
+    def _repr_html_(self) -> str:
+        headers = ("figure", "value", "kind", "source")
+        return to_html(headers, self._rows(), caption=f"{self.name} ({self.place})")
+
+    def _rows(self) -> Iterator[tuple[str, str, str, str]]:
+        for name, fact in self.facts.items():
+            is_count = type(fact.value) is int
+            yield name, f"{fact.value:,}" if is_count else cell(fact.value), fact.kind, fact.origin
 
 
 # Any: what a file holds, which each reader checks.

@@ -1,5 +1,7 @@
 """The entries of each group. Written by docs/build.py (`make build`): do not edit it."""
 
+from collections.abc import Iterator
+
 from ..units import Quantity
 from .catalogue import Entry, Group
 
@@ -22,6 +24,7 @@ class _HardwareEntry(Entry):
 
 class _HardwareWorkstation(Group):
     RTX4090: _HardwareEntry
+    def __iter__(self) -> Iterator[_HardwareEntry]: ...
 
 class _HardwareCloud(Group):
     A100: _HardwareEntry
@@ -42,10 +45,12 @@ class _HardwareCloud(Group):
     TPU_v5e: _HardwareEntry
     TPU_v5p: _HardwareEntry
     TPU_v6e: _HardwareEntry
+    def __iter__(self) -> Iterator[_HardwareEntry]: ...
 
 class _Hardware(Group):
     Cloud: _HardwareCloud
     Workstation: _HardwareWorkstation
+    def __iter__(self) -> Iterator[_HardwareEntry]: ...
 
 class _StorageEntry(Entry):
     bandwidth_sustained: Quantity
@@ -64,6 +69,7 @@ class _Storage(Group):
     EBS_gp3_max: _StorageEntry
     S3_connection: _StorageEntry
     NFS_10GbE: _StorageEntry
+    def __iter__(self) -> Iterator[_StorageEntry]: ...
 
 class _LinksEntry(Entry):
     bandwidth_each_way: Quantity
@@ -75,6 +81,7 @@ class _Links(Group):
     PCIe4_x16: _LinksEntry
     PCIe5_x16: _LinksEntry
     NVLink_C2C: _LinksEntry
+    def __iter__(self) -> Iterator[_LinksEntry]: ...
 
 class _ModelsEntry(Entry):
     macs_forward: Quantity
@@ -91,6 +98,7 @@ class _Models(Group):
     ViT_B16: _ModelsEntry
     UNet3D: _ModelsEntry
     GPT2_small: _ModelsEntry
+    def __iter__(self) -> Iterator[_ModelsEntry]: ...
 
 class _DatasetsEntry(Entry):
     sample_size: Quantity
@@ -108,6 +116,7 @@ class _Datasets(Group):
     Medical5MB: _DatasetsEntry
     TokenisedText: _DatasetsEntry
     Cosmoflow: _DatasetsEntry
+    def __iter__(self) -> Iterator[_DatasetsEntry]: ...
 
 Hardware: _Hardware
 Storage: _Storage

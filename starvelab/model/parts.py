@@ -42,14 +42,23 @@ class Part:
         if self.ENTRIES and self.given.get("of") is not None:
             check_entry(self.given["of"], self.ENTRIES, self.LABELS["of"])
         numbers: dict[str, Number] = {}
+        named: dict[str, Number] = {}
         for name, default, meaning in _fields(type(self)):
             value = numbers[name] = getattr(self, name)
-            if value is default or (name == "of" and isinstance(value, Entry)):
-                continue
             if meaning is not None:
-                kept, numbers[name] = self._read(name, value, meaning)
-                object.__setattr__(self, name, kept)
-        object.__setattr__(self, "_numbers", numbers)
+                if value is not default and not (name == "of" and isinstance(value, Entry)):
+                    kept, numbers[name] = self._read(name, value, meaning)
+                    object.__setattr__(self, name, kept)
+                named[meaning.stage or name] = numbers[name]
+            elif isinstance(value, Part):
+                named |= value.named
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "named", named)
+
+    # Each field in base units, by its name, and by what the stages of the model call it, with those of the
+    # values in it. What has no unit stays as it is.
+    numbers: ClassVar[Mapping[str, Number]]
+    named: ClassVar[Mapping[str, Number]]
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         """A field as it is kept, and in base units."""
@@ -61,27 +70,10 @@ class Part:
             )
         return meaning.read(value, label)
 
-    @property
-    def numbers(self) -> Mapping[str, Number]:
-        """Each field in base units, by its name; what has no unit stays as it is."""
-        numbers: Mapping[str, Number] = self.__dict__["_numbers"]
-        return numbers
-
     def replace(self, **changes: Unchecked) -> Self:
         """A copy with some fields changed."""
         check_names(changes, [field.name for field in dataclasses.fields(self)], type(self).__name__)
         return dataclasses.replace(self, **changes)
-
-    def shapes(self, path: str) -> dict[str, tuple[int, ...]]:
-        """The shape of each of its fields that is an array, by its path in a pipeline."""
-        found: dict[str, tuple[int, ...]] = {}
-        known = meanings(type(self))
-        for name, value in self.given.items():
-            if isinstance(value, Part):
-                found |= value.shapes(f"{path}.{name}")
-            elif name in known and known[name].sweepable and (shape := shape_of(value)):
-                found[f"{path}.{name}"] = shape
-        return found
 
     @property
     def given(self) -> dict[str, Unchecked]:
@@ -196,8 +188,8 @@ class Cache(Part):
         How fast it serves them; unless given, that takes no time beside the workers' own.
     """
 
-    share: Number = fields.number(0.0, zero=True, maximum=1, sweepable=True)
-    bandwidth: Amount | None = fields.quantity("B/s", None, sweepable=True)
+    share: Number = fields.number(0.0, zero=True, maximum=1, sweepable=True, stage="cached_fraction")
+    bandwidth: Amount | None = fields.quantity("B/s", None, sweepable=True, stage="cache_bandwidth")
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,10 +218,10 @@ class Drive(Part):
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "storage"}
 
-    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True)
-    count: Count = fields.count(1, sweepable=True)
+    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, stage="storage")
+    count: Count = fields.count(1, sweepable=True, stage="drives")
     samples_per_request: Count = fields.count(1, sweepable=True)
-    wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True, stage="read_wait")
     cache: Cache | None = None
     read_ahead: bool = fields.switch(True)
 
@@ -256,7 +248,7 @@ class Handover(Part):
         What the training loop itself spends on receiving it.
     """
 
-    worker: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
+    worker: Amount | None = fields.quantity("s", None, zero=True, sweepable=True, stage="handover_time")
     way: Amount | None = fields.quantity("s", None, zero=True)
     loop: Amount | None = fields.quantity("s", None, zero=True)
 
@@ -299,10 +291,10 @@ class Workers(Part):
 
     LABELS: ClassVar[Mapping[str, str]] = {"count": "workers"}
 
-    count: Count = fields.count(8, sweepable=True)
-    rate: Amount | None = fields.supply(None, sweepable=True)
+    count: Count = fields.count(8, sweepable=True, stage="workers")
+    rate: Amount | None = fields.supply(None, sweepable=True, stage="worker_rate")
     cores: Count | None = fields.count(None, sweepable=True)
-    kind: str | None = fields.choice(*KINDS, default=None)
+    kind: str | None = fields.choice(*KINDS, default=None, stage="loader")
     prefetch: int = fields.count(2)
     in_order: bool = fields.switch(True)
     handover: Handover = Handover()
@@ -331,7 +323,7 @@ class Link(Part):
 
     LABELS: ClassVar[Mapping[str, str]] = {"of": "link"}
 
-    of: Entry | Amount = fields.quantity("B/s", sweepable=True)
+    of: Entry | Amount = fields.quantity("B/s", sweepable=True, stage="link")
     pinned: bool = fields.switch(True)
     overlaps: bool = fields.switch(True)
 
@@ -387,7 +379,7 @@ class Accelerator(Part):
     ENTRIES: ClassVar[str] = "Hardware"
 
     of: Entry | None = None
-    count: Count = fields.count(1, sweepable=True)
+    count: Count = fields.count(1, sweepable=True, stage="accelerators")
     rate: Amount | Framework | None = fields.quantity("sample/s", None, sweepable=True)
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
     step_overhead: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from ..errors import UnknownNameError
-from ..units import Quantity, Unchecked, as_quantity, nonnegative, positive
+from ..fields import Kind, Meaning
+from ..units import Quantity, Unchecked
 from .catalogue import Entry
 from .facts import Fact, read_data
 
-_AMOUNTS = ("low", "high")
+_PRICE = Meaning(Kind.QUANTITY, "USD/h")
+_CARBON = Meaning(Kind.QUANTITY, "g/kWh", zero=True)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What one seller asks for an hour of one accelerator, on demand [money/time]."""
+    """What one seller asks for an hour of one thing, on demand [money/time]."""
 
-    hardware: str  # the path of the accelerator in the catalogue
+    of: str  # the path of an accelerator or a drive in the catalogue, "core", or "memory" (each GiB of it)
     seller: str
     low: Quantity  # as `high` where the source gives one price and no range
     high: Quantity
@@ -28,16 +29,26 @@ class Price:
     note: str = ""
 
 
+def _price(row: dict[str, Unchecked]) -> Price:
+    ends = {end: _PRICE.read(row[end], f"a price of {row['of']}")[0] for end in ("low", "high")}
+    return Price(**{**row, **ends})
+
+
 @cache
 def listed_prices() -> tuple[Price, ...]:
-    """Every price of ``data/prices.toml``."""
-    prices = []
-    for row in read_data("prices")["price"]:
-        read = {name: as_quantity(row[name], "USD/h", f"a price of {row['hardware']}") for name in _AMOUNTS}
-        for name, value in read.items():
-            positive(value, "USD/h", name)
-        prices.append(Price(**{**row, **read}))
-    return tuple(prices)
+    """Every price of an accelerator in ``data/prices.toml``."""
+    return tuple(_price(row) for row in read_data("prices")["price"])
+
+
+@cache
+def part_prices() -> dict[str, Price]:
+    """The price of every part of a host in ``data/prices.toml``, by the part: both ends are the same."""
+    return {row["of"]: _price(row) for row in read_data("prices")["part"]}
+
+
+def prices_of(hardware: Entry) -> tuple[Price, ...]:
+    """The prices of one accelerator, none where the file lists none."""
+    return tuple(price for price in listed_prices() if price.of == hardware.path)
 
 
 def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
@@ -54,60 +65,29 @@ def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
     return f"{number} {unit}{'s' if number > 1 else ''} ago"
 
 
-def prices_of(hardware: Entry) -> tuple[Price, ...]:
-    """The prices of one accelerator, none where the file lists none."""
-    return tuple(price for price in listed_prices() if price.hardware == hardware.path)
-
-
-@dataclass(frozen=True)
-class PartPrice:
-    """What a seller asks for an hour of a part of a host, on demand [money/time]."""
-
-    part: str  # "core", "memory" (each GiB of it), or the path of a drive in the catalogue
-    seller: str
-    value: Quantity
-    date: datetime.date
-    source: str
-    note: str = ""
-
-
-@cache
-def part_prices() -> dict[str, PartPrice]:
-    """The price of every part of a host in ``data/prices.toml``, by the part."""
-    prices = {}
-    for row in read_data("prices")["part"]:
-        value = as_quantity(row["value"], "USD/h", f"the price of {row['part']}")
-        positive(value, "USD/h", f"the price of {row['part']}")
-        prices[row["part"]] = PartPrice(**{**row, "value": value})
-    return prices
-
-
-def old_prices(today: datetime.date | None = None) -> tuple[Price | PartPrice, ...]:
+def old_prices(today: datetime.date | None = None) -> tuple[Price, ...]:
     """The prices that are older than a year, on the day that is given or on the present one."""
     before = (today or datetime.date.today()) - datetime.timedelta(days=366)
-    every: tuple[Price | PartPrice, ...] = (*listed_prices(), *part_prices().values())
-    return tuple(price for price in every if price.date < before)
+    return tuple(price for price in (*listed_prices(), *part_prices().values()) if price.date < before)
 
 
 @cache
-def grids() -> Mapping[str, Fact]:
+def grids() -> dict[str, Fact]:
     """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""
     rows = read_data("grids")["carbon_intensity"]
     return {
-        name: Fact(**{**row, "value": as_quantity(row["value"], "g/kWh", name)}) for name, row in rows.items()
+        name: Fact.read(row, lambda value: _CARBON.read(value, "a grid")[0]) for name, row in rows.items()
     }
 
 
 def carbon_intensity(grid: Unchecked) -> Quantity:
     """The carbon intensity [mass/energy] of a country, or the one that was given."""
-    if isinstance(grid, str) and not any(character.isdigit() for character in grid):
-        if grid not in grids():
-            raise UnknownNameError(
-                f"grid must be a country that the lab lists, or a carbon intensity, got {grid!r:.80}. "
-                f'There is: {", ".join(grids())}. Or pass for example grid="369 g/kWh".'
-            )
-        value: Quantity = grids()[grid].value
-        return value
-    given = as_quantity(grid, "g/kWh", "grid")
-    nonnegative(given, "g/kWh", "grid")
+    if isinstance(grid, str) and grid in grids():
+        grid = grids()[grid].value
+    elif isinstance(grid, str) and not any(character.isdigit() for character in grid):
+        raise UnknownNameError(
+            f"grid must be a country that the lab lists, or a carbon intensity, got {grid!r:.80}. "
+            f'There is: {", ".join(grids())}. Or pass for example grid="369 g/kWh".'
+        )
+    given: Quantity = _CARBON.read(grid, "grid")[0]
     return given

@@ -7,12 +7,14 @@ traffic then follow the values of another accelerator, model, precision or phase
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
-from ..units import Number, as_quantity, positive
+from ..fields import Kind, Meaning
+from ..units import Number, Unchecked
 from .catalogue import Entry, entry_at
-from .facts import Fact, read_data
+from .facts import FIELDS, Fact, read_data
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: the model and the
 # accelerator that were measured most often.
@@ -33,8 +35,8 @@ class Rate:
     precision: str
     phase: str
     fact: Fact
-    batch_size: int | None
-    default: bool
+    batch_size: int | None = None
+    default: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -53,24 +55,21 @@ class Launch:
     hardware: str
     framework: str
     fact: Fact
-    default: bool
+    default: bool = False
+
+
+def _read(table: str, unit: str) -> Iterator[dict[str, Unchecked]]:
+    """The rows of a table of ``data/rates.toml``, with a fact in place of its parts."""
+    meaning = Meaning(Kind.QUANTITY, unit)
+    for row in read_data("rates")[table]:
+        fact = {key: row.pop(key) for key in FIELDS & row.keys()}
+        yield {**row, "fact": Fact.read(fact, lambda value: meaning.read(value, f"a {table}")[0])}
 
 
 @cache
 def measured_rates() -> tuple[Rate, ...]:
     """Every measured rate of ``data/rates.toml``."""
-    rates = []
-    for row in read_data("rates")["rate"]:
-        what = f"the rate of {row['model']} on {row['hardware']}"
-        value = as_quantity(row["value"], "img/s", what)
-        positive(value, "img/s", what)
-        fact = Fact(value, row["kind"], row.get("source", ""), row.get("note", ""))
-        keys = ("hardware", "model", "framework", "precision", "phase")
-        described = {key: row[key] for key in keys}
-        rates.append(
-            Rate(**described, fact=fact, batch_size=row.get("batch_size"), default=row.get("default", False))
-        )
-    return tuple(rates)
+    return tuple(Rate(**row) for row in _read("rate", "img/s"))
 
 
 def measured_rate(
@@ -88,12 +87,7 @@ def measured_rate(
 
 @cache
 def _launches() -> tuple[Launch, ...]:
-    found = []
-    for row in read_data("rates")["launch"]:
-        ends = {end: as_quantity(row[end], "ms", end) for end in ("value", "low", "high")}
-        fact = Fact(**ends, kind=row["kind"], source=row.get("source", ""), note=row["note"])
-        found.append(Launch(row["hardware"], row["framework"], fact, row.get("default", False)))
-    return tuple(found)
+    return tuple(Launch(**row) for row in _read("launch", "ms"))
 
 
 @cache

@@ -19,8 +19,8 @@ from starvelab.model.prices import (
 )
 from tests.rejected import message
 
-EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.hardware}-{p.seller}")
-EACH_PART = pytest.mark.parametrize("price", part_prices().values(), ids=lambda p: p.part)
+EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.of}-{p.seller}")
+EACH_PART = pytest.mark.parametrize("price", part_prices().values(), ids=lambda p: p.of)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_a_price_of_today_is_asked_for_again_after_a_year():
 
 @EACH_PART
 def test_every_price_of_a_part_is_of_a_part_that_exists_and_has_a_source_and_a_date(price):
-    assert price.part in ("core", "memory") or entry_at("Storage", price.part)
-    assert price.value.m_as("USD/h") > 0
+    assert price.of in ("core", "memory") or entry_at("Storage", price.of)
+    assert price.low.m_as("USD/h") > 0
     assert type(price.date) is datetime.date
     assert len(price.source) > 10
 
 
 def test_the_notes_of_parts_give_their_prices():
-    found = {name: price.value.m_as("USD/h") for name, price in part_prices().items()}
+    found = {name: price.low.m_as("USD/h") for name, price in part_prices().items()}
     assert found["core"] == pytest.approx(2 * 0.012)
     assert found["NVMe_Gen3"] == pytest.approx((3.2256 - 16 * 0.17) / 2)
 
@@ -69,14 +69,14 @@ def test_a_volume_delivers_what_its_price_buys(path):
     drive = entry_at("Storage", path)
     throughput, requests = drive.bandwidth_sustained.m_as("MiB/s"), drive.request_rate.m_as("Hz")
     month = 1000 * 0.08 + (throughput - 125) * 0.04 + (requests - 3000) * 0.005
-    assert part_prices()[path].value.m_as("USD/h") == pytest.approx(month / 730, rel=1e-4)
+    assert part_prices()[path].low.m_as("USD/h") == pytest.approx(month / 730, rel=1e-4)
     # A volume may have a quarter of a MiB/s for each request a second, and no more.
     assert throughput <= requests / 4
 
 
 @EACH_PRICE
 def test_every_price_is_of_an_accelerator_that_exists_and_has_a_source_and_a_date(price):
-    assert entry_at("Hardware", price.hardware)
+    assert entry_at("Hardware", price.of)
     assert 0 < price.low.m_as("USD/h") <= price.high.m_as("USD/h")
     assert type(price.date) is datetime.date
     assert len(price.source) > 10

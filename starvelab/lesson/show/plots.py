@@ -102,7 +102,7 @@ def roofline(
     assert found.peak is not None
     assert found.work is not None
     assert found.memory_time is not None
-    peak, bandwidth = found.peak.m_as("TFLOP/s"), hardware.memory_bandwidth.m_as("TB/s")
+    peak, bandwidth = found.peak.m_as("TFLOP/s"), hardware.needed("memory_bandwidth") / 1e12
     flop = found.work.m_as("TFLOP") * np.asarray(batches)
     traffic = found.memory_time.m_as("s") * bandwidth  # TB
     intensity, reached = flop / traffic, flop / found.latency.m_as("s")

@@ -53,16 +53,16 @@ def extrapolate_rate(
     for what, entry in (("measured_on", measured_on), ("to", to)):
         check_entry(entry, "Hardware", what)
     factor = positive(assumptions.training_factor * assumptions.flop_per_mac, None, "training_factor")
-    work = positive(model.macs_forward, "MAC", "macs_forward") * factor
+    work = model.needed("macs_forward") * factor
     sample = 1 / positive(rate, "sample/s", "rate")
-    arithmetic = work / positive(measured_on.matmul_bf16_sustained, "FLOP/s", "matmul_bf16_sustained")
+    arithmetic = work / measured_on.needed("matmul_bf16_sustained")
     if sample <= arithmetic:
         raise InputError(
             f"rate must leave time for memory traffic, got {format_quantity(Q_(rate))}: the arithmetic alone "
             f"allows {format_quantity(Q_(1 / arithmetic, 'img/s'))} on {measured_on.name}. Check what it "
             "counts."
         )
-    bandwidths = (positive(one.memory_bandwidth, "B/s", "memory_bandwidth") for one in (measured_on, to))
-    traffic = (sample - arithmetic) * next(bandwidths)
-    matmul = positive(to.matmul_bf16_sustained, "FLOP/s", "matmul_bf16_sustained")
-    return Q_(1 / (work / matmul + traffic / next(bandwidths)), "img/s")
+    traffic = (sample - arithmetic) * measured_on.needed("memory_bandwidth")
+    return Q_(
+        1 / (work / to.needed("matmul_bf16_sustained") + traffic / to.needed("memory_bandwidth")), "img/s"
+    )

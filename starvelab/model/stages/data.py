@@ -8,14 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError
-from ...units import Q_, Number, Quantity, Unchecked, as_quantity, has_dimension, nonnegative, positive
-from ..catalogue import Entry, described
+from ...errors import MissingValueError
+from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
+from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds, minimum
 from ..resources import STORAGE, Resource
 from .stage import StageModel
 
-_FIELD = {"Hardware": "storage_bandwidth", "Storage": "bandwidth_sustained"}
+_FIELDS = {"Storage": "bandwidth_sustained", "Hardware": "storage_bandwidth"}
+_REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,12 @@ class DataModel(StageModel[DataInputs]):
         >>> round(check.utilization, 3), check.is_stalled
         (1.557, True)
         """
-        demand = nonnegative(_per_second(workload_data_rate), "B/s", "workload_data_rate")
+        demanded: Unchecked = workload_data_rate
+        if has_dimension(demanded, "sample * byte / second"):
+            demanded = demanded / Q_(
+                "1 sample"
+            )  # a throughput times a size of one sample: the sample cancels
+        demand = nonnegative(demanded, "B/s", "workload_data_rate")
         source = storage_bandwidth(hardware=hardware, storage=storage, bandwidth=bandwidth)
         share = demand / positive(source, "B/s", "storage bandwidth")
         return DataResult(supply_bw=source, utilization=share, is_stalled=exceeds(share, 1))
@@ -169,30 +175,11 @@ def storage_bandwidth(
     *, hardware: Unchecked = None, storage: Unchecked = None, bandwidth: Unchecked = None
 ) -> Quantity:
     """The bandwidth [data/time] of whatever was named first: a bandwidth, a drive, a host's drive."""
-    given = storage if bandwidth is None else bandwidth
-    if isinstance(given, str | Quantity):
-        return as_quantity(given, "B/s", "storage bandwidth")
-    entry = hardware if given is None else given
-    remedy = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
-    if entry is None:
-        raise MissingValueError(
-            f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {remedy}"
-        )
-    field = _FIELD.get(entry.kind) if isinstance(entry, Entry) else None
-    if field is None:
-        raise InputError(
-            "storage must be an entry of Storage or Hardware or a bandwidth, got "
-            f"{described(entry)}. {remedy}"
-        )
-    value: Quantity | None = entry.get(field)
-    if value is None:
-        raise MissingValueError(f"DataModel needs a storage bandwidth, and {entry.name} lists none. {remedy}")
-    return value
-
-
-def _per_second(rate: Unchecked) -> Unchecked:
-    """A throughput [sample/time] times a size of one sample is a data rate: the sample cancels."""
-    return rate / Q_("1 sample") if has_dimension(rate, "sample * byte / second") else rate
+    named = next((one for one in (bandwidth, storage, hardware) if one is not None), None)
+    needs = "DataModel needs a storage bandwidth"
+    if named is None:
+        raise MissingValueError(f"{needs}, and neither hardware nor storage was named. {_REMEDY}")
+    return bandwidth_of(named, "storage", _FIELDS, needs, _REMEDY)
 
 
 def hit_share(held: Number) -> Number:

@@ -23,6 +23,7 @@ from .stage import StageModel
 COMPILED_FAMILY = "TPU"
 # Of which framework and host `overhead_per_layer` is; others take longer or shorter in proportion.
 LAUNCHES_OF = ("PyTorch", "Cloud.V100")
+_PRECISION, _PHASE = (Meaning(Kind.CHOICE, choices=words) for words in (tuple(ELEMENT_BYTES), PHASES))
 # The basis of a step whose rate the caller gave.
 GIVEN = "measured: given as the rate of the accelerator"
 
@@ -79,27 +80,23 @@ class SingleNodeResult:
 
 
 @dataclass(frozen=True)
-class FormulaInputs(Inputs):
-    """What the formula of a step reads: the model, the accelerator, and how far its peak is reached."""
+class StepInputs(Inputs):
+    """What a step is made of: amounts, and at which rates they are done; of known times the rates are 1."""
 
-    macs: Number
-    flop_per_mac: Number
-    passes: Number
-    peak: Number
-    efficiency: Number
-    parameters: Number
-    element_bytes: Number
-    memory_bandwidth: Number
-    activation_traffic: Number
-    launches: Number
-    overhead_per_layer: Number
-    overhead_per_step: Number
-    overhead_overlaps: bool
+    arithmetic: Number  # FLOP of each sample
+    speed: Number  # [FLOP/s]
+    traffic: Number  # bytes that each sample moves through the memory
+    weights: Number  # bytes that a step moves, whatever its batch
+    bandwidth: Number  # [B/s]
+    overhead: Number  # seconds of each step
+    in_turn: bool  # memory traffic follows the arithmetic, and does not overlap it
+    hidden: bool  # the accelerator works while the host launches, so that the longer of the two counts
 
     @property
-    def work(self) -> Number:
-        """FLOP of one sample."""
-        return self.macs * self.flop_per_mac * self.passes
+    def lines(self) -> tuple[Line, Line, Line]:
+        """Arithmetic, memory traffic and overhead by the size of a batch."""
+        memory = Line(self.weights / self.bandwidth, self.traffic / self.bandwidth)
+        return Line(0, self.arithmetic / self.speed), memory, Line(self.overhead, 0)
 
 
 @dataclass(frozen=True)
@@ -117,24 +114,15 @@ class MemoryInputs(Inputs):
 
 
 @dataclass(frozen=True)
-class LawInputs(Inputs):
-    """A step by a measured rate, itself or extrapolated."""
-
-    rate: Number | None  # as it was measured [sample/s]; None where it is extrapolated
-    arithmetic: Number  # seconds for each sample, as `traffic`
-    traffic: Number
-    launch: Number  # seconds that the host launches kernels in each step, while the accelerator computes
-
-
-@dataclass(frozen=True)
 class SingleNodeInputs(Inputs):
-    """How a step is timed: by the caller's rate, else by the law of measured rates, else by the formula."""
+    """How a step is timed: by the caller's rate, else by a measured one, else by what it is made of."""
 
-    rate: Number | None  # the caller's [sample/s]
-    law: LawInputs | None
-    formula: FormulaInputs | None  # None where only a rate is known
     basis: str
-    memory: MemoryInputs | None  # None where a value that it needs is not known
+    rate: Number  # [sample/s], None where nobody measured it, or the caller's time of a step
+    step: StepInputs | None = None  # None where only a rate is known
+    work: Number = None  # FLOP of a sample
+    peak: Number = None  # [FLOP/s]
+    memory: MemoryInputs | None = None  # None where a value that it needs is not known
 
 
 @dataclass(frozen=True)
@@ -204,10 +192,24 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         (11.74, 21800, 'Compute')
         """
         batch = positive_int(batch_size, "batch_size")
+        for name, entry, kind in (("model", model, "Models"), ("hardware", hardware, "Hardware")):
+            if entry is not None:
+                check_entry(entry, kind, name)
+        _PRECISION.read(precision, "precision")
         if phase is not None:
-            Meaning(Kind.CHOICE, choices=PHASES).read(phase, "phase")
+            _PHASE.read(phase, "phase")
         if accelerator_rate is not None:
             accelerator_rate = positive(accelerator_rate, "sample/s", "accelerator_rate")
+            if framework is not None:
+                raise InputError(
+                    f"framework names a measured rate of the catalogue, got {framework!r} beside "
+                    "accelerator_rate. Pass one of them."
+                )
+            if compiled:
+                raise InputError(
+                    "compiled=True says that a step is launched once, got it beside accelerator_rate, which "
+                    "holds all that a step takes. Pass one of them."
+                )
         inputs = self.resolve(
             model=model,
             hardware=hardware,
@@ -217,31 +219,28 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             framework=framework,
             compiled=compiled,
         )
-        step = self.cost(inputs).at(batch)
-        formula, memory = inputs.formula, inputs.memory
+        step, work, peak, memory = self.cost(inputs).at(batch), inputs.work, inputs.peak, inputs.memory
         made_of = parts(inputs, batch)
-        if formula is None:
-            work = peak = mfu = None
-        else:
-            work, peak = Q_(formula.work / 1e9, "GFLOP"), Q_(formula.peak / 1e12, "TFLOP/s")
-            mfu = formula.work * batch / (step * formula.peak)
-        held = None if memory is None else Q_(memory.needed(batch) / 1e9, "GB")
+        times = (None, None, None) if made_of is None else (Q_(time * 1e3, "ms") for time in made_of)
+        compute, traffic, overhead = times
+        bottleneck = cause = ""
+        if made_of is not None:
+            bottleneck = name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory})
+            cause = name_of_largest(made_of._asdict())
         feasible, reason = fits(memory, batch)
         return SingleNodeResult(
             latency=Q_(step * 1e3, "ms"),
             throughput=Q_(batch / step, "img/s"),
-            bottleneck=""
-            if made_of is None
-            else name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory}),
-            cause="" if made_of is None else cause(made_of),
-            compute_time=None if made_of is None else _ms(made_of.compute),
-            memory_time=None if made_of is None else _ms(made_of.memory),
-            overhead_time=None if made_of is None else _ms(made_of.overhead),
-            work=work,
-            peak=peak,
-            mfu=mfu,
+            bottleneck=bottleneck,
+            cause=cause,
+            compute_time=compute,
+            memory_time=traffic,
+            overhead_time=overhead,
+            work=None if work is None else Q_(work / 1e9, "GFLOP"),
+            peak=None if peak is None else Q_(peak / 1e12, "TFLOP/s"),
+            mfu=None if work is None else work * batch / (step * peak),
             basis=inputs.basis,
-            memory_needed=held,
+            memory_needed=None if memory is None else Q_(memory.needed(batch) / 1e9, "GB"),
             feasible=feasible,
             infeasible_reason=reason,
         )
@@ -258,33 +257,65 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         compiled: bool,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline."""
-        _check_accelerator(model, hardware, accelerator_rate, framework, compiled)
-        if precision not in ELEMENT_BYTES:
-            raise InputError(
-                f"precision must be one of {', '.join(ELEMENT_BYTES)}, got {precision!r}. Pass one of these."
-            )
-        phase = self.assumptions.phase if phase is None else phase
         if model is None or hardware is None:
-            return SingleNodeInputs(accelerator_rate, None, None, GIVEN, None)
-        compiled = compiled or hardware.get("family") == COMPILED_FAMILY
-        law, basis = None, "peak x efficiency"
-        if framework is not None or self.assumptions.numbers["measured_rates"]:
-            time = self._sample_time(model, hardware, precision, phase, framework)
-            if time is not None:
-                law, basis = self._law(time, model, hardware, phase, compiled), time.basis
-        return SingleNodeInputs(
-            rate=accelerator_rate,
-            law=law,
-            formula=self._formula(model, hardware, precision, phase, compiled),
-            basis=basis if accelerator_rate is None else GIVEN,
-            memory=self._memory(model, hardware, precision, phase),
-        )
+            if accelerator_rate is None:
+                missing = [name for name, it in (("model", model), ("hardware", hardware)) if it is None]
+                raise InputError(
+                    "The accelerator's time comes from model and hardware, or from a measured rate, got no "
+                    f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
+                    'or the rate, such as "2470 img/s".'
+                )
+            return SingleNodeInputs(GIVEN, accelerator_rate)
+        a, training = self.assumptions.numbers, (phase or self.assumptions.phase) == "training"
+        passes, peak = a["training_factor"] if training else 1.0, _peak(hardware, precision)
+        work = model.number(a["macs_field"], model.number("macs_forward")) * a["flop_per_mac"] * passes
+        weights = model.needed("parameters") * ELEMENT_BYTES[precision] * passes
+        bandwidth = hardware.needed("memory_bandwidth")
+        # A forward pass launches once for each layer, training more often, and a compiled step once.
+        launches = model.needed("layers") * (a["launch_factor"] if training else 1.0)
+        if compiled or hardware.get("family") == COMPILED_FAMILY:
+            launches = 1.0
+        time = self._sample_time(model, hardware, precision, "training" if training else "forward", framework)
+        if time is None:
+            basis, rate = "peak x efficiency", None
+            step = StepInputs(
+                arithmetic=work,
+                speed=peak * a["efficiency"],
+                traffic=weights * a["activation_traffic"],
+                weights=weights,
+                bandwidth=bandwidth,
+                overhead=launches * a["overhead_per_layer"] + a["overhead_per_step"],
+                in_turn=False,
+                hidden=a["overhead_overlaps"],
+            )
+        else:
+            basis, rate = time.basis, time.rate
+            own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
+            launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
+            off = a["extrapolated_time"] if rate is None else 1.0
+            step = StepInputs(
+                arithmetic=off * time.arithmetic,
+                speed=1.0,
+                traffic=off * time.traffic,
+                weights=0.0,
+                bandwidth=1.0,
+                overhead=launch if a["overhead_overlaps"] else 0.0,
+                in_turn=True,
+                hidden=True,
+            )
+        if accelerator_rate is not None:
+            basis, rate = GIVEN, accelerator_rate
+        memory = self._memory(model, hardware, precision, training)
+        return SingleNodeInputs(basis, rate, step, work, peak, memory)
 
     def _sample_time(
         self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
     ) -> SampleTime | None:
-        """The time of a sample by the law of measured rates; None where it says nothing."""
-        work = Work(self.assumptions.numbers["flop_per_mac"], self.assumptions.numbers["training_factor"])
+        """The time of a sample by the law of measured rates; None where it says nothing or is not asked."""
+        a = self.assumptions.numbers
+        if framework is None and not a["measured_rates"]:
+            return None
+        work = Work(a["flop_per_mac"], a["training_factor"])
         found = sample_time(model, hardware, precision, phase, work, framework)
         if found is None and framework is not None:
             raise MissingValueError(
@@ -294,106 +325,29 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             )
         return found
 
-    def _law(self, time: SampleTime, model: Entry, hardware: Entry, phase: str, compiled: bool) -> LawInputs:
-        a = self.assumptions.numbers
-        launches = self._launches(model.number("layers", 0), phase, compiled)
-        own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
-        launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
-        off = a["extrapolated_time"] if time.rate is None else 1.0
-        return LawInputs(
-            rate=time.rate,
-            arithmetic=off * time.arithmetic,
-            traffic=off * time.traffic,
-            launch=launch if a["overhead_overlaps"] else 0.0,
-        )
-
-    def _launches(self, layers: Number, phase: str, compiled: bool) -> Number:
-        """As many as a forward pass has layers, more in training; one where the step is compiled."""
-        if compiled:
-            return 1.0
-        return layers * (self.assumptions.numbers["launch_factor"] if phase == "training" else 1.0)
-
-    def _formula(
-        self, model: Entry, hardware: Entry, precision: str, phase: str, compiled: bool
-    ) -> FormulaInputs:
-        a = self.assumptions.numbers
-        model_layers, parameters = model.layers, model.parameters  # these say what is missing
-        return FormulaInputs(
-            macs=model.number(a["macs_field"], model.number("macs_forward")),
-            flop_per_mac=a["flop_per_mac"],
-            passes=a["training_factor"] if phase == "training" else 1.0,
-            peak=_peak(hardware, precision),
-            efficiency=a["efficiency"],
-            parameters=parameters,
-            element_bytes=ELEMENT_BYTES[precision],
-            memory_bandwidth=positive(hardware.memory_bandwidth, "B/s", "memory_bandwidth"),
-            activation_traffic=a["activation_traffic"],
-            launches=self._launches(model_layers, phase, compiled),
-            overhead_per_layer=a["overhead_per_layer"],
-            overhead_per_step=a["overhead_per_step"],
-            overhead_overlaps=a["overhead_overlaps"],
-        )
-
-    def _memory(self, model: Entry, hardware: Entry, precision: str, phase: str) -> MemoryInputs | None:
+    def _memory(self, model: Entry, hardware: Entry, precision: str, training: bool) -> MemoryInputs | None:
         """What a step holds: parameters with their state, and the activations of every sample."""
         activation, capacity = model.number("activation_size"), hardware.number("memory_capacity")
         if activation is None or capacity is None:
             return None
         a, element = self.assumptions.numbers, ELEMENT_BYTES[precision]
         # The catalogue counts activations at two bytes a number.
-        activation = activation * element / 2
-        if phase == "training":
-            return MemoryInputs(model.parameters * a["state_bytes"], activation, capacity, hardware.name)
-        held = activation * a["forward_activation"]
-        return MemoryInputs(model.parameters * element, held, capacity, hardware.name)
+        held = activation * element / 2 * (1 if training else a["forward_activation"])
+        each = a["state_bytes"] if training else element
+        return MemoryInputs(model.needed("parameters") * each, held, capacity, hardware.name)
 
     @staticmethod
     def cost(inputs: SingleNodeInputs) -> Cost:
         """``b / rate``, ``max(b (arithmetic + traffic), launch)`` or ``max(compute, memory) + overhead``."""
         if isinstance(inputs.rate, StepTime):
             return Cost((Line(inputs.rate.seconds, 0),))
-        if inputs.rate is not None:
+        if inputs.step is None or inputs.basis == GIVEN:
             return Cost((Line(0, 1 / inputs.rate),))
-        if inputs.law is not None:
-            law = inputs.law
-            sample = law.arithmetic + law.traffic if law.rate is None else 1 / law.rate
-            return Cost((Line(0, sample), Line(law.launch, 0)))
-        assert inputs.formula is not None  # `resolve` has one where there is no rate
-        compute, memory, overhead = formula_parts(inputs.formula)
-        if inputs.formula.overhead_overlaps:
-            return Cost((compute, memory, overhead))
-        return Cost((compute + overhead, memory + overhead))
-
-
-def _check_accelerator(
-    model: Entry | None,
-    hardware: Entry | None,
-    accelerator_rate: Number | None,
-    framework: str | None,
-    compiled: bool,
-) -> None:
-    """Reject what is no entry, and an accelerator of which neither the model nor a rate is known."""
-    missing = [name for name, entry in (("model", model), ("hardware", hardware)) if entry is None]
-    if missing and accelerator_rate is None:
-        raise InputError(
-            "The accelerator's time comes from model and hardware, or from a measured rate, got no "
-            f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or "
-            'the rate, such as "2470 img/s".'
-        )
-    if model is not None:
-        check_entry(model, "Models", "model")
-    if hardware is not None:
-        check_entry(hardware, "Hardware", "hardware")
-    if accelerator_rate is not None and framework is not None:
-        raise InputError(
-            f"framework names a measured rate of the catalogue, got {framework!r} beside "
-            "accelerator_rate. Pass one of them."
-        )
-    if accelerator_rate is not None and compiled:
-        raise InputError(
-            "compiled=True says that a step is launched once, got it beside accelerator_rate, which holds "
-            "all that a step takes. Pass one of them."
-        )
+        compute, memory, overhead = inputs.step.lines
+        work: tuple[Line, ...] = (compute, memory)
+        if inputs.step.in_turn:
+            work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
+        return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
 
 
 def _peak(hardware: Entry, precision: str) -> Number:
@@ -408,10 +362,6 @@ def _peak(hardware: Entry, precision: str) -> Number:
     return peak
 
 
-def _ms(seconds: Number) -> Quantity:
-    return Q_(seconds * 1e3, "ms")
-
-
 class Parts(NamedTuple):
     """What a step is made of [s]."""
 
@@ -420,25 +370,14 @@ class Parts(NamedTuple):
     overhead: Number
 
 
-def formula_parts(x: FormulaInputs) -> tuple[Line, Line, Line]:
-    """``b work / (peak efficiency)``, ``weights (1 + traffic b) / bandwidth``, and the overhead."""
-    weights = x.parameters * x.element_bytes * x.passes / x.memory_bandwidth
-    return (
-        Line(0, x.work / (x.peak * x.efficiency)),
-        Line(weights, weights * x.activation_traffic),
-        Line(x.launches * x.overhead_per_layer + x.overhead_per_step, 0),
-    )
-
-
 def parts(inputs: SingleNodeInputs, batch: Number) -> Parts | None:
     """What a step of a batch is made of; None where only a rate is known."""
-    if inputs.law is not None:
-        law = inputs.law
-        work = batch * (law.arithmetic + law.traffic)
-        return Parts(batch * law.arithmetic, batch * law.traffic, np.maximum(law.launch - work, 0.0)[()])
-    if inputs.formula is None:
+    if inputs.step is None:
         return None
-    return Parts(*(part.at(batch) for part in formula_parts(inputs.formula)))
+    compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
+    if inputs.step.in_turn:
+        overhead = np.maximum(overhead - (compute + memory), 0.0)[()]
+    return Parts(compute, memory, overhead)
 
 
 def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
@@ -446,21 +385,11 @@ def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
 
     Where the overhead does not hide behind the work, as in the walkthrough, it counts as work.
     """
-    formula = inputs.formula
-    if inputs.rate is not None:
+    if inputs.step is None or inputs.basis == GIVEN or not inputs.step.hidden:
         return 0.0
-    if inputs.law is not None:
-        work = batch * (inputs.law.arithmetic + inputs.law.traffic)
-        return np.maximum(inputs.law.launch - work, 0.0)[()]
-    if formula is None or not formula.overhead_overlaps:
-        return 0.0
-    compute, memory, overhead = (part.at(batch) for part in formula_parts(formula))
-    return np.maximum(overhead - np.maximum(compute, memory), 0.0)[()]
-
-
-def cause(made_of: Parts) -> Number:
-    """What takes the largest part of a step."""
-    return name_of_largest(made_of._asdict())
+    compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
+    work = compute + memory if inputs.step.in_turn else np.maximum(compute, memory)
+    return np.maximum(overhead - work, 0.0)[()]
 
 
 def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:

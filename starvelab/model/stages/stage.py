@@ -82,14 +82,14 @@ class DecoderModel(GivenTimeModel):
 
 @dataclass(frozen=True)
 class DeviceInputModel(GivenTimeModel):
-    """A batch of ``b`` takes ``b device_input_time`` of the accelerator: its kernels decode or augment."""
+    """A batch of ``b`` takes ``b device_time`` of the accelerator: its kernels decode or augment."""
 
     NAME: ClassVar[str] = "input on device"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
 
-    def resolve(self, *, device_input_time: Number | None) -> Seconds | None:
+    def resolve(self, *, device_time: Number | None) -> Seconds | None:
         """The formula's numbers from the fields of a pipeline."""
-        return None if device_input_time is None else Seconds(sample=device_input_time)
+        return None if device_time is None else Seconds(sample=device_time)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import InputError, MissingValueError
-from ...units import Q_, Number, Quantity, Unchecked, as_quantity, positive, positive_int
-from ..catalogue import Entry, described
+from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
+from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line
 from ..resources import ACCELERATOR, LINK, Resource
 from .stage import StageModel
 
-_PREFIX = {"Hardware": "link_", "Links": ""}
 _REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
 
 
@@ -125,15 +123,6 @@ class SerializedCopyModel(TransferModel):
 
 def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
     """The bandwidth [data/time] of a link, of an accelerator's own link, or as it was given."""
-    if isinstance(link, str | Quantity):
-        return as_quantity(link, "B/s", "link bandwidth")
-    prefix = _PREFIX.get(link.kind) if isinstance(link, Entry) else None
-    if prefix is None:
-        raise InputError(
-            f"link must be an entry of Links or Hardware or a bandwidth, got {described(link)}. {_REMEDY}"
-        )
-    field = f"{prefix}bandwidth_" + (rate if pinned else "pageable_sustained")
-    value: Quantity | None = link.get(field)
-    if value is None:
-        raise MissingValueError(f"TransferModel needs {field}, and {link.name} lists none. {_REMEDY}")
-    return value
+    field = "bandwidth_" + (rate if pinned else "pageable_sustained")
+    fields = {"Links": field, "Hardware": f"link_{field}"}
+    return bandwidth_of(link, "link", fields, "TransferModel needs {}", _REMEDY)

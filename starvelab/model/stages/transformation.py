@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...fields import SupplyRate, read_supply
-from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
+from ...units import Q_, Number, Quantity, Unchecked, base_number, format_quantity, positive, positive_int
 from ..assumptions import Assumptions
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
@@ -135,20 +135,13 @@ class TransformationModel(StageModel[TransformationInputs]):
                 "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead."
             )
         size = None if sample_size_bytes is None else positive(sample_size_bytes, "B", "sample_size_bytes")
-        rates = {"cpu_throughput": cpu_throughput, "worker_rate": worker_rate}
-        given = {name: None if rate is None else read_supply(rate, name)[1] for name, rate in rates.items()}
-        count = 1 if workers is None else positive_int(workers, "workers")
-        cpu = (
-            self.cost(
-                self.resolve(
-                    stored=size,
-                    workers=count,
-                    cpu_throughput=given["cpu_throughput"],
-                    worker_rate=given["worker_rate"],
-                )
-            ).at(batch)
-            * 1e3
+        inputs = self.resolve(
+            stored=size,
+            workers=1 if workers is None else positive_int(workers, "workers"),
+            cpu_throughput=_supply(cpu_throughput, "cpu_throughput"),
+            worker_rate=_supply(worker_rate, "worker_rate"),
         )
+        cpu = self.cost(inputs).at(batch) * 1e3
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
         step = np.maximum(cpu, device)
         return TransformationResult(
@@ -196,11 +189,9 @@ class TransformationModel(StageModel[TransformationInputs]):
         elif cpu_throughput is not None:
             amount, rate = _share(cpu_throughput, "cpu_throughput", stored)
         elif worker_rate is not None or stored is None:
-            one = self.assumptions.supply if worker_rate is None else worker_rate
-            amount, rate = _share(one, "worker_rate", stored)
+            amount, rate = _share(worker_rate or self.assumptions.supply, "worker_rate", stored)
         else:
-            found = worker_time(self.assumptions, stored, samples=samples, images=images, kind=kind)
-            amount, rate = found.amount, found.rate
+            amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
             amount=amount,
             rate=rate,
@@ -226,6 +217,10 @@ class TransformationModel(StageModel[TransformationInputs]):
         return Cost((on_cores, Line(h / speedup, c / speedup + inputs.read_wait / n)))
 
 
+def _supply(rate: Unchecked, name: str) -> SupplyRate | None:
+    return None if rate is None else read_supply(rate, name)[1]
+
+
 def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, Number]:
     """What a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
     if not rate.of_bytes:
@@ -237,37 +232,23 @@ def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, 
     return stored, rate.number
 
 
-@dataclass(frozen=True)
-class WorkerTime:
-    """The time of a sample on one worker: ``amount / rate`` [s]."""
-
-    amount: Number
-    rate: Number
-    # That it was measured on other samples, and what became of it; "" where it was measured on these.
-    note: str = ""
-
-
 def worker_time(
-    assumed: Assumptions,
-    stored: Number,
-    *,
-    samples: Entry | None = None,
-    images: bool = True,
-    kind: LoaderKind | None = None,
-) -> WorkerTime:
-    """The time of a sample of so many stored bytes, as its data set, the loader or the assumptions have it.
+    assumed: Assumptions, stored: Number, samples: Entry | None, images: bool, kind: LoaderKind | None
+) -> tuple[Number, Number, str]:
+    """The time of a sample on one worker: an amount over a rate [s], and a note where others were measured.
 
     What the user gave goes first, to the data set and then to the assumptions. A pool was measured on
     ImageNet, so its rate goes before what a worker process takes for the same images, but not for others.
     """
     own = None if samples is None else samples.facts.get("preparation_time")
     pool, rate = None if kind is None else kind.worker_rate, assumed.supply
-    if assumed.given("worker_rate") and not (own is not None and own.given):
-        return WorkerTime(stored if rate.of_bytes else 1, rate.number)
-    if samples is not None and own is not None and (own.given or pool is None or not _is_imagenet(samples)):
+    own_given = own is not None and own.given
+    if assumed.given("worker_rate") and not own_given:
+        return stored if rate.of_bytes else 1, rate.number, ""
+    if samples is not None and own is not None and (own_given or pool is None or not _is_imagenet(samples)):
         seconds = own.number + samples.number("collation_time", 0.0)
-        if own.given:
-            return WorkerTime(seconds, 1)
+        if own_given:
+            return seconds, 1, ""
         listed = next((entry for entry in Datasets if entry.path == samples.path), samples)
         times, note = _times_those_of(listed, stored, images)
         if pool is not None:
@@ -275,11 +256,20 @@ def worker_time(
                 f"What a thread of a pool prepares was measured on {Datasets.ImageNet.name} alone: here it "
                 f"is taken to prepare what a worker process does. {_PASS}"
             )
-        return WorkerTime(seconds * times, 1, note)
+        return seconds * times, 1, note
     if pool is None and rate.of_bytes:
-        return WorkerTime(stored, rate.number, _note_of_bytes(assumed, stored))
+        size = assumed.sample_size
+        note = (
+            ""
+            if _are_alike(stored, base_number(size))
+            else (
+                f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured "
+                f"neither on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
+            )
+        )
+        return stored, rate.number, note
     times, note = _times_those_of(Datasets.ImageNet, stored, images)
-    return WorkerTime(times, rate.number if pool is None else pool, note)
+    return times, rate.number if pool is None else pool, note
 
 
 def takes_images(samples: Entry | None, model: Entry | None) -> bool:
@@ -308,17 +298,6 @@ def _times_those_of(measured: Entry, stored: Number, images: bool) -> tuple[Numb
     return as_float(1 + measured.number("decoding_time") / whole * (larger - 1)), (
         f"What a worker prepares was measured on images of {size}, and of {_spoken(stored)} is "
         f"extrapolated: decoding goes with the bytes. {_PASS}"
-    )
-
-
-def _note_of_bytes(assumed: Assumptions, stored: Number) -> str:
-    """That a rate in bytes was assumed for one size; "" for that size."""
-    size = assumed.sample_size
-    if _are_alike(stored, base_number(size)):
-        return ""
-    return (
-        f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured neither "
-        f"on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
     )
 
 
