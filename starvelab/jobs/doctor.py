@@ -17,7 +17,7 @@ from types import FrameType
 from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
-from ..measure.protocols import Batch
+from ..measure.batches import Batch
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
 from ..tables import percent
 from ..units import Q_, format_quantity

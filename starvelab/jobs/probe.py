@@ -18,9 +18,9 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from ..measure.batches import Batch
 from ..measure.datasets import is_stream
 from ..measure.devices import cuda_in_use
-from ..measure.protocols import Batch
 from . import torch_internals
 from .stages import StageCosts, StageSamples
 from .torch_internals import Fetcher, TorchIterator, TorchLoader

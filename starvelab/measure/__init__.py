@@ -1,12 +1,12 @@
 """Measuring: what a pipeline is run with, on any machine: samples that exist, devices, and what is found."""
 
 from ..host import usable_cores
+from .batches import PARTS
 from .datasets import DatasetSource
 from .devices import CudaDevice, StepDevice
 from .diagnosis import Finding, diagnose
 from .measurement import Measurement, comparison_row, disturbance
-from .protocols import PARTS
-from .samples import ImageSource, folder, photos
+from .samples import StoredSource, folder, photos
 from .simulated import SimulatedClock
 from .transforms import Transform, photo_transforms
 
@@ -15,10 +15,10 @@ __all__ = [
     "CudaDevice",
     "DatasetSource",
     "Finding",
-    "ImageSource",
     "Measurement",
     "SimulatedClock",
     "StepDevice",
+    "StoredSource",
     "Transform",
     "comparison_row",
     "diagnose",

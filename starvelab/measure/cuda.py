@@ -17,8 +17,8 @@ from math import inf
 import torch
 from torch import Tensor, nn
 
-from .devices import CudaDevice
-from .protocols import Batch, DeviceRun, Passage
+from .batches import Batch
+from .devices import CudaDevice, DeviceRun, Passage
 
 CLASSES = 1000
 WARM_UP = 5  # steps

@@ -8,6 +8,7 @@ what it watches, and not the first, for which modules are loaded.
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 import sys
 import time
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError
-from .protocols import Sample
+from .batches import Sample
 
 if TYPE_CHECKING:
     import cProfile
@@ -63,12 +64,6 @@ def _within(dataset: Dataset) -> Dataset | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def transform_of(dataset: Dataset) -> Function | None:
-    """The function that a dataset calls for each decoded sample; None where it has none."""
-    transform = getattr(innermost(dataset), "transform", None)
-    return transform if callable(transform) else None
-
-
 def steps_of(transform: Function) -> list[Function]:
     """The steps of a `Compose`, which calls them one after the other; none of any other function."""
     steps = getattr(transform, "transforms", None)
@@ -90,22 +85,21 @@ class TimedTransform:
 
     def __init__(self, dataset: Dataset, taken: Sequence[str] = ()) -> None:
         self.owner = innermost(dataset)
-        self.original = transform_of(dataset)
+        transform = getattr(self.owner, "transform", None)
         self.taken = set(taken)
         self.seconds: dict[str, float] = {}
-        self.timed = self._timed(self.original) if self.original is not None else None
+        # Any: functions, or None where the dataset has no transform; nobody calls it then.
+        self.original: Any = transform if callable(transform) else None
+        self.apply: Any = self._timed(transform) if callable(transform) else None
 
     def _timed(self, transform: Function) -> Function:
-        steps = steps_of(transform)
-        if steps:
+        if steps := steps_of(transform):
             chain = copy.copy(transform)
             chain.transforms = [self._timed(step) for step in steps]  # type: ignore[attr-defined]  # see steps_of
             return chain
-        name = base = name_of(transform)
-        number = 1
-        while name in self.taken:
-            number += 1
-            name = f"{base} {number}"
+        base = name_of(transform)
+        names = (base if number == 1 else f"{base} {number}" for number in itertools.count(1))
+        name = next(name for name in names if name not in self.taken)
         self.taken.add(name)
         self.seconds[name] = 0.0
         return _TimedStep(transform, name, self.seconds)
@@ -129,7 +123,7 @@ class TimedTransform:
             holders.append(both)
         try:
             for holder in holders:
-                holder.transform = function or self.timed  # type: ignore[attr-defined]  # see innermost
+                holder.transform = function or self.apply  # type: ignore[attr-defined]  # see innermost
         except AttributeError as error:
             raise InputError(
                 f"To time a transform, {type(self.owner).__name__} must let it be replaced, and its "
@@ -147,17 +141,11 @@ class TimedTransform:
         given: list[Arguments] = []
 
         def noting(*values: Sample, **named: Sample) -> Sample:
-            assert self.original is not None
             given.append(_copied((values, named)))
             return self.original(*values, **named)
 
         with self.in_place(noting):
             yield given
-
-    def apply(self, *values: Sample, **named: Sample) -> Sample:
-        """What the transform makes of a sample, with its time taken."""
-        assert self.timed is not None  # nobody calls this for a dataset without a transform
-        return self.timed(*values, **named)
 
     def again(self, decoded: Arguments) -> None:
         """Transform once more what the transform was given."""

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from itertools import chain, islice
+from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..model.parts import Samples, Workers
 from ..units import Unchecked
-from .dataset_times import DECODE, READ, Arguments, ItemTimes, TimedTransform, innermost, transform_of
-from .protocols import CACHED_BYTES, CACHED_SAMPLES, PARTS, Batch, Sample, memory_size
+from .batches import PARTS, Batch, Preparer, Sample, cached
+from .dataset_times import DECODE, READ, Arguments, Dataset, ItemTimes, TimedTransform, innermost
 
-# Any: a DataLoader or what has the same attributes, and a dataset of the user's; `is_loader` looks at them.
+# Any: a DataLoader or what has the same attributes; `is_loader` looks at them.
 TorchLoader: TypeAlias = Any
-TorchDataset: TypeAlias = Any
 
 MAX_ORDER = 10_000  # indices of the sampler's order that are kept
 ENDLESS = 1 << 40  # items of a stream: it begins anew whenever it ends
@@ -33,21 +32,6 @@ ITEM = "__getitem__"
 OWN_STAGES = (READ, DECODE, ITEM)
 # The rungs by what is cached: a decoded sample is what the dataset hands to its transform.
 DECODED, PROCESSED = PARTS.index("transform"), PARTS.index("collate")
-
-
-class Dataset(Protocol):
-    """A map-style dataset, of PyTorch or of any other kind."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Sample: ...
-
-
-class DatasetStage(NamedTuple):
-    """Something that a worker does to an item, and the part of the pipeline that it belongs to."""
-
-    name: str
-    part: str
 
 
 class DatasetSource:
@@ -77,7 +61,7 @@ class DatasetSource:
         collate_fn: Callable[[list[Sample]], Batch] | None = None,
         pinned: bool = True,
     ) -> None:
-        self.dataset: Dataset = Stream(dataset) if is_stream(dataset) else dataset
+        self.dataset = Stream(dataset) if is_stream(dataset) else dataset
         self.collate_fn, self.pinned = collate_fn, pinned
         if not has_items(self.dataset):
             raise InputError(
@@ -104,34 +88,30 @@ class DatasetSource:
         return TimedTransform(self.dataset, taken=(*OWN_STAGES, "collate"))
 
     @cached_property
-    def stages(self) -> tuple[DatasetStage, ...]:
-        """Reading, decoding and all else that the dataset does itself, and each step of its transform."""
-        before = " + ".join(PARTS[: self.rungs[1]])
-        steps = (DatasetStage(name, PARTS[DECODED]) for name in self.timed_transform().seconds)
-        return *(DatasetStage(name, before) for name in OWN_STAGES), *steps
+    def stages(self) -> Mapping[str, str]:
+        """What the dataset does itself and each step of its transform, and the parts that these belong to."""
+        steps = dict.fromkeys(self.timed_transform().seconds, PARTS[DECODED])
+        return {**dict.fromkeys(OWN_STAGES, " + ".join(PARTS[: self.rungs[1]])), **steps}
 
     @property
     def rungs(self) -> tuple[int, ...]:
         """Where the caching ladder can stand: a transform can be told from what comes before it."""
-        top = tuple(range(PROCESSED, len(PARTS)))
-        return (0, *top) if transform_of(self.dataset) is None else (0, DECODED, *top)
+        below = (0,) if self.timed_transform().original is None else (0, DECODED)
+        return (*below, *range(PROCESSED, len(PARTS)))
 
 
-class DatasetPreparer:
-    """Fetches items, and keeps a few of each rung."""
+class DatasetPreparer(Preparer):
+    """Fetches items; the DataLoader joins them."""
 
-    def __init__(self, source: DatasetSource) -> None:
+    def __init__(self, source: DatasetSource, batch_size: int = 1) -> None:
+        super().__init__((*source.stages, "collate"), batch_size)
         self.dataset, self.transform, self.times = source.dataset, source.timed_transform(), ItemTimes()
         self.kept: list[tuple[Arguments, Sample]] = []
-
-    def no_seconds(self) -> dict[str, float]:
-        """Nothing spent yet."""
-        return dict.fromkeys((*OWN_STAGES, *self.transform.seconds, "collate"), 0.0)
 
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
         """One item; with a decoded or a processed one from the cache."""
         if rung and not self.kept:
-            self._fill()
+            self.kept = cached(self.decoded_and_transformed, len(self.dataset))
         before = time.perf_counter()
         if rung == 0:
             with self.transform.in_place(self._transformed), self.times.watching():
@@ -142,11 +122,10 @@ class DatasetPreparer:
                 # Its work is what counts; the item that goes on is one that was made the whole way.
                 self.transform.again(decoded)
         own = time.perf_counter() - before
-        for name, spent in self.transform.take_seconds().items():
-            seconds[name] += spent
-            own -= spent
+        steps = self.transform.take_seconds()
+        own -= sum(steps.values())
         parts = self.times.split(own) if rung == 0 else {}
-        for name, spent in {**parts, ITEM: own - sum(parts.values())}.items():
+        for name, spent in {**steps, **parts, ITEM: own - sum(parts.values())}.items():
             seconds[name] += spent
         return item
 
@@ -154,15 +133,6 @@ class DatasetPreparer:
         # What a transform reads or decodes is its own time.
         with self.times.paused():
             return self.transform.apply(*values, **named)
-
-    def _fill(self) -> None:
-        held = 0
-        for index in range(min(CACHED_SAMPLES, len(self.dataset))):
-            decoded, item = self.decoded_and_transformed(index)
-            self.kept.append((decoded, item))
-            held += memory_size(decoded) + memory_size(item)
-            if held > CACHED_BYTES:
-                break
 
     def decoded_and_transformed(self, index: int) -> tuple[Arguments, Sample]:
         """What the transform is given for an item (nothing without a transform), and the item."""
@@ -173,9 +143,9 @@ class DatasetPreparer:
             if not given and isinstance(self.dataset, Stream):
                 # A stream may ask for its transform once, when it starts: it starts anew with this one, and
                 # once more without it.
-                self.dataset.restart()
+                self.dataset.iterator = None
                 item = self.dataset[index]
-                self.dataset.restart()
+                self.dataset.iterator = None
         if not given:
             raise InputError(
                 f"{type(self.dataset).__name__} has a transform and does not call it for item {index}. "
@@ -235,9 +205,8 @@ def _batch_size(loader: TorchLoader) -> int:
 
 def _order(loader: TorchLoader) -> list[int]:
     """The indices in the order of the sampler."""
-    if loader.batch_sampler is None:
-        return list(islice(loader.sampler, MAX_ORDER))
-    return list(islice((index for batch in loader.batch_sampler for index in batch), MAX_ORDER))
+    batches = loader.batch_sampler
+    return list(islice(loader.sampler if batches is None else chain.from_iterable(batches), MAX_ORDER))
 
 
 @contextmanager
@@ -267,7 +236,7 @@ class _First:
 class Ordered:
     """The items of a dataset in the order of a sampler."""
 
-    dataset: TorchDataset
+    dataset: Dataset
     order: list[int]
 
     def __len__(self) -> int:
@@ -283,7 +252,7 @@ class Stream:
     Each worker has an iterator of its own, as in a DataLoader.
     """
 
-    def __init__(self, dataset: TorchDataset) -> None:
+    def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
         self.iterator: Iterator[Sample] | None = None
 
@@ -296,10 +265,6 @@ class Stream:
                 return item
         self.iterator = iter(self.dataset)
         return next(self.iterator)
-
-    def restart(self) -> None:
-        """Begin anew with the next item."""
-        self.iterator = None
 
     def __getstate__(self) -> dict[str, object]:
         return {"dataset": self.dataset, "iterator": None}  # an iterator cannot be sent to a worker

@@ -7,19 +7,21 @@ no thread, puts no load on the CPU, and adds no noise.
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, MissingValueError
 from ..units import check_magnitude
-from .protocols import Batch, DeviceRun, Passage, memory_size
+from .batches import Batch, memory_size
 
 PRECISIONS = ("fp32", "tf32", "amp")
 WARM_UP = 2  # steps
@@ -52,6 +54,41 @@ class VirtualLink:
     def copy_time(self, size: float) -> float:
         """Seconds for so many bytes."""
         return size / self.bandwidth
+
+
+class Passage(NamedTuple):
+    """When one batch was copied to a device and computed on [s], on the monotonic clock."""
+
+    copy_start: float
+    copied: float
+    step_start: float
+    step_end: float
+
+
+class DeviceRun(ABC):
+    """A device that trains on the batches of one run."""
+
+    def warm_up(self, batch: Batch) -> None:  # noqa: B027  # a simulated device needs none
+        """Train a few steps that are not measured."""
+
+    @abstractmethod
+    def take(self, batch: Batch, *, resident: bool = False) -> None:
+        """Order the copy of a batch unless it is `resident`, and a step; returns when the loop may go on."""
+
+    def keep(self, batch: Batch) -> Batch:
+        """A batch that stays valid when the loader delivers the next one, which may write over an array."""
+        return np.array(batch) if isinstance(batch, np.ndarray) else batch
+
+    @abstractmethod
+    def now(self) -> float:
+        """When everything ordered so far is done, on the monotonic clock [s]."""
+
+    @abstractmethod
+    def finish(self) -> Sequence[Passage]:
+        """Wait for the last step; the times of every batch."""
+
+    def close(self) -> None:  # noqa: B027  # most hold nothing
+        """Give the memory back."""
 
 
 class Device(Protocol):
@@ -175,73 +212,44 @@ def sleep_until(deadline: float) -> None:
 class StorageClock:
     """The time at which a simulated storage is free again, shared by workers in threads or in processes.
 
-    Without a storage it reads at the machine's own speed, and needs no other argument. `free_at` is one
-    float that all workers share, `lock` is of their kind.
+    Without a storage it reads at the machine's own speed. Of the array that all workers share, the first
+    number is that time; the lock is of their kind.
     """
 
     def __init__(
         self,
         storage: VirtualStorage | None,
-        free_at: np.ndarray | None = None,
+        shared: np.ndarray | None = None,
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
-        self.storage, self.free_at, self.lock = storage, free_at, lock
+        self.storage, self.lock = storage, lock or threading.Lock()
+        self.shared = np.zeros(1) if shared is None else shared
         self.misses_due = 0.0
 
     def __call__(self, size: int) -> None:
         """Wait until that many bytes would have come."""
         if self.storage is None:
             return
-        assert self.free_at is not None
-        assert self.lock is not None
-        taken = size / self.storage.bandwidth
         with self.lock:
             # Every other read at one half, not half of them by chance: a simulated device adds no noise.
             self.misses_due += 1 - self.storage.cached_fraction
             if self.misses_due < 1 - 1e-9:
                 return
             self.misses_due -= 1
-            ready = max(time.monotonic(), float(self.free_at[0])) + taken
-            self.free_at[0] = ready
+            start = max(time.monotonic(), float(self.shared[0]))
+            ready = self.shared[0] = start + size / self.storage.bandwidth
         sleep_until(ready + self.storage.latency)
 
 
-class Event(Protocol):
-    """What `torch.cuda.Event` offers."""
-
-    def record(self, stream: object = None) -> None:
-        """Put it on a stream, behind all work that is there."""
-
-    def query(self) -> bool:
-        """Whether all work before it is done."""
-
-    def elapsed_time(self, end: Event) -> float:
-        """Milliseconds to a later event."""
-
-
-class Cuda(Protocol):
-    """What `torch.cuda` offers of what is used here."""
-
-    def is_initialized(self) -> bool:
-        """Whether this program works with a GPU."""
-
-    def Event(self, enable_timing: bool = False) -> Event:
-        """Make an event."""
-
-    def synchronize(self) -> None:
-        """Wait until the GPU is done."""
-
-    def current_device(self) -> int:
-        """Number of the GPU in use."""
-
-    def current_stream(self, device: int | None = None) -> object:
-        """The stream that takes the work."""
+# Any: `torch.cuda` and an event of it. PyTorch is not imported here, and declares no types of these.
+Cuda: TypeAlias = Any
+Event: TypeAlias = Any
 
 
 def cuda_in_use() -> Cuda | None:
     """`torch.cuda`, if this program has PyTorch loaded and works with a GPU."""
     torch = sys.modules.get("torch")
-    cuda: Cuda | None = getattr(torch, "cuda", None)
+    cuda = getattr(torch, "cuda", None)
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 

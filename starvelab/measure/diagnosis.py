@@ -15,9 +15,9 @@ from ..errors import InputError, UnknownNameError
 from ..model.levers import Advice, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
+from .batches import PARTS
 from .ladder import CACHED, Ladder, profile
 from .measurement import Quality
-from .protocols import PARTS
 from .setup import Setup
 from .simulated import SimulatedClock, clock_for
 from .verdict import UNKNOWN, verdict_of
@@ -218,11 +218,10 @@ def _stages(setup: Setup | None, seconds: Mapping[str, float]) -> dict[str, dict
     """For each part the milliseconds that its stages take for a batch, shared by all workers."""
     if setup is None or not seconds:
         return {}
-    part_of = {one.name: one.part for one in setup.stages}
     scale = 1e3 * setup.batch_size / max(setup.workers, 1)
     stages: dict[str, dict[str, float]] = {}
     for name, each in seconds.items():
-        stages.setdefault(part_of.get(name, name), {})[name] = scale * each
+        stages.setdefault(setup.stages.get(name, name), {})[name] = scale * each
     # Of several stages those that take no time at all did not occur, such as reading of what is in memory.
     return {part: {name: ms for name, ms in each.items() if ms} or each for part, each in stages.items()}
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .batches import PARTS
 from .measurement import MIN_WINDOWS, LoadMeter, Quality, variation
-from .protocols import PARTS
 from .session import Session, time_bar
 from .setup import Setup
 from .verdict import SLIGHT

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 from .setup import Setup
-
-if TYPE_CHECKING:
-    import psutil
 
 # Windows of a run: enough for an interval, long enough to hold several batches of each worker.
 WINDOWS = 10
@@ -195,44 +192,30 @@ class LoadMeter:
         import psutil  # loaded here: a browser's Python lacks it
 
         self.process = psutil.Process()
-        self.since, self.busy, self.ours = time.monotonic(), _busy(self.process), self._own()
+        # Not every system lets a process ask for its affinity.
+        has_affinity = hasattr(self.process, "cpu_affinity")
+        self.cores = self.process.cpu_affinity() if has_affinity else range(psutil.cpu_count() or 1)
+        self.start = self._counters()
 
-    def _own(self) -> dict[int, float]:
-        """CPU seconds of this process and of each of its workers that is alive."""
+    def _counters(self) -> tuple[float, float, dict[int, float]]:
+        """The time, for how long our cores were busy, and what we used of that: this process, each worker."""
         import psutil
 
-        spent = {}
+        times = psutil.cpu_times(percpu=True)
+        busy = sum(each.user + each.nice + each.system for i, each in enumerate(times) if i in self.cores)
+        ours = {}
         for process in (self.process, *self.process.children(recursive=True)):
-            try:
-                times = process.cpu_times()
-            except psutil.Error:  # it ended meanwhile
-                continue
-            spent[process.pid] = times.user + times.system
-        return spent
+            with suppress(psutil.Error):  # it ended meanwhile
+                spent = process.cpu_times()
+                ours[process.pid] = spent.user + spent.system
+        return time.monotonic(), busy, ours
 
     def background_load(self) -> float:
         """Share of the cores that was used by others, 0 to 1."""
-        wall = time.monotonic() - self.since
-        ours = sum(after - self.ours.get(pid, 0.0) for pid, after in self._own().items())
-        busy = _busy(self.process) - self.busy
-        cores = len(_our_cores(self.process))
-        return float(np.clip((busy - ours) / (wall * cores), 0, 1)) if wall > 0 else 0.0
-
-
-def _our_cores(process: psutil.Process) -> Sequence[int]:
-    import psutil
-
-    # Not every system lets a process ask for its affinity.
-    return process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(psutil.cpu_count() or 1)
-
-
-def _busy(process: psutil.Process) -> float:
-    """Seconds that the cores open to this process have been busy since the machine started."""
-    import psutil
-
-    each = psutil.cpu_times(percpu=True)
-    mine = [each[core] for core in _our_cores(process) if core < len(each)]
-    return float(sum(core.user + core.nice + core.system for core in mine))
+        (since, busy_before, ours_before), (now, busy, ours) = self.start, self._counters()
+        used = sum(after - ours_before.get(pid, 0.0) for pid, after in ours.items())
+        available = (now - since) * len(self.cores)
+        return float(np.clip((busy - busy_before - used) / available, 0, 1)) if available > 0 else 0.0
 
 
 def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

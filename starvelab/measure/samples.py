@@ -10,8 +10,9 @@ import io
 import os
 import shutil
 import tempfile
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from ..errors import InputError, UnknownNameError
 from ..host import cache_folder, has_processes
 from ..model.parts import Samples
 from ..units import Q_, Quantity, positive_int
+from .batches import PARTS, Preparer, Sample, cached
 from .transforms import Transform
 
 if TYPE_CHECKING:
@@ -57,66 +59,91 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class ImageSource:
-    """Stored images, one a file, under the name that reports call them by."""
+class StoredSource:
+    """Stored samples, each a file or bytes in memory, under the name that reports call them by."""
 
     name: str
-    paths: tuple[Path, ...]
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __repr__(self) -> str:
-        return f"{len(self)} images of {self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
-
-    @property
-    def label(self) -> str:
-        """What they are, in a sentence."""
-        return f"{self.name} images"
-
-    def read(self, index: int) -> bytes:
-        """The stored bytes of one sample; indices go round."""
-        return self.path(index).read_bytes()
-
-    def path(self, index: int) -> Path:
-        """Where a sample is stored."""
-        return self.paths[index % len(self.paths)]
-
-    @cached_property
-    def mean_size(self) -> Quantity:
-        """Stored bytes of a sample [data], on average."""
-        return Q_(float(np.mean([path.stat().st_size for path in self.paths])), "B")
-
-
-@dataclass(frozen=True)
-class MemorySource:
-    """Stored items that are held in memory, under the name that reports call them by."""
-
-    label: str
-    contents: tuple[bytes, ...]
+    contents: tuple[Path | bytes, ...]
+    noun: str = "images"  # empty where the name says what they are
 
     def __len__(self) -> int:
         return len(self.contents)
 
     def __repr__(self) -> str:
-        return f"{len(self)} {self.label}, {self.mean_size.m_as('KB'):.1f} KB on average"
+        noun = f"{self.noun} of " if self.noun else ""
+        return f"{len(self)} {noun}{self.name}, {self.mean_size.m_as('KB'):.1f} KB on average"
 
     @property
-    def name(self) -> str:
-        """The same as the label."""
-        return self.label
+    def label(self) -> str:
+        """What they are, in a sentence."""
+        return f"{self.name} {self.noun}".strip()
 
     def read(self, index: int) -> bytes:
-        """The stored bytes of one item; indices go round."""
-        return self.contents[index % len(self.contents)]
+        """The stored bytes of one sample; indices go round."""
+        content = self.contents[index % len(self.contents)]
+        return content if isinstance(content, bytes) else content.read_bytes()
 
     @cached_property
     def mean_size(self) -> Quantity:
-        """Stored bytes of an item [data], on average."""
-        return Q_(float(np.mean([len(content) for content in self.contents])), "B")
+        """Stored bytes of a sample [data], on average."""
+        sizes = [len(one) if isinstance(one, bytes) else one.stat().st_size for one in self.contents]
+        return Q_(float(np.mean(sizes)), "B")
 
 
-def photos(size: str = "100 KB", *, count: int | None = None) -> ImageSource:
+class SamplePreparer(Preparer):
+    """Reads samples and transforms them; each transform is timed."""
+
+    def __init__(
+        self,
+        samples: StoredSource,
+        transforms: Sequence[Transform],
+        batch_size: int,
+        storage: Callable[[int], None],
+    ) -> None:
+        super().__init__(("read", *(transform.name for transform in transforms), "collate"), batch_size)
+        self.samples, self.transforms, self.storage = samples, transforms, storage
+        self.kept: dict[int, list[Sample]] = {}  # by rung
+
+    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
+        """One sample; the first `rung` parts (read, decode, transform) come from the cache."""
+        if rung:
+            if rung not in self.kept:
+                self.kept[rung] = cached(lambda each: self._made(each, rung), len(self.samples))
+            value = self.kept[rung][index % len(self.kept[rung])]
+        else:
+            before = time.perf_counter()
+            value = self.samples.read(index)
+            self.storage(len(value))
+            seconds["read"] += time.perf_counter() - before
+        for transform in self.transforms:
+            if PARTS.index(transform.part) >= rung:
+                before = time.perf_counter()
+                value = self._apply(transform, value, index)
+                seconds[transform.name] += time.perf_counter() - before
+        return value
+
+    def _made(self, index: int, rung: int) -> Sample:
+        """What is cached of a sample on a rung."""
+        value = self.samples.read(index)
+        for transform in self.transforms:
+            if PARTS.index(transform.part) < rung:
+                value = self._apply(transform, value, index)
+        return value
+
+    def _apply(self, transform: Transform, value: Sample, index: int) -> Sample:
+        try:
+            return transform.function(value)
+        except Exception as error:
+            contents = getattr(self.samples, "contents", None) or [index]
+            content = contents[index % len(contents)]
+            where = content if isinstance(content, Path) else f"sample {index}"
+            raise InputError(
+                f"Transform {transform.name!r} failed on {where}: {type(error).__name__}: {error}. "
+                "Try the function on that sample by itself."
+            ) from error
+
+
+def photos(size: str = "100 KB", *, count: int | None = None) -> StoredSource:
     """Photo-like JPEGs of about that size, made on first use and kept.
 
     Parameters
@@ -146,10 +173,10 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> ImageSource:
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
         _save(_photo(kind, seed=number), paths[number], kind.quality)
-    return ImageSource(f"about {size}", paths)
+    return StoredSource(f"about {size}", paths)
 
 
-def folder(path: str | os.PathLike[str]) -> ImageSource:
+def folder(path: str | os.PathLike[str]) -> StoredSource:
     """Images of your own: every image file in that folder and those below.
 
     Raises
@@ -165,7 +192,7 @@ def folder(path: str | os.PathLike[str]) -> ImageSource:
         raise InputError(
             f"folder needs at least one image, and {home} has none. It looks for {', '.join(SUFFIXES)}."
         )
-    return ImageSource(str(home), paths)
+    return StoredSource(str(home), paths)
 
 
 def _can_be_written(home: Path) -> bool:
@@ -209,17 +236,27 @@ def _save(image: Image, path: Path, quality: int) -> None:
     half.replace(path)
 
 
+def _recording(rng: np.random.Generator) -> bytes:
+    time = np.arange(4 * 16_000) / 16_000
+    sound = np.sin(2 * np.pi * rng.uniform(100, 800) * time) + 0.05 * rng.normal(size=time.size)
+    return zlib.compress((8000 * sound).astype(np.int16).tobytes())
+
+
 def unpack_audio(raw: bytes) -> np.ndarray:
     """Samples of a recording, from a compressed file."""
-    sound: np.ndarray = np.frombuffer(zlib.decompress(raw), np.int16).astype(np.float32)
-    return sound / np.float32(32768)
+    return np.frombuffer(zlib.decompress(raw), np.int16).astype(np.float32) / np.float32(32768)
 
 
 def spectrogram(sound: np.ndarray) -> np.ndarray:
     """Energy by time and frequency, of windows of 25 ms every 10 ms at 16 kHz."""
     windows = np.lib.stride_tricks.sliding_window_view(sound, 400)[::160]
-    energy: np.ndarray = np.log1p(np.abs(np.fft.rfft(windows * np.hanning(400))))
-    return energy.astype(np.float32)
+    return np.log1p(np.abs(np.fft.rfft(windows * np.hanning(400)))).astype(np.float32)
+
+
+def _table(rng: np.random.Generator) -> bytes:
+    text = io.StringIO()
+    np.savetxt(text, rng.normal(size=(256, 40)), delimiter=",", fmt="%.5f")
+    return text.getvalue().encode()
 
 
 def parse_table(raw: bytes) -> np.ndarray:
@@ -230,8 +267,12 @@ def parse_table(raw: bytes) -> np.ndarray:
 def standardize(block: np.ndarray) -> np.ndarray:
     """Each column with mean 0 and deviation 1."""
     block = block - block.mean(axis=0)
-    scaled: np.ndarray = block / (block.std(axis=0) + 1e-6)
-    return scaled
+    return np.asarray(block / (block.std(axis=0) + 1e-6))
+
+
+def _volume(rng: np.random.Generator) -> bytes:
+    smooth = rng.normal(size=(32, 32, 32)).cumsum(axis=0).cumsum(axis=1)
+    return zlib.compress(smooth.astype(np.int16).tobytes())
 
 
 def unpack_volume(raw: bytes) -> np.ndarray:
@@ -243,23 +284,6 @@ def cut_and_turn(volume: np.ndarray) -> np.ndarray:
     """The middle of a scan, seen from above, with a contrast of its own."""
     part = np.rot90(volume[4:28, 4:28, 4:28], axes=(1, 2)).astype(np.float32)
     return np.ascontiguousarray((part - part.mean()) / (part.std() + 1e-6))
-
-
-def _recording(rng: np.random.Generator) -> bytes:
-    time = np.arange(4 * 16_000) / 16_000
-    sound = np.sin(2 * np.pi * rng.uniform(100, 800) * time) + 0.05 * rng.normal(size=time.size)
-    return zlib.compress((8000 * sound).astype(np.int16).tobytes())
-
-
-def _table(rng: np.random.Generator) -> bytes:
-    text = io.StringIO()
-    np.savetxt(text, rng.normal(size=(256, 40)), delimiter=",", fmt="%.5f")
-    return text.getvalue().encode()
-
-
-def _volume(rng: np.random.Generator) -> bytes:
-    smooth = rng.normal(size=(32, 32, 32)).cumsum(axis=0).cumsum(axis=1)
-    return zlib.compress(smooth.astype(np.int16).tobytes())
 
 
 # By name: how an item is made, decoded and transformed.
@@ -279,6 +303,6 @@ def given_samples(name: str) -> Samples:
     make, decode, transform = GIVEN[name]
     rng = np.random.default_rng(0)
     return Samples(
-        source=MemorySource(name, tuple(make(rng) for _ in range(COUNT))),
+        source=StoredSource(name, tuple(make(rng) for _ in range(COUNT)), noun=""),
         transforms=[Transform("decode", decode, part="decode"), Transform("transform", transform)],
     )

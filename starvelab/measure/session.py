@@ -6,9 +6,8 @@ Calibration runs one to learn what a worker takes here, and how several get in e
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -19,9 +18,10 @@ from ..host import usable_cores
 from ..model.description import Description
 from ..simulate import Trace
 from ..units import Q_, Quantity, as_quantity, check_magnitude, format_quantity, positive
-from .loaders import open_loader
+from .batches import PARTS, Batch, Delivery
+from .devices import Passage
+from .loaders import InlineLoader, Loader, ProcessLoader, ThreadLoader
 from .measurement import LoadMeter, Measurement, summarize
-from .protocols import PARTS, Batch, Delivery, Work
 from .setup import NO_STEP, Setup, setup_of
 from .simulated import SimulatedClock, clock_for
 
@@ -32,20 +32,22 @@ MIN_ROUNDS = 4  # batches of each worker, however slow they are
 
 # Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
 HOST_BATCH, DEVICE_BATCH = PARTS.index("copy"), PARTS.index("compute")
-# Of a batch that nobody prepared.
-NO_WORK = Work(0.0, 0.0, HOST_BATCH, {})
+NOT_PREPARED = Delivery(-1, -1, None, 0.0, 0.0, HOST_BATCH, {})
 # More workers would say no more about contention, and take their time to start.
 MAX_WORKERS = 8
 AnyPipeline = TypeVar("AnyPipeline", bound=Description)
 
 
-@dataclass(frozen=True)
-class Passed:
-    """One batch as the training loop saw it: when it asked, when it had it, and how it was made."""
+def open_loader(setup: Setup) -> Loader:
+    """The loader that a pipeline names, running."""
+    _ = setup.layout  # prepares one sample here: a transform that fails says so before any worker starts
+    if setup.kind == "torch":
+        from .torch_loader import TorchLoader  # loaded here: PyTorch takes seconds
 
-    asked: float
-    received: float
-    delivery: Delivery
+        return TorchLoader(setup)
+    if not setup.workers:
+        return InlineLoader(setup)
+    return ProcessLoader(setup) if setup.kind == "processes" else ThreadLoader(setup)
 
 
 class Session:
@@ -54,7 +56,7 @@ class Session:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.rung = 0
-        self.passed: list[Passed] = []
+        self.passed: list[Delivery] = []
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
@@ -96,7 +98,7 @@ class Session:
             missing, since = set(range(self.loader.workers)) or {-1}, time.monotonic()
             while missing:
                 delivery = self.loader.next()
-                if delivery.work.rung == rung and delivery.work.start >= since:
+                if delivery.rung == rung and delivery.start >= since:
                     missing.discard(delivery.worker)
         elif self.kept is None:
             self.kept = self.device.keep(self.loader.next().array)
@@ -110,43 +112,37 @@ class Session:
     def step(self) -> None:
         """One batch: get it, copy it, use it."""
         asked = time.monotonic()
-        delivery = self.loader.next() if self.rung < HOST_BATCH else Delivery(-1, -1, self.kept, NO_WORK)
+        delivery = self.loader.next() if self.rung < HOST_BATCH else NOT_PREPARED._replace(array=self.kept)
         received = time.monotonic()
         self.device.take(delivery.array, resident=self.rung == DEVICE_BATCH)
         # Without the batch itself: it may stand in a slot that is written again.
-        self.passed.append(Passed(asked, received, replace(delivery, array=None)))
+        self.passed.append(delivery._replace(array=None, asked=asked, received=received))
+
+    def _ms(self, name: str) -> np.ndarray:
+        """A time of all batches [ms], since the loop asked for the first."""
+        return np.array([1e3 * (getattr(one, name) - self.passed[0].asked) for one in self.passed])
 
     def trace(self) -> Trace:
         """The batches so far, after the last of them is done."""
-        passages = self.device.finish()
-        start = self.passed[0].asked
-        works = [one.delivery.work for one in self.passed]
-
-        def ms(values: Iterable[float]) -> np.ndarray:
-            return (np.array(list(values), dtype=float) - start) * 1e3
-
+        passages = 1e3 * (np.array(self.device.finish()).T - self.passed[0].asked)
         return Trace(
-            batch=np.array([one.delivery.number for one in self.passed]),
-            worker=np.array([one.delivery.worker for one in self.passed]),
-            prepare_start=ms(work.start for work in works),
-            prepared=ms(work.end for work in works),
-            received=ms(one.received for one in self.passed),
-            copy_start=ms(one.copy_start for one in passages),
-            copied=ms(one.copied for one in passages),
-            step_start=ms(one.step_start for one in passages),
-            step_end=ms(one.step_end for one in passages),
+            batch=np.array([one.number for one in self.passed]),
+            worker=np.array([one.worker for one in self.passed]),
+            prepare_start=self._ms("start"),
+            prepared=self._ms("end"),
+            received=self._ms("received"),
+            **dict(zip(Passage._fields, passages, strict=True)),
             batch_size=self.setup.batch_size,
             source="measured",
         )
 
     def waits(self) -> np.ndarray:
         """How long the training loop waited for each batch [ms]."""
-        return np.array([one.received - one.asked for one in self.passed]) * 1e3
+        return np.array([1e3 * (one.received - one.asked) for one in self.passed])
 
     def stage_seconds(self, rung: int | None = None) -> dict[str, float]:
         """Mean seconds that each stage took for a sample; of one `rung` of the ladder, or of all."""
-        works = [one.delivery.work for one in self.passed]
-        spent = [work.seconds for work in works if rung in (None, work.rung)]
+        spent = [one.seconds for one in self.passed if rung in (None, one.rung)]
         names = spent[0] if spent else ()
         return {
             name: float(np.mean([each[name] for each in spent])) / self.setup.batch_size for name in names
@@ -225,7 +221,7 @@ def calibrate(
             speedup = float((together.throughput / one.throughput).m_as(""))
             contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
     handover = Q_(max(0.0, one.period.m_as("ms") - float(np.mean(batch_times))), "ms")
-    transfer = Q_(float(bare.batch_bytes / bare.batch_size), "B")
+    transfer = Q_(float(bare.layout.size / bare.batch_size), "B")
     # Of a dataset nobody knows what is stored; only a drive would ask, and it reads by itself.
     stored = getattr(bare.samples, "mean_size", transfer)
     # Workers of a run read their samples themselves.

@@ -1,17 +1,15 @@
 """The setup of a run: what the parts of a pipeline mean on this machine, as plain values.
 
 `setup_of` is the only place that reads a pipeline for a run. What a run cannot do as it is described is
-rejected; what it finds out by itself, such as what preparing takes, is left out of account. A worker prepares
-with `SamplePreparer`: it times each transform, and keeps a few samples of each rung.
+rejected; what it finds out by itself, such as what preparing takes, is left out of account.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, cast
@@ -22,41 +20,29 @@ from ..errors import InputError
 from ..model.description import Description
 from ..model.parts import Framework, Part, Samples, Workers
 from ..units import Quantity, Unchecked, format_quantity
+from .batches import PARTS, Batch, Preparer, Sample, memory_size
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
 from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
-from .protocols import (
-    CACHED_BYTES,
-    CACHED_SAMPLES,
-    PARTS,
-    SAMPLE_PARTS,
-    Batch,
-    BatchPreparer,
-    NamedPart,
-    Sample,
-    WaitForStorage,
-    Work,
-    memory_size,
-)
-from .samples import ImageSource, MemorySource
+from .samples import SamplePreparer, StoredSource
 from .transforms import Transform, photo_transforms
 
 # Next to nothing, so that a loader which is measured alone shows all it can.
 NO_STEP = VirtualAccelerator(1e-6)
 
 
-class _Prepared(NamedTuple):
-    """A prepared sample, without its values."""
+class Layout(NamedTuple):
+    """A prepared batch without its values."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # Any: known only at run time
-    size: int
+    size: int  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """What is read, what is done to it, by how many workers, and what consumes it."""
 
-    samples: ImageSource | MemorySource | DatasetSource
+    samples: StoredSource | DatasetSource
     transforms: Sequence[Transform]
     batch_size: int
     workers: int
@@ -78,9 +64,11 @@ class Setup:
         return self.device is not NO_STEP
 
     @property
-    def stages(self) -> Sequence[NamedPart]:
-        """What a worker does to a sample, by name, and the parts of the pipeline that it belongs to."""
-        return self.samples.stages if isinstance(self.samples, DatasetSource) else self.transforms
+    def stages(self) -> Mapping[str, str]:
+        """The names of what a worker does to a sample, and the parts of the pipeline that these belong to."""
+        if isinstance(self.samples, DatasetSource):
+            return self.samples.stages
+        return {transform.name: transform.part for transform in self.transforms}
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -92,39 +80,24 @@ class Setup:
         """How a DataLoader joins samples; None for PyTorch's own way."""
         return getattr(self.samples, "collate_fn", None)
 
-    def preparer(self, storage: WaitForStorage) -> BatchPreparer:
-        """The part of it that works in one worker; of a dataset it leaves the joining to the DataLoader."""
+    def preparer(self, storage: StorageClock) -> Preparer:
+        """The part of it that works in one worker."""
         if isinstance(self.samples, DatasetSource):
-            return cast(BatchPreparer, DatasetPreparer(self.samples))
+            return DatasetPreparer(self.samples, self.batch_size)
         return SamplePreparer(self.samples, self.transforms, self.batch_size, storage)
 
     @cached_property
-    def _prepared(self) -> _Prepared:
-        """One prepared sample: its shape and type, and an early end if a transform fails."""
+    def layout(self) -> Layout:
+        """A batch as one prepared sample shows it; a transform that fails says so here."""
         preparer = self.preparer(StorageClock(None))
-        value = preparer.sample(0, 0, preparer.no_seconds())
+        value = preparer.sample(0, 0, dict.fromkeys(preparer.stages, 0.0))
         if not isinstance(value, np.ndarray) and not isinstance(self.samples, DatasetSource):
             raise InputError(
                 f"The last transform must return a NumPy array, got {type(value).__name__} from "
                 f"{self.transforms[-1].name!r}. Add a transform that converts, such as numpy.asarray."
             )
-        dtype = getattr(value, "dtype", np.dtype(object))
-        return _Prepared(getattr(value, "shape", ()), dtype, memory_size(value))
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of a prepared batch."""
-        return (self.batch_size, *self._prepared.shape)
-
-    @property
-    def batch_bytes(self) -> int:
-        """Bytes of a prepared batch."""
-        return self.batch_size * self._prepared.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # Any: known only at run time
-        """Type of its values."""
-        return self._prepared.dtype
+        shape, dtype = getattr(value, "shape", ()), getattr(value, "dtype", np.dtype(object))
+        return Layout((self.batch_size, *shape), dtype, self.batch_size * memory_size(value))
 
     def __str__(self) -> str:
         label = getattr(self.samples, "label", f"{self.samples.name} items")
@@ -158,12 +131,10 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     )
 
 
-def _samples(
-    part: Samples, *, needs: bool
-) -> tuple[ImageSource | MemorySource | DatasetSource, tuple[Transform, ...]]:
+def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource | DatasetSource, tuple[Transform, ...]]:
     source, transforms = part.source, part.transforms
     if source is None and not needs:
-        return MemorySource("samples", (b"",)), ()
+        return StoredSource("samples", (b"",), noun=""), ()
     if source is None:
         raise InputError(
             "To measure a pipeline takes samples that exist, and this one only describes them. Pass for "
@@ -253,104 +224,18 @@ def _check_transforms(given: object) -> tuple[Transform, ...]:
         raise InputError(
             f"transforms must be a sequence of Transform, got {given!r:.80}. Put it into a list."
         )
-    transforms = tuple(given)
-    for transform in transforms:
-        if not isinstance(transform, Transform):
-            raise InputError(
-                f"transforms must be of the class Transform, got {transform!r:.80}. "
-                "Write Transform('name', function)."
-            )
-    order = [PARTS.index(transform.part) for transform in transforms]
-    if not transforms or order != sorted(order):
-        came = ", ".join(f"{transform.name} ({transform.part})" for transform in transforms) or "none"
+    if others := [one for one in given if not isinstance(one, Transform)]:
         raise InputError(
-            f"There must be transforms, those that decode before those that transform, got {came}. "
-            "Put them in that order."
+            f"transforms must be of the class Transform, got {others[0]!r:.80}. "
+            "Write Transform('name', function)."
         )
-    for name, count in Counter(["read", "collate", *(transform.name for transform in transforms)]).items():
-        if count > 1:
-            raise InputError(
-                f"Each transform needs a name of its own, got {name!r} twice. Rename one of them."
-            )
-    return transforms
-
-
-@dataclass
-class SamplePreparer:
-    """Reads samples, transforms them, and joins them to batches."""
-
-    samples: ImageSource | MemorySource
-    transforms: Sequence[Transform]
-    batch_size: int
-    storage: WaitForStorage
-    _kept: dict[int, list[Sample]] = field(default_factory=dict)
-
-    def no_seconds(self) -> dict[str, float]:
-        """A zero for reading, for each transform, and for joining."""
-        return dict.fromkeys(("read", *(transform.name for transform in self.transforms), "collate"), 0.0)
-
-    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
-        """One sample; the first `rung` parts (read, decode, transform) come from the cache."""
-        if rung:
-            value = self._from_cache(index, rung)
-        else:
-            before = time.perf_counter()
-            value = self.samples.read(index)
-            self.storage(len(value))
-            seconds["read"] += time.perf_counter() - before
-        for transform in self.transforms:
-            if SAMPLE_PARTS.index(transform.part) < rung:
-                continue
-            before = time.perf_counter()
-            value = self._apply(transform, value, index)
-            seconds[transform.name] += time.perf_counter() - before
-        return value
-
-    def batch(self, number: int, rung: int = 0, out: np.ndarray | None = None) -> tuple[np.ndarray, Work]:
-        """Batch `number`, written into `out` where there is one."""
-        seconds = self.no_seconds()
-        start = time.monotonic()
-        for position in range(self.batch_size):
-            value = self.sample(number * self.batch_size + position, rung, seconds)
-            before = time.perf_counter()
-            if out is None:
-                out = np.empty((self.batch_size, *value.shape), value.dtype)
-            if value.shape != out.shape[1:] or value.dtype != out.dtype:
-                raise InputError(
-                    f"All samples of a batch must have one shape and type, got {value.dtype} {value.shape} "
-                    f"after {out.dtype} {out.shape[1:]}. Let the last transform bring them to one size."
-                )
-            out[position] = value
-            seconds["collate"] += time.perf_counter() - before
-        assert out is not None  # a batch has at least one sample
-        return out, Work(start, time.monotonic(), rung, seconds)
-
-    def _apply(self, transform: Transform, value: Sample, index: int) -> Sample:
-        try:
-            return transform.function(value)
-        except Exception as error:
-            where = self.samples.path(index) if hasattr(self.samples, "path") else f"sample {index}"
-            raise InputError(
-                f"Transform {transform.name!r} failed on {where}: {type(error).__name__}: {error}. "
-                "Try the function on that sample by itself."
-            ) from error
-
-    def _from_cache(self, index: int, rung: int) -> Sample:
-        if rung not in self._kept:
-            self._kept[rung] = self._fill(rung)
-        kept = self._kept[rung]
-        return kept[index % len(kept)]
-
-    def _fill(self, rung: int) -> list[Sample]:
-        kept: list[Sample] = []
-        held = 0
-        for index in range(min(CACHED_SAMPLES, max(len(self.samples), 1))):
-            value = self.samples.read(index)
-            for transform in self.transforms:
-                if SAMPLE_PARTS.index(transform.part) < rung:
-                    value = self._apply(transform, value, index)
-            kept.append(value)
-            held += memory_size(value)
-            if held > CACHED_BYTES:
-                break
-        return kept
+    parts = [one.part for one in given]
+    if not parts or parts != sorted(parts, key=PARTS.index):
+        raise InputError(
+            "There must be transforms, those that decode before those that transform, got "
+            f"{', '.join(f'{one.name} ({one.part})' for one in given) or 'none'}. Put them in that order."
+        )
+    (name, count), *_ = Counter(["read", "collate", *(one.name for one in given)]).most_common(1)
+    if count > 1:
+        raise InputError(f"Each transform needs a name of its own, got {name!r} twice. Rename one of them.")
+    return tuple(given)

@@ -18,10 +18,10 @@ from ..host import has_processes, usable_cores
 from ..simulate import Loader, simulate
 from ..simulate.simulation import follow
 from ..units import Q_, Quantity, as_quantity, nonnegative, positive
+from .batches import PARTS
 from .datasets import DatasetSource
 from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
-from .protocols import PARTS
 from .setup import Setup
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
@@ -102,16 +102,14 @@ class SimulatedClock:
         """A clock from the times of one batch, which is prepared now, after a first that is not timed."""
         preparer = setup.preparer(StorageClock(None))
         preparer.batch(0)
-        _, work = preparer.batch(0)
         seconds: dict[str, float] = defaultdict(float)
-        part_of = {one.name: one.part for one in setup.stages}
-        for name, each in work.seconds.items():
-            seconds[part_of.get(name, name)] += each / setup.batch_size
+        for name, each in preparer.batch(0).seconds.items():
+            seconds[setup.stages.get(name, name)] += each / setup.batch_size
         return cls(
             {part: Q_(each, "s") for part, each in seconds.items()},
             cores=usable_cores(physical=True),
             sample_size=getattr(setup.samples, "mean_size", SAMPLE_SIZE),
-            transfer_size=Q_(setup.batch_bytes / setup.batch_size, "B"),
+            transfer_size=Q_(setup.layout.size / setup.batch_size, "B"),
         )
 
     def loader(self, setup: Setup, rung: int = 0) -> Loader:

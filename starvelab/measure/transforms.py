@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..units import Q_, Quantity
-from .protocols import SAMPLE_PARTS, Sample
+from .batches import PARTS, Sample
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,7 +42,7 @@ class Transform:
     part: str = "transform"
 
     def __post_init__(self) -> None:
-        if self.part not in SAMPLE_PARTS[1:]:
+        if self.part not in PARTS[1:3]:
             raise InputError(
                 f"The part of a transform must be decode or transform, got {self.part!r:.80}. "
                 "Pass one of these."

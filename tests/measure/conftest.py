@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from starvelab.measure.loaders import processes
+from starvelab.measure import loaders
 
 
 def _workers() -> list[psutil.Process]:
@@ -39,7 +39,7 @@ def nothing_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = set(_workers())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(home))
-        patch.setattr(processes, "_in_memory", lambda size: str(home))
+        patch.setattr(loaders, "_in_memory", lambda size: str(home))
         yield home
     _, alive = psutil.wait_procs(set(_workers()) - before, timeout=10)
     deadline = time.monotonic() + 10

@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from starvelab.measure import ImageSource, Transform
+from starvelab.measure import StoredSource, Transform
 from starvelab.measure.devices import VirtualAccelerator
-from starvelab.measure.samples import MemorySource
 from starvelab.measure.setup import Setup
 
 STORED = 1000  # bytes of each
 
 
-def tiny_samples(home: Path, count: int = 8) -> ImageSource:
+def tiny_samples(home: Path, count: int = 8) -> StoredSource:
     """Files of one size that are no images: most pipelines here do not look at what they read."""
     paths = tuple(home / f"{number}.jpg" for number in range(count))
     for path in paths:
         path.write_bytes(bytes(STORED))
-    return ImageSource("tiny", paths)
+    return StoredSource("tiny", paths)
 
 
 def images(home: Path, *sides: int) -> Path:
@@ -78,7 +77,7 @@ def pipeline(home: Path, **changes: Any) -> Setup:
 def described(**changes: Any) -> Setup:
     """A setup whose samples are only described: batches of 32, two workers, a step of 30 ms."""
     usual = {
-        "samples": MemorySource("samples", (b"",)),
+        "samples": StoredSource("samples", (b"",), noun=""),
         "transforms": (),
         "batch_size": 32,
         "workers": 2,

@@ -24,7 +24,6 @@ from starvelab.measure.dataset_times import (
     name_of,
     part_of,
     steps_of,
-    transform_of,
 )
 from starvelab.measure.datasets import DatasetPreparer, Ordered
 from starvelab.measure.diagnosis import _stages
@@ -98,9 +97,9 @@ def test_wrappers_are_looked_through():
     inner = Numbers(transform=wait)
     part, _ = data.random_split(data.Subset(inner, range(10)), [5, 5])
     assert innermost(Ordered(part, [0])) is inner
-    assert transform_of(part) is wait
+    assert TimedTransform(part).original is wait
     assert innermost(Wrapper(part)) is inner
-    assert transform_of(data.Subset(Numbers(), [0])) is None
+    assert TimedTransform(data.Subset(Numbers(), [0])).original is None
     # Of two datasets nobody can say which one counts.
     both = data.ConcatDataset([inner, inner])
     both.first, both.second = inner, inner
@@ -143,7 +142,7 @@ def test_each_step_is_timed_and_the_dataset_is_left_as_it_was(monkeypatch):
     assert dataset.base.transform is transform
     assert isinstance(transform.transforms[0], Add)
     # A step keeps its attributes.
-    assert timed.timed.transforms[0].number == 1
+    assert timed.apply.transforms[0].number == 1
 
 
 def test_a_transform_may_take_values_by_name():
@@ -229,7 +228,7 @@ def test_a_transform_that_cannot_be_replaced_is_said():
 
 def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
     pipe = DatasetSource(Numbers(chain()))
-    assert [(stage.name, stage.part) for stage in pipe.stages] == [
+    assert list(pipe.stages.items()) == [
         ("read", "read + decode"),
         ("decode", "read + decode"),
         ("__getitem__", "read + decode"),
@@ -239,7 +238,7 @@ def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
         ("wait 2", "transform"),
     ]
     bare = DatasetSource(Numbers())
-    assert {stage.part for stage in bare.stages} == {"read + decode + transform"}
+    assert set(bare.stages.values()) == {"read + decode + transform"}
 
 
 def test_a_slow_step_within_wrappers_is_called_by_its_name():
@@ -316,8 +315,8 @@ class Items:
 def spent(dataset, items=3):
     """Seconds by stage for a few items, after a first."""
     preparer = DatasetPreparer(DatasetSource(dataset))
-    preparer.sample(0, 0, preparer.no_seconds())
-    seconds = preparer.no_seconds()
+    preparer.sample(0, 0, dict.fromkeys(preparer.stages, 0.0))
+    seconds = dict.fromkeys(preparer.stages, 0.0)
     for index in range(items):
         preparer.sample(index, 0, seconds)
     return seconds

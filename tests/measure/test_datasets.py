@@ -145,7 +145,7 @@ def test_a_dataset_can_be_simulated_as_well():
 def test_a_dataset_keeps_its_transform():
     dataset = sleeper(transform=slow)
     preparer = DatasetPreparer(DatasetSource(dataset))
-    seconds = preparer.no_seconds()
+    seconds = dict.fromkeys(preparer.stages, 0.0)
     item, label = preparer.sample(3, 2, seconds)
     assert dataset.transform is slow
     # The item that goes on was made the whole way, and the transform ran once more beside it.

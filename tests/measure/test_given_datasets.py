@@ -21,8 +21,8 @@ def test_its_items_have_one_shape_and_are_the_same_each_time(name, shape):
     assert len(set(given.contents)) == COUNT
     assert given.read(COUNT + 1) == given.read(1)
     setup = setup_of(Pipeline(dataset=given_samples(name), batch_size=16))
-    assert setup.batch_shape == (16, *shape)
-    assert setup.dtype == np.float32
+    assert setup.layout.shape == (16, *shape)
+    assert setup.layout.dtype == np.float32
 
 
 def test_a_spectrogram_shows_the_pitch_of_a_recording():

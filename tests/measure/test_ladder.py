@@ -7,7 +7,7 @@ import pytest
 from starvelab.measure import Transform, ladder
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.ladder import CACHED, Ladder, profile
-from starvelab.measure.session import NO_WORK, Session
+from starvelab.measure.session import NOT_PREPARED, Session
 
 from .scenes import kind, pipeline, zeros
 
@@ -59,13 +59,13 @@ def test_after_a_change_only_what_was_begun_since_counts(tmp_path, loader):
         for rung in (1, 4, 1, 5, 1):
             session.set_rung(rung)
             session.step()
-            work = session.passed[-1].delivery.work
+            passed = session.passed[-1]
             if rung == 1:
-                assert work.rung == 1
-                assert begun is None or work.start > begun
-                begun = work.start
+                assert passed.rung == 1
+                assert begun is None or passed.start > begun
+                begun = passed.start
             else:
-                assert work is NO_WORK
+                assert passed.number == NOT_PREPARED.number
 
 
 def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from starvelab import Q_
-from starvelab.measure import SimulatedClock, comparison_row, disturbance, measurement
+from starvelab.measure import SimulatedClock, comparison_row, disturbance
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.measurement import LoadMeter, Quality, interval, variation
 from starvelab.measure.session import run
@@ -108,10 +108,8 @@ class Counters:
 
     def __init__(self, monkeypatch):
         self.wall, self.busy, self.ours = 0.0, 0.0, {1: 0.0}
-        monkeypatch.setattr(measurement.time, "monotonic", lambda: self.wall)
-        monkeypatch.setattr(measurement, "_busy", lambda process: self.busy)
-        monkeypatch.setattr(measurement, "_our_cores", lambda process: [0, 1])
-        monkeypatch.setattr(LoadMeter, "_own", lambda meter: dict(self.ours))
+        monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda process: [0, 1], raising=False)
+        monkeypatch.setattr(LoadMeter, "_counters", lambda meter: (self.wall, self.busy, dict(self.ours)))
 
 
 @pytest.fixture
@@ -145,7 +143,7 @@ def test_no_time_is_no_load(counters):
 def test_the_real_counters_can_be_read():
     meter = LoadMeter()
     assert 0 <= meter.background_load() <= 1
-    assert psutil.Process().pid in meter._own()
+    assert psutil.Process().pid in meter._counters()[2]
 
 
 def test_a_worker_that_ended_meanwhile_is_left_out(monkeypatch):
@@ -157,4 +155,4 @@ def test_a_worker_that_ended_meanwhile_is_left_out(monkeypatch):
 
     meter = LoadMeter()
     monkeypatch.setattr(meter.process.__class__, "children", lambda process, recursive: [Gone()])
-    assert 7 not in meter._own()
+    assert 7 not in meter._counters()[2]

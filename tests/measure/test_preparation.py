@@ -8,12 +8,8 @@ from PIL import Image
 
 from starvelab import InputError
 from starvelab.measure import Transform, folder, photo_transforms
-from starvelab.measure.setup import (
-    CACHED_BYTES,
-    CACHED_SAMPLES,
-    SamplePreparer,
-    memory_size,
-)
+from starvelab.measure.batches import CACHED_BYTES, CACHED_SAMPLES, memory_size
+from starvelab.measure.samples import SamplePreparer
 from starvelab.measure.transforms import decode, to_array
 
 from .scenes import images, pipeline, tiny_samples
@@ -25,8 +21,8 @@ def preparer(samples, transforms, batch_size=4):
 
 def test_each_transform_of_a_batch_is_timed(tmp_path):
     maker = pipeline(tmp_path).preparer(lambda size: None)
-    array, work = maker.batch(0)
-    assert array.shape == (4, 3, 4, 4)
+    work = maker.batch(0)
+    assert work.array.shape == (4, 3, 4, 4)
     assert list(work.seconds) == ["read", "blank", "collate"]
     assert all(seconds > 0 for seconds in work.seconds.values())
     assert sum(work.seconds.values()) <= work.end - work.start
@@ -34,7 +30,7 @@ def test_each_transform_of_a_batch_is_timed(tmp_path):
 
 def test_a_batch_can_be_written_where_it_shall_stand(tmp_path):
     place = np.ones((4, 3, 4, 4), np.uint8)
-    array, _ = pipeline(tmp_path).preparer(lambda size: None).batch(0, out=place)
+    array = pipeline(tmp_path).preparer(lambda size: None).batch(0, out=place).array
     assert array is place
     assert not place.any()
 
@@ -69,7 +65,7 @@ def test_on_each_rung_one_part_less_is_done(tmp_path, rung, still):
     maker = preparer(tiny_samples(tmp_path, 1), counting(calls), batch_size=1)
     maker.batch(0, rung)  # fills the cache
     calls.clear()
-    _, work = maker.batch(1, rung)
+    work = maker.batch(1, rung)
     assert calls == still
     assert work.rung == rung
     assert (work.seconds["read"] > 0) == (rung == 0)
@@ -79,10 +75,10 @@ def test_a_cache_holds_several_samples_but_only_so_many_bytes(tmp_path):
     samples = tiny_samples(tmp_path, 40)
     small = preparer(samples, [Transform("s", lambda raw: np.zeros(1))], batch_size=1)
     small.batch(0, 3)
-    assert len(small._kept[3]) == CACHED_SAMPLES
+    assert len(small.kept[3]) == CACHED_SAMPLES
     large = preparer(samples, [Transform("s", lambda raw: np.empty(int(CACHED_BYTES / 2 + 1), np.uint8))], 1)
     large.batch(0, 3)
-    assert len(large._kept[3]) == 2
+    assert len(large.kept[3]) == 2
 
 
 def test_samples_that_differ_in_shape_cannot_be_joined(tmp_path):
@@ -101,7 +97,7 @@ def test_a_transform_that_fails_is_named_with_its_sample(tmp_path):
     with pytest.raises(InputError) as caught:
         preparer(samples, photo_transforms()).batch(0)
     assert str(caught.value).startswith(
-        f"Transform 'decode' failed on {samples.path(0)}: UnidentifiedImageError: cannot identify image file"
+        f"Transform 'decode' failed on {samples.contents[0]}: UnidentifiedImageError: cannot identify "
     )
     assert str(caught.value).endswith("Try the function on that sample by itself.")
 

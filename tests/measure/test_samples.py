@@ -48,10 +48,10 @@ def test_photographs_differ_and_go_round():
 
 def test_photographs_are_made_once(cache):
     first = photos(count=2)
-    made = [path.stat().st_mtime_ns for path in first.paths]
+    made = [path.stat().st_mtime_ns for path in first.contents]
     again = photos(count=3)
-    assert [path.stat().st_mtime_ns for path in again.paths[:2]] == made
-    assert all(path.is_relative_to(cache) for path in again.paths)
+    assert [path.stat().st_mtime_ns for path in again.contents[:2]] == made
+    assert all(path.is_relative_to(cache) for path in again.contents)
 
 
 def test_the_same_photographs_are_made_everywhere(cache, tmp_path, monkeypatch):
@@ -69,7 +69,7 @@ def test_two_programs_at_once_make_whole_files(cache):
     for program in programs:
         _, said = program.communicate(timeout=120)
         assert program.returncode == 0, said
-    for path in photos(count=6).paths:
+    for path in photos(count=6).contents:
         Image.open(path).load()  # raises where a file is cut off
     assert sorted(path.name for path in (cache / "photos-100KB-v1").iterdir()) == [
         f"{number:03d}.jpg" for number in range(6)
@@ -89,19 +89,19 @@ def test_a_cache_that_cannot_be_made_is_done_without(tmp_path, monkeypatch, else
     (tmp_path / "file").touch()
     monkeypatch.setenv("STARVELAB_CACHE", str(tmp_path / "file" / "cache"))
     samples = photos(count=1)
-    assert samples.paths[0].is_relative_to(elsewhere)
-    assert photos(count=1).paths == samples.paths
+    assert samples.contents[0].is_relative_to(elsewhere)
+    assert photos(count=1).contents == samples.contents
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(cache, monkeypatch, elsewhere):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert photos(count=1).paths[0].is_relative_to(elsewhere)
+    assert photos(count=1).contents[0].is_relative_to(elsewhere)
 
 
 def test_a_full_cache_that_cannot_be_written_is_used(cache, monkeypatch, elsewhere):
-    kept = photos(count=1).paths
+    kept = photos(count=1).contents
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert photos(count=1).paths == kept
+    assert photos(count=1).contents == kept
 
 
 def test_the_temporary_folder_is_one_for_the_whole_program_and_ends_with_it(tmp_path):
@@ -135,7 +135,7 @@ def test_a_folder_holds_images_at_any_depth(tmp_path):
     (tmp_path / "some" / "notes.txt").write_text("no image")
     (tmp_path / "some" / "also.JPG").write_bytes((tmp_path / "some" / "0.png").read_bytes())
     samples = folder(tmp_path / "some")
-    assert [path.name for path in samples.paths] == ["0.png", "1.png", "also.JPG", "0.png"]
+    assert [path.name for path in samples.contents] == ["0.png", "1.png", "also.JPG", "0.png"]
     assert samples.name == str(tmp_path / "some")
 
 

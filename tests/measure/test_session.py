@@ -224,14 +224,14 @@ def test_the_batches_of_the_start_do_not_count(tmp_path, workers, dropped):
     with Session(pipeline(tmp_path, workers=workers)) as session:
         session.warm_up()
         session.step()
-        assert session.passed[0].delivery.number == dropped
+        assert session.passed[0].number == dropped
 
 
 def test_a_batch_is_not_kept_once_it_was_used(tmp_path):
     with Session(pipeline(tmp_path)) as session:
         session.warm_up()
         session.step()
-        assert session.passed[0].delivery.array is None
+        assert session.passed[0].array is None
         assert session.waits()[0] >= 0
         assert set(session.stage_seconds()) == {"read", "blank", "collate"}
         assert len(session.trace()) == 1

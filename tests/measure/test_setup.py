@@ -41,11 +41,11 @@ def rejected(**fields):
 def test_photos_are_prepared_as_is_usual_unless_it_is_said_otherwise():
     setup = setup_of(Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, workers=2))
     assert (setup.samples.name, setup.workers, setup.kind) == ("about 100 KB", 2, "threads")
-    assert setup.batch_shape == (32, 3, 224, 224)
-    assert setup.batch_bytes == 32 * 3 * 224 * 224 * 4
-    assert setup.dtype == np.float32
+    assert setup.layout.shape == (32, 3, 224, 224)
+    assert setup.layout.size == 32 * 3 * 224 * 224 * 4
+    assert setup.layout.dtype == np.float32
     sent = Samples(source=photos("100 KB"), transforms=photo_transforms(send="uint8"))
-    assert setup_of(Pipeline(dataset=sent, batch_size=32)).batch_bytes == 32 * 3 * 224 * 224
+    assert setup_of(Pipeline(dataset=sent, batch_size=32)).layout.size == 32 * 3 * 224 * 224
 
 
 def test_each_part_is_what_it_says(tiny):

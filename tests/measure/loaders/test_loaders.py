@@ -19,12 +19,11 @@ import pytest
 
 from starvelab import InputError
 from starvelab.errors import WorkerError
-from starvelab.measure import Transform
+from starvelab.measure import Transform, loaders, torch_loader
 from starvelab.measure.devices import VirtualAccelerator, VirtualRun
 from starvelab.measure.diagnosis import climb_ladder
-from starvelab.measure.loaders import open_loader, processes, threads, torch
-from starvelab.measure.loaders.processes import ProcessLoader, SharedMemory
-from starvelab.measure.session import run
+from starvelab.measure.loaders import ProcessLoader, SharedMemory
+from starvelab.measure.session import open_loader, run
 
 from ..scenes import after, kind, pipeline
 
@@ -39,13 +38,13 @@ DIED = {
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
 pytestmark = pytest.mark.usefixtures("nothing_stays")
-in_memory = processes._in_memory  # which that fixture replaces
+in_memory = loaders._in_memory  # which that fixture replaces
 
 
 def numbered(home):
     """A pipeline whose samples carry the number of their file."""
     pipe = pipeline(home, batch_size=2)
-    for number, path in enumerate(pipe.samples.paths):
+    for number, path in enumerate(pipe.samples.contents):
         path.write_bytes(bytes([number]))
 
     def number(raw):
@@ -64,7 +63,7 @@ def test_batches_come_in_order_and_hold_their_own_samples(tmp_path, loader):
             assert delivery.number == expected
             assert delivery.worker == (-1 if loader == "inline" else expected % 2)
             assert np.asarray(delivery.array).ravel().tolist() == [first, first + 1]
-            assert delivery.work.end >= delivery.work.start
+            assert delivery.end >= delivery.start
     finally:
         opened.close()
 
@@ -103,7 +102,7 @@ def test_a_rung_takes_hold_while_the_loader_runs(tmp_path, loader):
     opened = open_loader(numbered(tmp_path).replace(**kind(loader)))
     try:
         opened.rung = 3
-        rungs = [opened.next().work.rung for _ in range(12)]
+        rungs = [opened.next().rung for _ in range(12)]
     finally:
         opened.close()
     assert rungs[-1] == 3
@@ -124,7 +123,7 @@ def test_a_transform_that_raises_is_named_with_its_sample(tmp_path, loader):
 @pytest.mark.parametrize("loader", LOADERS)
 def test_samples_of_differing_shape_are_refused(tmp_path, loader):
     pipe = pipeline(tmp_path)
-    pipe.samples.path(2).write_bytes(b"short")
+    pipe.samples.contents[2].write_bytes(b"short")
 
     def as_long(raw):
         return np.frombuffer(raw, np.uint8)
@@ -152,10 +151,10 @@ def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
 @pytest.mark.parametrize("loader", WITH_WORKERS)
 def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     monkeypatch.setattr(
-        threads, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 1.0
+        loaders, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 1.0
     )  # processes start slowly
-    monkeypatch.setattr(torch, "BATCH_TIMEOUT", 1.0)
-    monkeypatch.setattr(threads, "LAST_BATCH_TIMEOUT", 0.2)
+    monkeypatch.setattr(torch_loader, "BATCH_TIMEOUT", 1.0)
+    monkeypatch.setattr(loaders, "LAST_BATCH_TIMEOUT", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
     transform = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
     pipe = pipeline(tmp_path, **kind(loader), workers=1, transforms=[transform])
@@ -209,7 +208,7 @@ def test_an_interrupt_while_workers_start_leaves_nothing_behind(tmp_path, loader
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ProcessLoader, "_send", interrupted)
-    monkeypatch.setattr(torch, "iter", interrupted, raising=False)
+    monkeypatch.setattr(torch_loader, "iter", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         open_loader(pipeline(tmp_path, **kind(loader)))
 
@@ -220,8 +219,8 @@ from pathlib import Path
 import numpy as np
 from starvelab import Pipeline, Samples, Workers
 from starvelab.measure import Transform, folder
-from starvelab.measure.loaders import processes
-processes._in_memory = lambda size: sys.argv[1]
+from starvelab.measure import loaders
+loaders._in_memory = lambda size: sys.argv[1]
 
 if __name__ == "__main__":
     def blank(raw):
@@ -298,7 +297,7 @@ def test_without_room_in_memory_batches_go_through_files(tmp_path, monkeypatch):
 
 def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch):
     monkeypatch.delattr(os, "posix_fallocate")
-    shared = SharedMemory(5000, slots=1)
+    shared = SharedMemory.reserve(ring=5000)
     assert (shared.folder / "ring").stat().st_size == 5000
-    assert len(shared.control) == 2
+    assert len(shared.control()) == 2
     shared.close()

@@ -11,8 +11,8 @@ from collections import namedtuple
 import pytest
 
 from starvelab.errors import WorkerError, install_hint
-from starvelab.measure.loaders import open_loader
-from starvelab.measure.loaders import torch as loader
+from starvelab.measure import torch_loader as loader
+from starvelab.measure.session import open_loader
 
 from ..scenes import pipeline
 

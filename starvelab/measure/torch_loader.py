@@ -11,16 +11,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TypedDict
 
 import cloudpickle
+import numpy as np
 
-from ...errors import InputError, WorkerError, install_hint
-from ..devices import StorageClock
-from ..protocols import Batch, Delivery, Loader, Preparer, Sample, Work
-from ..setup import Setup
-from .processes import SharedMemory, SharedRung, by_value
-from .threads import BATCH_TIMEOUT
+from ..errors import InputError, WorkerError, install_hint
+from .batches import Batch, Delivery, Preparer, Sample
+from .devices import StorageClock
+from .loaders import BATCH_TIMEOUT, RUNG, Loader, SharedMemory, by_value
+from .setup import Setup
 
 try:
     import torch
@@ -32,28 +31,29 @@ except ImportError as error:
     ) from error
 
 
-class TorchLoader(SharedRung, Loader):
+class TorchLoader(Loader):
     """A `DataLoader` over the samples of a pipeline."""
 
     def __init__(self, setup: Setup) -> None:
         self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
-        _check_room((self.ahead + self.workers) * setup.batch_bytes)
-        self.shared = SharedMemory(1, slots=0)
+        _check_room((self.ahead + self.workers) * setup.layout.size)
+        self.shared = SharedMemory.reserve()
         try:
+            self.control = self.shared.control()
             self.iterator = self._start(setup)
         except BaseException:
             self.shared.close()
             raise
 
-    def _start(self, setup: Setup) -> Iterator[_Fetched]:
-        lock = multiprocessing.get_context().Lock()
-        dataset = _Dataset(by_value(setup), self.shared, lock)
+    def _start(self, setup: Setup) -> Iterator[Delivery]:
+        dataset = _Dataset(by_value(setup), self.shared, multiprocessing.get_context().Lock())
+        batches = itertools.count(step=setup.batch_size)
         with warnings.catch_warnings():
             # More workers than cores is what some experiments are about.
             warnings.filterwarnings("ignore", message="This DataLoader will create")
             loader = DataLoader(
                 dataset,
-                batch_sampler=_Endless(setup.batch_size),
+                batch_sampler=(list(range(first, first + setup.batch_size)) for first in batches),
                 num_workers=self.workers,
                 collate_fn=dataset.collate,
                 worker_init_fn=_ignore_interrupts,
@@ -67,7 +67,7 @@ class TorchLoader(SharedRung, Loader):
 
     def next(self) -> Delivery:
         """The next batch, as a tensor."""
-        return Delivery(**next(self.iterator))
+        return next(self.iterator)
 
     def lost_worker(self, error: BaseException | None) -> WorkerError | None:
         """PyTorch tells of a lost worker by a signal, so its error comes wherever the loop was just then."""
@@ -83,7 +83,7 @@ class TorchLoader(SharedRung, Loader):
             if explain_lost_worker(error) is None:  # a lost worker need not be stopped any more
                 raise
         finally:
-            del self.iterator
+            del self.iterator, self.control
             self.shared.close()
 
 
@@ -100,44 +100,40 @@ def explain_lost_worker(error: BaseException | None) -> WorkerError | None:
     )
 
 
-class _Fetched(TypedDict):
-    """The fields of a `Delivery`: torch pins the memory of what it finds in a dict."""
-
-    number: int
-    worker: int
-    array: Batch
-    work: Work
-
-
 class _Dataset(Dataset[Sample]):
     """The samples of a pipeline, fetched a batch at a time."""
 
     def __init__(self, blob: bytes, shared: SharedMemory, lock: AbstractContextManager[object]) -> None:
         self.blob, self.shared, self.lock = blob, shared, lock
 
+    # These are made in the worker. By value, so that functions of a notebook reach a spawned one, too.
+
     @cached_property
     def setup(self) -> Setup:
-        # Made in the worker. By value, so that functions of a notebook reach a spawned one too.
         setup: Setup = cloudpickle.loads(self.blob)
         return setup
 
     @cached_property
+    def control(self) -> np.ndarray:
+        return self.shared.control()
+
+    @cached_property
     def preparer(self) -> Preparer:
-        return self.setup.preparer(StorageClock(self.setup.storage, self.shared.control, self.lock))
+        return self.setup.preparer(StorageClock(self.setup.storage, self.control, self.lock))
 
     def __getitems__(self, indices: list[int]) -> list[Sample]:
         self.start, self.number = time.monotonic(), indices[0] // len(indices)
-        self.seconds = self.preparer.no_seconds()
-        self.rung = int(self.shared.control[SharedMemory.RUNG])
+        self.seconds = dict.fromkeys(self.preparer.stages, 0.0)
+        self.rung = int(self.control[RUNG])
         return [self.preparer.sample(index, self.rung, self.seconds) for index in indices]
 
-    def collate(self, samples: list[Sample]) -> _Fetched:
+    def collate(self, samples: list[Sample]) -> Delivery:
         before = time.perf_counter()
         array = self.setup.collate_fn(samples) if self.setup.collate_fn else _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
-        info = get_worker_info()
-        work = Work(self.start, time.monotonic(), self.rung, self.seconds)
-        return {"number": self.number, "worker": info.id if info else -1, "array": array, "work": work}
+        worker = info.id if (info := get_worker_info()) else -1
+        # A named tuple: torch pins the memory of what it finds in one.
+        return Delivery(self.number, worker, array, self.start, time.monotonic(), self.rung, self.seconds)
 
 
 def _joined(samples: list[Sample]) -> Batch:
@@ -153,24 +149,13 @@ def _joined(samples: list[Sample]) -> Batch:
         ) from error
 
 
-class _Endless:
-    """Indices of one batch after the other, without end."""
-
-    def __init__(self, batch_size: int) -> None:
-        self.batch_size = batch_size
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for number in itertools.count():
-            yield list(range(number * self.batch_size, (number + 1) * self.batch_size))
-
-
 def _ignore_interrupts(worker: int) -> None:  # noqa: ARG001
     # An interrupt reaches the whole group of processes; only the training loop shall answer it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _check_room(needed: int) -> None:
-    """Refuse batches that do not fit: torch would be killed in the middle by a bus error."""
+    """Reject batches that do not fit: torch would be killed in the middle by a bus error."""
     try:
         free = shutil.disk_usage("/dev/shm").free
     except OSError:
