@@ -196,22 +196,22 @@ def _conclude(ladder: Ladder, source: str, setup: Setup | None = None) -> Findin
     return Finding(
         bottleneck=bottleneck,
         runner_up=ladder.runner_up,
-        evidence={name: Q_(float(ms), "ms") for name, ms in ladder.evidence.items()},
-        periods={CACHED[r]: Q_(float(ms), "ms") for r, ms in zip(ladder.rungs, ladder.medians, strict=True)},
+        evidence=_quantities(ladder.evidence),
+        periods=_quantities(dict(zip((CACHED[rung] for rung in ladder.rungs), ladder.medians, strict=True))),
         stall=ladder.stall,
         confident=not reason,
         reason=reason,
         levers=_levers(bottleneck),
         source=source,
-        costs={part: Q_(ms, "ms") for part, ms in costs.items()},
+        costs=_quantities(costs),
         stage=max(within, key=within.__getitem__) if len(within) > 1 else "",
-        stages={
-            part: {name: Q_(ms, "ms") for name, ms in each.items()}
-            for part, each in stages.items()
-            if len(each) > 1
-        },
+        stages={part: _quantities(each) for part, each in stages.items() if len(each) > 1},
         step_known=setup is None or setup.step_known,
     )
+
+
+def _quantities(times: Mapping[str, float]) -> dict[str, Quantity]:
+    return {name: Q_(float(ms), "ms") for name, ms in times.items()}
 
 
 def _stages(setup: Setup | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -257,11 +257,13 @@ def _manual(rates: Mapping[str, Quantity | str]) -> Ladder:
 def _period(value: Quantity | str, name: str) -> float:
     """Milliseconds of a step, from its time or from steps in a second."""
     given = Q_(value) if isinstance(value, str) else value
-    if isinstance(given, Quantity) and has_dimension(given, "1/s"):
-        return float(1e3 / positive(given, "1/s", name))
-    if isinstance(given, Quantity) and has_dimension(given, "s"):
-        return float(positive(given, "ms", name))
-    came = format_quantity(given) if isinstance(given, Quantity) else f"{given!r:.80}"
+    came = f"{given!r:.80}"
+    if isinstance(given, Quantity):
+        if has_dimension(given, "1/s"):
+            return float(1e3 / positive(given, "1/s", name))
+        if has_dimension(given, "s"):
+            return float(positive(given, "ms", name))
+        came = format_quantity(given)
     raise InputError(
         f"{name!r} must be steps in a second or the time of a step, got {came}. "
         'Write for example "0.89 / s" or "1.12 s".'

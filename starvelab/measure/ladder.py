@@ -112,9 +112,11 @@ class Ladder:
         lows, highs = ([float(pick(each)) for each in self.periods] for pick in (np.min, np.max))
         if not self.starved:
             return 1 - lows[-1] / highs[0] < SLIGHT
-        first, others = self.order[0], self.order[1:]
-        least = {name: low - high for name, low, high in zip(self.names, lows[:-1], highs[1:], strict=False)}
-        most = {name: high - low for name, high, low in zip(self.names, highs[:-1], lows[1:], strict=False)}
+        first, *others = self.order
+        drops = zip(self.names, lows[:-1], highs[:-1], lows[1:], highs[1:], strict=False)
+        least, most = {}, {}
+        for name, low, high, next_low, next_high in drops:
+            least[name], most[name] = low - next_high, high - next_low
         return least[first] > 0 and all(
             self.evidence[first] > CLEAR_LEAD * self.evidence[name] and least[first] > most[name]
             for name in others
@@ -129,7 +131,7 @@ class Ladder:
         """
         alone = (1 - self.quality.background_load) / LOAD_MARGIN
         quickest, step = np.min(self.periods[0]) * alone, np.max(self.periods[-1])
-        first, others = self.order[0], self.order[1:]
+        first, *others = self.order
         leads = all(self.evidence[first] * alone > self.evidence[name] for name in others)
         return bool(self.starved and leads and 1 - step / quickest >= SLIGHT)
 
@@ -176,30 +178,22 @@ def profile(
     with Session(setup) as session, time_bar(seconds, shown=progress) as bar:
         # Each rung lets its own first batches pass, so here only the device needs one.
         session.device.warm_up(session.loader.next().array)
-        meter = LoadMeter()
-        rounds, spent, last = 0, time.monotonic() - start, 0.0
-
-        def enough() -> bool:
-            if rounds < 2 or spent + last < seconds:
-                return False
-            if rounds >= MIN_ROUNDS or spent + last >= longest:
-                return True
-            so_far = tuple(np.array(periods[rung]) for rung in rungs)
-            return Ladder(rungs, so_far, Quality(0.0, 0.0, rounds), seconds).clear
-
-        while not enough():
-            begun = spent
+        meter, rounds, enough = LoadMeter(), 0, False
+        spent = time.monotonic() - start
+        while not enough:
+            rounds, begun = rounds + 1, spent
             for rung in order.sample(rungs, len(rungs)):
                 session.set_rung(rung)
                 periods[rung].append(_block(session))
                 spent = time.monotonic() - start
                 bar.update(min(spent, seconds) - bar.n)
-            rounds, last = rounds + 1, spent - begun
-        load = meter.background_load()
-        stage_seconds = session.stage_seconds(rung=0)
-    blocks = tuple(np.array(periods[rung]) for rung in rungs)
-    spread = float(np.median([variation(each) for each in blocks]))
-    quality = Quality(load, spread, rounds)
+            blocks = tuple(np.array(periods[rung]) for rung in rungs)
+            after_next = 2 * spent - begun
+            enough = rounds >= 2 and after_next >= seconds
+            if enough and rounds < MIN_ROUNDS and after_next < longest:
+                enough = Ladder(rungs, blocks, Quality(0.0, 0.0, rounds), seconds).clear
+        load, stage_seconds = meter.background_load(), session.stage_seconds(rung=0)
+    quality = Quality(load, float(np.median([variation(each) for each in blocks])), rounds)
     return Ladder(rungs, blocks, quality, max(seconds, min(spent, longest)), stage_seconds)
 
 

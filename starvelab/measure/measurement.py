@@ -38,14 +38,13 @@ class Quality:
     @property
     def reason(self) -> str:
         """Why it is not to be trusted; empty if it is."""
-        reasons = []
-        if self.background_load > MAX_BACKGROUND_LOAD:
-            reasons.append(f"other programs used {self.background_load:.0%} of the cores")
-        if self.variation > MAX_VARIATION:
-            reasons.append(f"the windows differ by {self.variation:.0%}")
-        if self.windows < MIN_WINDOWS:
-            reasons.append(f"there were only {self.windows} windows")
-        return " and ".join(reasons)
+        load, variation, windows = self.background_load, self.variation, self.windows
+        doubts = {
+            f"other programs used {load:.0%} of the cores": load > MAX_BACKGROUND_LOAD,
+            f"the windows differ by {variation:.0%}": variation > MAX_VARIATION,
+            f"there were only {windows} windows": windows < MIN_WINDOWS,
+        }
+        return " and ".join(doubt for doubt, holds in doubts.items() if holds)
 
     @property
     def trustworthy(self) -> bool:
@@ -105,17 +104,16 @@ class Measurement(TableRepr):
     @property
     def rows(self) -> Sequence[Sequence[object]]:
         """One row for each quantity, and one for each stage."""
-        low, high = self.interval
-        training = [
-            ["accelerator busy", percent(self.utilization)],
-            ["accelerator waits", percent(self.stall)],
-            ["loop waits in next()", percent(self.host_wait)],
-        ]
+        training = {
+            "accelerator busy": percent(self.utilization),
+            "accelerator waits": percent(self.stall),
+            "loop waits in next()": percent(self.host_wait),
+        }
         return [
             ["throughput", self.throughput],
-            ["95 % interval", f"{low.m_as('img/s'):.4g} to {high.m_as('img/s'):.4g} img/s"],
+            ["95 % interval", f"{_span(self)} img/s"],
             ["time between batches", self.period],
-            *(training if self.pipeline.step_known else []),
+            *(training.items() if self.pipeline.step_known else ()),
             *([f"{name}, each sample", time] for name, time in self.stage_times.items()),
         ]
 
@@ -126,11 +124,8 @@ class Measurement(TableRepr):
         if not self.pipeline.step_known:
             busy = "without a training step: pass step=train_step to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
-        return (
-            f"{format_quantity(self.throughput)} {self.source} "
-            f"({self.pipeline.kind} loader, {self.pipeline.workers} workers), "
-            f"{busy}.{doubt}"
-        )
+        loader = f"{self.pipeline.kind} loader, {self.pipeline.workers} workers"
+        return f"{format_quantity(self.throughput)} {self.source} ({loader}), {busy}.{doubt}"
 
 
 def summarize(
@@ -180,9 +175,12 @@ def disturbance(*measurements: Measurement) -> str:
 
 def comparison_row(name: str, measured: Measurement, base: Measurement) -> list[object]:
     """One row of a table: the throughput, its interval, how many times that of `base`, what disturbed it."""
-    low, high = (f"{end.m_as('img/s'):.4g}" for end in measured.interval)
     times = f"{(measured.throughput / base.throughput).m_as(''):.2f}x"
-    return [name, measured.throughput, f"{low} to {high}", times, disturbance(measured) or "no"]
+    return [name, measured.throughput, _span(measured), times, disturbance(measured) or "no"]
+
+
+def _span(measured: Measurement) -> str:
+    return " to ".join(f"{end.m_as('img/s'):.4g}" for end in measured.interval)
 
 
 class LoadMeter:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
@@ -60,22 +59,16 @@ class Session:
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
-        self.device = self.setup.device.open(
-            link=self.setup.link, batch_size=self.setup.batch_size, pinned=self.setup.pinned
-        )
+        setup = self.setup
+        self.device = setup.device.open(link=setup.link, batch_size=setup.batch_size, pinned=setup.pinned)
         try:
-            self.loader = open_loader(self.setup)
+            self.loader = open_loader(setup)
         except BaseException:
             self.device.close()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             self.loader.close()
         finally:
@@ -143,10 +136,8 @@ class Session:
     def stage_seconds(self, rung: int | None = None) -> dict[str, float]:
         """Mean seconds that each stage took for a sample; of one `rung` of the ladder, or of all."""
         spent = [one.seconds for one in self.passed if rung in (None, one.rung)]
-        names = spent[0] if spent else ()
-        return {
-            name: float(np.mean([each[name] for each in spent])) / self.setup.batch_size for name in names
-        }
+        share = 1 / max(self.setup.batch_size * len(spent), 1)
+        return {name: share * sum(each[name] for each in spent) for name in (spent[0] if spent else ())}
 
 
 def run(
@@ -164,16 +155,12 @@ def run(
         return clock.measurement(setup, seconds=wanted)
     if progress:
         print(f"Running {setup} for about {format_quantity(Q_(wanted, 's'))}, and its start-up.")
-    found = _measured(setup, wanted, progress)
-    if not repeat or found.quality.trustworthy:
-        return found
-    if progress:
-        print("Something disturbed that run, so it runs once more.")
-    return min(
-        found,
-        _measured(setup, wanted, progress),
-        key=lambda one: one.quality.background_load + one.quality.variation,
-    )
+    runs = [_measured(setup, wanted, progress)]
+    if repeat and not runs[0].quality.trustworthy:
+        if progress:
+            print("Something disturbed that run, so it runs once more.")
+        runs.append(_measured(setup, wanted, progress))
+    return min(runs, key=lambda one: one.quality.background_load + one.quality.variation)
 
 
 def _measured(setup: Setup, wanted: float, progress: bool) -> Measurement:

@@ -90,12 +90,11 @@ class SimulatedClock:
             costs[part] = as_quantity(time, "ms", part)
             nonnegative(costs[part], "ms", part)
         object.__setattr__(self, "costs", costs)
-        for name in ("handover", "straggler_time"):
-            object.__setattr__(self, name, as_quantity(getattr(self, name), "ms", name))
-            nonnegative(getattr(self, name), "ms", name)
-        for name in ("sample_size", "transfer_size"):
-            object.__setattr__(self, name, as_quantity(getattr(self, name), "B", name))
-            positive(getattr(self, name), "B", name)
+        times, sizes = ("handover", "straggler_time"), ("sample_size", "transfer_size")
+        for names, unit, check in ((times, "ms", nonnegative), (sizes, "B", positive)):
+            for name in names:
+                object.__setattr__(self, name, as_quantity(getattr(self, name), unit, name))
+                check(getattr(self, name), unit, name)
 
     @classmethod
     def of(cls, setup: Setup) -> Self:

@@ -1,16 +1,22 @@
-"""A training script read by what it does: it runs, and its work on one image is counted."""
+"""A training script read by what it does: it runs, and its work on one image is counted.
+
+The script calls parts that do real work. While it is read, an object that it cannot reach does what counts,
+and counts it: a grader keeps that object in another process, so that no count can be changed by the script.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -19,12 +25,16 @@ from ..errors import InputError
 from ..runtime import run_apart
 from ..simulate import Loader, simulate
 from ..units import Q_, Quantity, Unchecked
+from . import transforms
 from .setup import setup_of
-from .training_parts import BLUR_RADIUS, LABELS, Work, done_by
-from .transforms import decode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 PHOTOS = 3  # that a script is given
 MAX_SETTING = 10_000
+BLUR_RADIUS = 2  # pixels
+LABELS = json.dumps({f"{number:05}.jpg": number % 1000 for number in range(20_000)})
 COUNTED = ("bytes sent", "decoded pixels", "blurred pixels", "label reads", "images sent")
 FOLLOW = f"from {__name__} import follow\nfollow(script, work)"
 Pixels: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
@@ -34,6 +44,41 @@ DECODE, BLUR = Q_("25 ns"), Q_("40 ns")  # for each pixel
 READ_LABELS = Q_("3 ms")
 OTHER = Q_("2 ms")  # for each image
 LINK, STEP = Q_("0.15 GB/s"), Q_("30 ms")
+
+# Any: takes the name of a part and plain data, and returns plain data. None where nobody counts.
+Work: TypeAlias = Callable[..., Any]
+_work: ContextVar[Work | None] = ContextVar("starvelab_parts", default=None)
+
+# --- the parts that a script calls ---
+
+crop, to_array, normalize = transforms.RandomResizedCrop(224), transforms.to_array, transforms.normalize
+
+
+def read_labels() -> dict[str, int]:
+    """The label of each image, from a file of twenty thousand lines: some milliseconds each time."""
+    work = _work.get()
+    labels: dict[str, int] = json.loads(LABELS if work is None else work("labels"))
+    return labels
+
+
+def decode(raw: bytes) -> Image:
+    """The pixels of a stored image."""
+    from PIL import Image
+
+    work = _work.get()
+    return transforms.decode(raw) if work is None else Image.fromarray(work("decode", raw))
+
+
+def blur(image: Image) -> Image:
+    """The image, a little softer."""
+    from PIL import Image, ImageFilter
+
+    if (work := _work.get()) is not None:
+        return Image.fromarray(work("blur", np.asarray(image)))
+    return image.filter(ImageFilter.GaussianBlur(BLUR_RADIUS))
+
+
+# --- what they do is counted ---
 
 
 def starved_script() -> str:
@@ -52,8 +97,7 @@ def script_text(path: str | os.PathLike[str] = "train.txt") -> str:
 class _Work:
     """Serves photographs to a script, does the work that counts, and counts it.
 
-    The script may run where it cannot reach this, and may send anything: nothing that it says of itself
-    counts, but only what is done here and what arrives here.
+    A script may send anything: nothing that it says of itself counts, but only what is done and arrives here.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -62,7 +106,6 @@ class _Work:
         self.settings: list[tuple[int, int]] = []
         self.counts: list[Counter[str]] = []  # of each photograph that was read
         self.shapes: list[list[int]] = []
-        self._blurred: list[Pixels] = []
 
     def __call__(self, part: str, *values: Unchecked) -> object:
         """Do what a part does."""
@@ -82,9 +125,10 @@ class _Work:
         """The next photograph, as it is stored."""
         if len(self.counts) == PHOTOS:
             raise InputError("Each photograph is read once, and there are no more. Let the pipeline read.")
+        self.stored, self.pixels = self.photos[len(self.counts)]
         self.counts.append(Counter())
-        self._blurred = []
-        return self.photos[len(self.counts) - 1][0]
+        self.blurred: list[Pixels] = []
+        return self.stored
 
     def labels(self) -> str:
         """All labels, as they are stored."""
@@ -93,13 +137,12 @@ class _Work:
 
     def decode(self, raw: Unchecked) -> Pixels:
         """The pixels of the photograph that was read last."""
-        stored, pixels = self.photos[len(self.counts) - 1]
-        if raw != stored:
+        if not self.counts or raw != self.stored:
             raise InputError(
                 "decode takes the bytes of the photograph that was read last. Pass them as they are."
             )
-        self._count("decoded pixels", pixels.shape[0] * pixels.shape[1])
-        return pixels
+        self._count("decoded pixels", self.pixels.shape[0] * self.pixels.shape[1])
+        return self.pixels
 
     def blur(self, pixels: Unchecked) -> Pixels:
         """An image, a little softer; what is no part of the photograph counts for nothing."""
@@ -110,9 +153,9 @@ class _Work:
                 f"blur takes an image in colors, got {pixels!r:.60}. Pass what decode or crop returned."
             )
         image = np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(BLUR_RADIUS)))
-        if self.counts and _is_like(pixels, self.photos[len(self.counts) - 1][1]):
+        if self.counts and _is_like(pixels, self.pixels):
             self._count("blurred pixels", pixels.shape[0] * pixels.shape[1])
-            self._blurred.append(image)
+            self.blurred.append(image)
         return image
 
     def send(self, values: Unchecked) -> None:
@@ -121,10 +164,9 @@ class _Work:
             raise InputError(f"A pipeline sends arrays, got {values!r:.60}. End it with to_array.")
         self.shapes.append(list(values.shape))
         self._count("bytes sent", values.nbytes)
-        alike = [one for one in self._blurred if one.transpose(2, 0, 1).shape == values.shape]
-        shows = (
-            any(_correlates(values, one.transpose(2, 0, 1)) for one in alike) if alike else _varies(values)
-        )
+        blurred = [one.transpose(2, 0, 1) for one in self.blurred] if self.counts else []
+        alike = [one for one in blurred if one.shape == values.shape]
+        shows = any(_correlates(values, one) for one in alike) if alike else _varies(values)
         self._count("images sent", int(shows))
 
     def _count(self, what: str, number: int) -> None:
@@ -160,11 +202,11 @@ def _photo(random: np.random.Generator, width: int, height: int) -> tuple[bytes,
     stored = io.BytesIO()
     image = Image.fromarray(clouds.astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
     image.save(stored, "JPEG")
-    return stored.getvalue(), np.asarray(decode(stored.getvalue()))
+    return stored.getvalue(), np.asarray(transforms.decode(stored.getvalue()))
 
 
 def _is_like(pixels: Pixels, photo: Pixels) -> bool:
-    """Whether an image may be a part of a photograph: its colors, and not one color."""
+    """True if an image may be a part of a photograph: its colors, and not one color."""
     near = np.abs(pixels.mean((0, 1)) - photo.mean((0, 1))).max() < 25
     return bool(pixels.size and near and pixels.std((0, 1)).min() > 3)
 
@@ -174,7 +216,7 @@ def _varies(values: np.ndarray) -> bool:
 
 
 def _correlates(values: np.ndarray, image: Pixels) -> bool:
-    """Whether channels show what those of an image show, however they are scaled."""
+    """True if channels show what those of an image show, however they are scaled."""
     pairs = zip(values.reshape(len(values), -1).astype(float), image.reshape(len(image), -1), strict=True)
     with np.errstate(all="ignore"):
         return all(np.corrcoef(one, other)[0, 1] > 0.95 for one, other in pairs)
@@ -197,27 +239,24 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
 
 def follow(script: str, work: Work) -> None:
     """Run a script, and then its pipeline for a few photographs; `work` does what counts."""
-    given: list[Any] = []  # pipelines of photographs
-
-    def measure(pipeline: object, **_: object) -> str:
-        given.append(pipeline)
-        return ""
-
-    with (
-        done_by(work),
-        patch(f"{__package__}.photos", lambda *_, **__: _Photos(work)),
-        patch("starvelab.Pipeline.measure", measure),
-        redirect_stdout(io.StringIO()),
-    ):
-        exec(compile(script, "train.txt", "exec"), {"__name__": "__main__"})
-        setups = [setup_of(pipeline) for pipeline in given]
-        for setup in setups:
-            work("settle", setup.workers, setup.batch_size)
-        for number in range(PHOTOS if len(setups) == 1 else 0):
-            value: Unchecked = given[0].dataset.source.read(number)
-            for transform in setups[0].transforms:
-                value = transform.function(value)
-            work("send", np.asarray(value))
+    token = _work.set(work)
+    try:
+        with (
+            patch(f"{__package__}.photos", lambda *_, **__: _Photos(work)),
+            patch("starvelab.Pipeline.measure", autospec=True, return_value="") as measure,
+            redirect_stdout(io.StringIO()),
+        ):
+            exec(compile(script, "train.txt", "exec"), {"__name__": "__main__"})
+            setups = [setup_of(call.args[0]) for call in measure.call_args_list]
+            for setup in setups:
+                work("settle", setup.workers, setup.batch_size)
+            for number in range(PHOTOS if len(setups) == 1 else 0):
+                value: Unchecked = cast(_Photos, setups[0].samples).read(number)
+                for transform in setups[0].transforms:
+                    value = transform.function(value)
+                work("send", np.asarray(value))
+    finally:
+        _work.reset(token)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
 
 
 def test_what_a_notebook_has_done_to_its_python_costs_its_script_nothing(tmp_path):
-    patched = "import starvelab.measure as m\nm.run = m.photos = m.training_parts = None\nimport numpy\n"
+    patched = "import starvelab.measure as m\nm.run = m.photos = m.training_script = None\nimport numpy\n"
     assert (
         earned_by(repaired_script(), tmp_path, f"{patched}numpy.asarray = None\n{OF_THE_FILE}")
         == SCRIPT.points
@@ -110,13 +110,13 @@ script._Work._count = lambda *args: None
     "the parts": """
 import numpy as np
 from PIL import Image
-from starvelab.measure import training_parts as parts, transforms
+from starvelab.measure import training_script as parts, transforms
 parts.decode, parts.read_labels, parts.blur = transforms.decode, lambda: {"00000.jpg": 0}, lambda image: image
 parts.normalize = lambda array: array.astype("uint8")
 """,
     "arrays that lie": """
 import numpy as np
-from starvelab.measure import training_parts as parts
+from starvelab.measure import training_script as parts
 class Lie(np.ndarray):
     nbytes = property(lambda self: 150528)
     shape = property(lambda self: (3, 224, 224))
@@ -125,7 +125,7 @@ normalize = parts.normalize
 parts.normalize = lambda array: normalize(array).view(Lie)
 """,
     "the messages": """
-from starvelab.measure import training_parts as parts
+from starvelab.measure import training_script as parts
 work = parts._work.get()
 for number in range(3):
     raw = work("photo")

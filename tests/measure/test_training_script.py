@@ -8,9 +8,12 @@ import pytest
 from PIL import Image
 
 from starvelab.errors import InputError
-from starvelab.measure.training_parts import blur, crop, decode, read_labels
 from starvelab.measure.training_script import (
+    blur,
     changed_training,
+    crop,
+    decode,
+    read_labels,
     script_text,
     simulated_throughput,
     starved_counts,
@@ -153,7 +156,7 @@ def test_something_else_than_a_text_of_a_script_is_rejected():
     ],
 )
 def test_what_a_script_asks_for_itself_is_checked(asks, message):
-    own = "import numpy as np\nimport starvelab.measure.training_parts as parts\nwork = parts._work.get()\n"
+    own = "import numpy as np\nimport starvelab.measure.training_script as parts\nwork = parts._work.get()\n"
     text = f"{own}{asks}\n{starved_script()}"
     if asks == 'work("photo")':
         text = (
