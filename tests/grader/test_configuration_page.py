@@ -6,9 +6,8 @@ import ast
 import re
 
 from starvelab_grader import IsolatedExecute
-from starvelab_grader.commands.feedback import FeedbackApp
 from starvelab_grader.commands.grade import GradeApp
-from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from tests.documents import DOCS
 
 CLASSES = {each.__name__: each for each in (IsolatedExecute, GradeApp, FeedbackApp, MarkApp)}

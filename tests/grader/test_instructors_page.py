@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.feedback import FeedbackApp
 from starvelab_grader.commands.grade import GradeApp
+from starvelab_grader.commands.mark import FeedbackApp
 from tests.assignments import REPOSITORY, TOTAL
 from tests.grader.a_round import Round
 from tests.wrong_answers.exercises import exercises

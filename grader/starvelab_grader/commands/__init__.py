@@ -15,6 +15,7 @@ COMMANDS = {
     "mark": "Mark by hand: one essay of all students at a time, on a page in your browser.",
     "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
 }
+MODULES = {"release": "grade", "feedback": "mark"}  # of commands that have none of their own
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     from jupyter_core.application import NoStart  # loaded here: the help needs no command
 
-    module = import_module(f".{given.command}", __package__)
+    module = import_module(f".{MODULES.get(given.command, given.command)}", __package__)
     app = getattr(module, f"{given.command.capitalize()}App").instance()
     app.initialize(given.arguments)
     with suppress(NoStart):  # such as after --generate-config

@@ -6,15 +6,16 @@ import logging
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
-from traitlets import TraitError, default
+from traitlets import Bool, TraitError, TraitType, default
 from traitlets.config import KVArgParseConfigLoader
 
 from ..batch.private import restrict_new_files, warning_if_open
@@ -43,19 +44,34 @@ class _Loader(KVArgParseConfigLoader):
 
 
 class Command(NbGrader):
-    """A command with nbgrader's configuration: its traits, those of `options` also by short names."""
+    """A command for an assignment, with nbgrader's configuration.
+
+    The traits of a class are options by short names; a Bool is a flag, with `no-` if it is on by default.
+    """
 
     version = VERSION
-    options: tuple[str, ...] = ()  # traits that have a value
-    aliases: dict[str, Any] = {}
+    question = "Which assignment? For example: {} starving-the-gpu"
+    arguments = 1
+    kept = ""  # what is printed for a person who interrupts
+    run: Callable[..., None]  # does the work, and prints what came of it
+    configured: tuple[type, ...] = ()  # other classes that the configuration may set
+    aliases: dict[str, Any] = {"log-level": "Application.log_level", "db": "CourseDirectory.db_url"}
     flags: dict[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        word = cls.__name__.removesuffix("App").lower()
+        owner = cls.__name__
+        word = owner.removesuffix("App").lower()
         cls.name, cls.description = f"starvelab-grader {word}", COMMANDS.get(word, "")
-        own = {name.replace("_", "-"): f"{cls.__name__}.{name}" for name in cls.options}
-        cls.aliases = {"log-level": "Application.log_level"} | cls.aliases | own
+        cls.examples = dedent(cls.examples).strip()
+        cls.aliases, cls.flags = dict(cls.aliases), dict(cls.flags)
+        for name, trait in vars(cls).items():
+            option = name.replace("_", "-")
+            if isinstance(trait, Bool):
+                before = bool(trait.default_value)
+                cls.flags["no-" * before + option] = ({owner: {name: not before}}, trait.help)
+            elif isinstance(trait, TraitType):
+                cls.aliases[option] = f"{owner}.{name}"
 
     def _create_loader(self, argv: Any, aliases: Any, flags: Any, classes: Any) -> KVArgParseConfigLoader:
         return _Loader(argv, aliases, flags, classes=classes, log=self.log)
@@ -63,6 +79,14 @@ class Command(NbGrader):
     @default("raise_config_file_errors")
     def _raise_config_file_errors_default(self) -> bool:
         return True
+
+    @default("classes")
+    def _classes_default(self) -> list[type]:
+        return [*super()._classes_default(), type(self), *self.configured]
+
+    @default("log_level")
+    def _log_level_default(self) -> int:
+        return logging.WARNING
 
     def initialize(self, argv: list[str] | None = None, root: str = "") -> None:
         """Read the configuration; an error in it ends the command with a sentence."""
@@ -75,13 +99,19 @@ class Command(NbGrader):
                 end(f"The configuration sets c.{name}, which is c.{word}App now. Write that in its place.")
 
     def start(self) -> None:
-        """Read the configuration, and let new files be closed to other users of the machine."""
+        """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
         super().start()
+        # New files are closed to other users of the machine.
         restrict_new_files(self.coursedir)
         if warning := warning_if_open(self.coursedir):
             self.log.warning(warning)
+        if len(self.extra_args) != self.arguments:
+            end(self.question.format(self.name))
+        with errors_in_a_paragraph(self.kept):
+            self._check_course(self.extra_args[0])
+            self.run(*self.extra_args)
 
-    def check_course(self, assignment: str) -> None:
+    def _check_course(self, assignment: str) -> None:
         """Require that this is a course, and that it has the assignment."""
         if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
             raise NoCourseError(
@@ -95,45 +125,17 @@ class Command(NbGrader):
 
 
 def _why_not_read(error: Exception) -> str:
-    """What is wrong with a configuration that raised this."""
+    """Return what is wrong with a configuration that raised this."""
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    reason: object = error
     if isinstance(error, SyntaxError):
+        reason = error.msg
         frames.append((str(error.filename), error.lineno))
-    own = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
-    reason = error.msg if isinstance(error, SyntaxError) else error
-    what = f"{''.join(own[-1:])}{type(error).__name__}: {reason}"
+    lines = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
+    what = f"The configuration cannot be read: {''.join(lines[-1:])}{type(error).__name__}: {reason}"
     if isinstance(error, ModuleNotFoundError) and f"{error.name}.".startswith("starvelab.grading."):
-        return f"The configuration cannot be read: {what}. The grader is starvelab_grader now: import that."
-    return f"The configuration cannot be read: {what}. Correct it."
-
-
-class AssignmentCommand(Command):
-    """A command that takes one assignment."""
-
-    kept = ""  # what is printed for a person who interrupts
-    aliases = {"db": "CourseDirectory.db_url"}  # one of the options that nbgrader has
-
-    @default("classes")
-    def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), type(self)]
-
-    @default("log_level")
-    def _log_level_default(self) -> int:
-        return logging.WARNING
-
-    def start(self) -> None:
-        """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
-        super().start()
-        if len(self.extra_args) != 1:
-            end(f"Which assignment? For example: {self.name} starving-the-gpu")
-        (assignment,) = self.extra_args
-        with errors_in_a_paragraph(self.kept):
-            self.check_course(assignment)
-            self.run(assignment)
-
-    def run(self, assignment: str) -> None:
-        """Do the work, and print what came of it."""
-        raise NotImplementedError
+        return f"{what}. The grader is starvelab_grader now: import that."
+    return f"{what}. Correct it."
 
 
 def end(message: str, status: int = 1) -> NoReturn:
@@ -159,10 +161,9 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
     except TraitError as error:
         end(f"{error} Correct it in {CONFIG} or on the command line.")
     except ModuleNotFoundError as error:
-        named, checkout = "'starvelab-grader[postgres]'", "'./grader[postgres]'"
         end(
-            f"The gradebook needs a driver: {error}. "
-            f"For PostgreSQL: pip install {named}, or in a checkout: pip install {checkout}"
+            f"The gradebook needs a driver: {error}. For PostgreSQL: pip install "
+            "'starvelab-grader[postgres]', or in a checkout: pip install './grader[postgres]'"
         )
     except OSError as error:
         where = error.filename or "A file or a folder"
@@ -173,9 +174,7 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
 
 def print_list(title: str, lines: Iterable[str], more: str = "") -> None:
     """Print a list; only the beginning of a long one, and where the rest is."""
-    lines = list(lines)
-    if lines:
-        print(title)
-        print("\n".join(f"  {printed(line)}" for line in lines[:MAX_LISTED]))
+    if lines := list(lines):
+        print(title, *(f"  {printed(line)}" for line in lines[:MAX_LISTED]), sep="\n")
         if len(lines) > MAX_LISTED:
             print(f"  and {len(lines) - MAX_LISTED} more{more}")

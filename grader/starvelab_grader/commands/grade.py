@@ -1,56 +1,74 @@
-"""`starvelab-grader grade`: a class, graded in parallel and safely, with nbgrader's folders and gradebook."""
+"""`starvelab-grader release` and `grade`: an assignment given out, and a class graded in parallel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from textwrap import dedent
+from pathlib import Path
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import Bool, Integer, Unicode, default
+from traitlets import Bool, Integer, Unicode
 
 from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import (
     is_remembered,
+    release,
     remember_solution,
     require_full_points,
     warnings_since_release,
 )
 from ..autograde.restoring import RestoreStructure
 from ..batch.classroom import Classroom, Outcome
+from ..batch.gradebook import names_of
 from ..batch.worker_pool import graded_by, open_pool
 from ..fingerprints import REASONS
 from ..report.findings import for_a_person
-from ..sandbox import seccomp
+from ..sandbox import bubblewrap, seccomp
 from ..submissions.submission import Submission
 from ..text import printed, shown
-from .command import ONLY, AssignmentCommand, print_list
+from .command import ONLY, Command, print_list
 
 
-class GradeApp(AssignmentCommand):
+class ReleaseApp(Command):
+    """Makes the students' notebooks, and prints what has changed."""
+
+    examples = "starvelab-grader release starving-the-gpu"
+    kept = "Nothing was changed. Start the same command again."
+    configured = (IsolatedExecute,)
+
+    def run(self, assignment: str) -> None:
+        """Release, and print what has changed."""
+        IsolatedExecute(parent=self)  # a setting that cannot be is better said before than by a worker
+        replaced = release(self.coursedir, self.config, assignment)
+        folder = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", assignment))
+        print(f"{assignment} is released: give out {folder}")
+        if reason := bubblewrap.why_not():
+            self.log.warning("The reference solution was not graded: there is no sandbox here. %s", reason)
+        print_list("Dropped from the gradebook:", replaced.dropped)
+        points = (f"{cell}: {old:g} before, {new:g} now" for cell, (old, new) in replaced.points.items())
+        print_list("Other points:", points)
+        if replaced.marks_file:
+            print(f"Marks by hand for what was dropped are kept in {replaced.marks_file}")
+        if replaced.to_mark_again:
+            print(f"{replaced.to_mark_again} marks by hand are above the new maximum: give them again.")
+        if replaced.dropped or replaced.points:
+            print(f"Grade again what this touches: starvelab-grader grade {assignment}")
+
+
+class GradeApp(Command):
     """Grades what is new or has changed, and prints what came of it."""
 
     kept = "What was graded is kept: the same command goes on from there."
-    examples = dedent("""
+    examples = """
         starvelab-grader grade starving-the-gpu                    all that is new, on all cores
         starvelab-grader grade starving-the-gpu --workers=4
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
-        """).strip()
-    options = ("workers", "scheduler", "only")
+        """
+    configured = (Autograde, IsolatedExecute, RestoreStructure)
     flags = {
-        "report": ({"GradeApp": {"report": True}}, "Write the report of the class."),
-        "names": (
-            {"GradeApp": {"names": True}},
-            "Call students in the report by the names that the gradebook has for them.",
-        ),
-        "again": ({"GradeApp": {"again": True}}, "Grade also what has not changed."),
-        "without-tls": (
-            {"GradeApp": {"without_tls": True}},
-            "Accept a scheduler without TLS: whoever reaches its port can run code as its workers do.",
-        ),
         "unsafe": (
             {"IsolatedExecute": {"unsafe": True}},
             "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
@@ -60,15 +78,15 @@ class GradeApp(AssignmentCommand):
         config=True
     )
     scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
-    without_tls = Bool(help="Whether to accept a scheduler without TLS.").tag(config=True)
+    without_tls = Bool(
+        help="Accept a scheduler without TLS: whoever reaches its port can run code as its workers do."
+    ).tag(config=True)
     only = Unicode(help=ONLY).tag(config=True)
-    report = Bool(help="Whether to write the report of the class.").tag(config=True)
-    names = Bool(help="Whether the report calls students by their names.").tag(config=True)
-    again = Bool(help="Whether to grade also what has not changed.").tag(config=True)
-
-    @default("classes")
-    def _classes_default(self) -> list[type]:
-        return [*super()._classes_default(), Autograde, IsolatedExecute, RestoreStructure]
+    report = Bool(help="Write the report of the class.").tag(config=True)
+    names = Bool(help="Call students in the report by the names that the gradebook has for them.").tag(
+        config=True
+    )
+    again = Bool(help="Grade also what has not changed.").tag(config=True)
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
@@ -93,19 +111,6 @@ class GradeApp(AssignmentCommand):
                 self._write_report(classroom, outcome)
         if outcome.failed:
             raise SystemExit(1)
-
-    def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
-        from ..batch.gradebook import names_of
-        from ..report import class_report  # loaded here: it draws, and most commands do not
-
-        names = {}
-        if self.names:
-            with closing(classroom.gradebook()) as book:
-                names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
-        sections = class_report.sections(classroom.records, classroom.definition, names, outcome.failed)
-        folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
-        page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
-        print(f"The report: {page}, and its tables as CSV beside it.")
 
     def _grade(self, classroom: Classroom, pending: list[str], outcome: Outcome, unsafe: bool) -> None:
         in_progress: dict[str, Submission] = {}
@@ -134,8 +139,14 @@ class GradeApp(AssignmentCommand):
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
         counts = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
         print(f"{classroom.assignment}: {counts}, {len(outcome.failed)} could not be graded.")
-        for line in _graded_again(outcome):
-            print(line)
+        for kind, reason in REASONS.items():
+            again = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
+            if any(again):
+                notebooks, submissions = (
+                    _count(sum(again), "notebook"),
+                    _count(sum(map(bool, again)), "submission"),
+                )
+                print(f"Graded again because {reason}: {notebooks} of {submissions}.")
         failed = outcome.failed.items()
         print_list("Not graded:", (f"{shown(one)}: {reason.splitlines()[-1]}" for one, reason in failed))
         for student, reason in failed:
@@ -144,17 +155,17 @@ class GradeApp(AssignmentCommand):
         to_check = (f"{shown(student)}: {text}" for student, _, text in for_a_person(filter(None, records)))
         print_list("A person should look at these:", to_check, more=": --report lists them all")
 
+    def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
+        from ..report import class_report  # loaded here: it draws, and most commands do not
 
-def _graded_again(outcome: Outcome) -> Iterator[str]:
-    """One line for each reason for which notebooks were graded again."""
-    for kind, reason in REASONS.items():
-        counts = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
-        if any(counts):
-            notebooks, submissions = sum(counts), sum(map(bool, counts))
-            yield (
-                f"Graded again because {reason}: {_count(notebooks, 'notebook')} of "
-                f"{_count(submissions, 'submission')}."
-            )
+        names = {}
+        if self.names:
+            with closing(classroom.gradebook()) as book:
+                names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
+        sections = class_report.sections(classroom.records, classroom.definition, names, outcome.failed)
+        folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
+        page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
+        print(f"The report: {page}, and its tables as CSV beside it.")
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""`starvelab-grader mark`: a page on which a person marks the essays of a class, one after the other."""
+"""`starvelab-grader mark` and `feedback`: essays that a person marks, and pages that students read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import sys
 import tempfile
 import webbrowser
 from pathlib import Path
-from textwrap import dedent
 
-from traitlets import Bool, Integer
+from dask.system import CPU_COUNT
+from tqdm import tqdm
+from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom
 from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
-from .command import AssignmentCommand
+from ..report.pages import FeedbackPages
+from ..text import shown
+from .command import ONLY, Command, print_list
 
 
 def _has_display() -> bool:
@@ -23,25 +26,20 @@ def _has_display() -> bool:
     return sys.platform in ("win32", "darwin") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
-class MarkApp(AssignmentCommand):
+class MarkApp(Command):
     """Serves the page until somebody ends it."""
 
-    examples = dedent("""
+    examples = """
         starvelab-grader mark starving-the-gpu                        opens the page; Ctrl+C ends it
         starvelab-grader mark starving-the-gpu --names                begins with the names of the students
         starvelab-grader mark starving-the-gpu --port=8765 --no-browser
             the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
-        """).strip()
-    options = ("port",)
-    flags = {
-        "names": ({"MarkApp": {"names": True}}, "Begin with the names of the students."),
-        "no-browser": ({"MarkApp": {"browser": False}}, "Print the address, and open no browser."),
-    }
+        """
     port = Integer(
         0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free."
     ).tag(config=True)
-    names = Bool(help="Whether the page begins with the names of the students.").tag(config=True)
-    browser = Bool(True, help="Whether to open the page in a browser.").tag(config=True)
+    names = Bool(help="Begin with the names of the students.").tag(config=True)
+    browser = Bool(True, help="Open the page in a browser; without, its address is printed.").tag(config=True)
     kept = "Your marks are in the gradebook."
 
     def run(self, assignment: str) -> None:
@@ -74,3 +72,37 @@ class MarkApp(AssignmentCommand):
                 await asyncio.Event().wait()
             finally:
                 await server.stop()
+
+
+class FeedbackApp(Command):
+    """Writes the pages that students read, where they are out of date."""
+
+    examples = """
+        starvelab-grader feedback starving-the-gpu                    all that are out of date
+        starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
+        starvelab-grader feedback starving-the-gpu --again            also those that are up to date
+        """
+    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
+    only = Unicode(help=ONLY).tag(config=True)
+    again = Bool(help="Write also the pages that are up to date.").tag(config=True)
+    kept = "The pages that were made are kept: the same command goes on from there."
+
+    def run(self, assignment: str) -> None:
+        """Write the pages that are out of date, and print what came of it."""
+        classroom = Classroom(self.coursedir, self.config, assignment)
+        with classroom.exclusive_lock():
+            pages = FeedbackPages(classroom)
+            jobs = pages.out_of_date(self.only, self.again)
+            with tqdm(total=len(jobs), desc="feedback", unit="page", smoothing=0.05, disable=not jobs) as bar:
+                for student in pages.write(jobs, self.workers or CPU_COUNT):
+                    bar.set_postfix_str(shown(student)[:20], refresh=False)
+                    bar.update()
+        counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
+        print(
+            f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."
+        )
+        print_list("Not written:", (f"{shown(one)}: {why}" for one, why in pages.failed.items()))
+        if pages.unmarked:
+            print(f"On {pages.unmarked} of all pages something is not marked yet.")
+        if pages.failed:
+            raise SystemExit(1)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import InputError
@@ -63,28 +64,28 @@ def collect_download(
     """Sort a download, a .zip or the folder that it was unpacked into, into `submitted/STUDENT/ASSIGNMENT`.
 
     What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`.
-    `notebooks` are those that are asked for, and `due` is in UTC. Of a late submission Canvas does not say
+    `notebooks` are those that are expected, and `due` is in UTC. Of a late submission Canvas does not say
     how late it was: it counts as one second late. Raises InputError where there is nothing of a student.
     """
     collected = Collected()
-    files: dict[str, dict[SubmittedFile, PurePosixPath]] = {}
+    by_student = defaultdict[str, list[SubmittedFile]](list)
     with _opened(download, collected.left_out) as source:
-        for path, file in whose(source).items():
+        for file in files_of(source):
             if file.student is None:
-                collected.left_out[str(path)] = "its name does not tell the student"
-            elif source[path].size > MAX_TOTAL:
-                collected.left_out[str(path)] = TOO_LARGE
-            elif file in files.get(file.student, {}):
-                collected.left_out[str(path)] = OCCUPIED
+                collected.left_out[str(file.source)] = "its name does not tell the student"
+            elif source[file.source].size > MAX_TOTAL:
+                collected.left_out[str(file.source)] = TOO_LARGE
+            elif file in by_student[file.student]:
+                collected.left_out[str(file.source)] = OCCUPIED
             else:
-                files.setdefault(file.student, {})[file] = path
-        if not files:
+                by_student[file.student].append(file)
+        if not any(by_student.values()):
             raise InputError(
                 f"In {download} there is nothing that belongs to a student. It should hold one folder for "
                 "each student, or files as Canvas names them (name_123_456_file.ipynb)."
             )
         in_one_case: dict[str, str] = {}
-        for student, each in sorted(files.items()):
+        for student, files in sorted(by_student.items()):
             first = in_one_case.setdefault(student.casefold(), student)
             if first != student:  # on many disks their folders would be one
                 collected.failed[student] = (
@@ -92,48 +93,48 @@ def collect_download(
                 )
                 continue
             with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
-                places, chosen = latest_uploads(each, notebooks)
-                content = _content(source, {each[file]: place for file, place in places.items()}, collected)
+                places, chosen = latest_uploads(files, notebooks)
+                content = _content(source, places, collected.left_out)
                 if chosen:
                     collected.chosen[student] = chosen
-                collected.names[student] = storable(next((file.name for file in each if file.name), ""))
-                if any(file.late for file in each):
+                collected.names[student] = storable(next((file.name for file in files if file.name), ""))
+                if any(file.late for file in files):
                     collected.late.append(student)
                     if due is not None:
-                        late = (due + timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S UTC")
+                        late = f"{due + timedelta(seconds=1):%Y-%m-%d %H:%M:%S} UTC"
                         content[PurePosixPath(TIMESTAMP)] = late.encode()
                 before = _put(submitted / student / assignment, content)
-                if before == content:
-                    collected.unchanged.append(student)
-                else:
-                    (collected.changed if before else collected.new).append(student)
+                same = collected.unchanged if before == content else collected.changed
+                (same if before else collected.new).append(student)
     return collected
 
 
 def _content(
-    source: _Files, places: dict[PurePosixPath, PurePosixPath], collected: Collected
+    source: _Files, places: dict[SubmittedFile, PurePosixPath], left_out: dict[str, str]
 ) -> dict[PurePosixPath, bytes]:
-    """A student's files that fit beside each other, without their own `timestamp.txt`."""
+    """Return a student's files that fit beside each other, without their own `timestamp.txt`."""
     content: dict[PurePosixPath, bytes] = {}
     left = MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
-    for path, inner in sorted(places.items(), key=lambda one: (one[1].parts[0] == EARLIER, one[1], one[0])):
-        left -= source[path].size
+    for file, inner in sorted(
+        places.items(), key=lambda one: (one[1].parts[0] == EARLIER, one[1], one[0].source)
+    ):
+        left -= source[file.source].size
         if inner == PurePosixPath(TIMESTAMP):
-            collected.left_out[str(path)] = "only the platform says when something was submitted"
+            left_out[str(file.source)] = "only the platform says when something was submitted"
         elif left < 0:
-            collected.left_out[str(path)] = TOO_LARGE
+            left_out[str(file.source)] = TOO_LARGE
         elif inner in content:
-            collected.left_out[str(path)] = OCCUPIED
+            left_out[str(file.source)] = OCCUPIED
         elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
-            collected.left_out[str(path)] = "a file has the name of its folder"
+            left_out[str(file.source)] = "a file has the name of its folder"
         else:
-            content[inner] = source[path].read()
+            content[inner] = source[file.source].read()
     return content
 
 
 def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, bytes]:
-    """Write the files of `submitted/STUDENT/ASSIGNMENT`, and give those that stood there before."""
+    """Write the files of `submitted/STUDENT/ASSIGNMENT`, and return those that stood there before."""
     before = {
         PurePosixPath(path.relative_to(place).as_posix()): path.read_bytes()
         for path in place.rglob("*")
@@ -157,8 +158,7 @@ def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, 
 # --- the files of a download ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     size: int
     read: Callable[[], bytes]
 
@@ -168,7 +168,7 @@ _Files = dict[PurePosixPath, _File]
 
 @contextmanager
 def _opened(place: Path, left_out: dict[str, str]) -> Iterator[_Files]:
-    """The files of an archive or a folder, and why others are left out."""
+    """Give the files of an archive or a folder, and write down why others are left out."""
     if place.is_dir():
         yield _files_in_folder(place, left_out)
         return
@@ -225,123 +225,107 @@ def _files_in_folder(place: Path, left_out: dict[str, str]) -> _Files:
 class SubmittedFile:
     """A file of a download, by what the platform says of it."""
 
-    student: str | None  # how the platform numbers who submitted it; None where that cannot be told
-    path: PurePosixPath  # where it belongs in the student's folder
+    source: PurePosixPath = field(compare=False)  # in the download
+    student: str | None = None  # how the platform numbers who submitted it; None where that cannot be told
+    path: PurePosixPath = field(default_factory=PurePosixPath)  # where it belongs in the student's folder
     name: str = ""  # the student's, where the platform writes it
     late: bool = False
     upload: int = 0  # higher the later the file was uploaded
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """How a platform names the outermost level of a download: a folder for each student, or files."""
-
-    pattern: re.Pattern[str]
-    of_folders: bool = False
-
-    def read(self, path: PurePosixPath) -> SubmittedFile:
-        """Read the path of a file."""
-        match = self.pattern.fullmatch(path.parts[0])
-        # Both the student's name and that of the file may hold the number of somebody else.
-        numbers = set() if self.of_folders else set(re.findall(f"{_OF_MOODLE}_", path.name))
-        if match is None or self.of_folders == (len(path.parts) == 1) or len(numbers) > 1:
-            return SubmittedFile(None, path)
-        groups = match.groupdict()
-        inner = path.parts[1:] if self.of_folders else [groups["file"] or groups["page"]]
-        upload = int((groups.get("upload") or "0")[:30])
-        return SubmittedFile(
-            student=unicodedata.normalize("NFC", groups["student"]),  # as no Mac writes it
-            path=PurePosixPath(*inner),
-            name=groups.get("name") or "",
-            late=bool(groups.get("late")),
-            upload=upload,
-        )
-
-
-def _layout(pattern: str, of_folders: bool = False) -> _Layout:
-    return _Layout(re.compile(pattern, re.DOTALL), of_folders)
-
-
 _NAME = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?"
 _UPLOAD = r"_(?:(?P<upload>[0-9]+)_(?P<file>.+)|(?P<page>text\.html|link\.html))"
 _OF_MOODLE = r"_(?P<student>[0-9]+)_assignsubmission_(?:file|onlinetext)"
-LAYOUTS = (
-    _layout(rf"(?P<name>.+?){_OF_MOODLE}_?", of_folders=True),
-    _layout(rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)"),
-    _layout(rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}"),
-    _layout(rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}"),
+_NUMBERED = re.compile(f"{_OF_MOODLE}_")
+# How a platform names the outermost level of a download: folders, one for each student, or files.
+FOLDERS = re.compile(rf"(?P<name>.+?){_OF_MOODLE}_?", re.DOTALL)
+ANY_FOLDERS = re.compile(r"(?P<student>[^.].*)", re.DOTALL)
+FILES = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)",
+        rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}",
+        rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}",
+    )
 )
-ANY_FOLDERS = _layout(r"(?P<student>[^.].*)", of_folders=True)
 
 
-def whose(paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, SubmittedFile]:
+def files_of(paths: Iterable[PurePosixPath]) -> list[SubmittedFile]:
     """Read whose each file of a download is; its outermost level as a whole tells the platform."""
     paths = list(paths)
-    read = _reader(paths)
-    files = {path: read(path) for path in paths}
-    called = defaultdict(set)
-    for file in files.values():
+    pattern, files = _pattern_of(paths), list[SubmittedFile]()
+    # The whole download may stand in one folder. Or that is the only student's, who chose all names in it.
+    if (
+        pattern is None
+        and len({path.parts[0] for path in paths}) == 1
+        and all(len(path.parts) > 1 for path in paths)
+    ):
+        inner = _pattern_of([PurePosixPath(*path.parts[1:]) for path in paths])
+        files = [_file(inner, path, PurePosixPath(*path.parts[1:])) for path in paths if inner]
+        students = {file.student for file in files}
+        files = files if len(students) > 1 and None not in students else []
+    files = files or [_file(pattern or ANY_FOLDERS, path, path) for path in paths]
+    names = defaultdict[str | None, set[str]](set)
+    for file in files:
         if file.student and file.name:
-            called[file.student].add(file.name)
+            names[file.student].add(file.name)
     # Canvas keeps a number at the end of a student's name: `eve_1` becomes `eve_1_3_22_one`.
-    unclear = {student for student, names in called.items() if len(names) > 1}
-    files = {
-        path: SubmittedFile(None, path) if file.student in unclear else file for path, file in files.items()
-    }
-    if len(called) > 1 and len(set().union(*called.values())) == 1:
-        # Moodle calls everybody "Participant" where graders are not to know the names.
-        files = {path: replace(file, name="") for path, file in files.items()}
+    files = [SubmittedFile(file.source) if len(names[file.student]) > 1 else file for file in files]
+    # Moodle calls everybody "Participant" where graders are not to know the names.
+    if sum(map(bool, names.values())) > 1 and len(set().union(*names.values())) == 1:
+        files = [replace(file, name="") for file in files]
     return files
 
 
-def _reader(paths: list[PurePosixPath]) -> Callable[[PurePosixPath], SubmittedFile]:
-    if layout := _layout_of(paths):
-        return layout.read
-    # The whole download may stand in one folder. Or that is the only student's, who chose all names in it.
-    inner = [PurePosixPath(*path.parts[1:]) for path in paths if len(path.parts) > 1]
-    if (
-        len({path.parts[0] for path in paths}) == 1
-        and len(inner) == len(paths)
-        and (layout := _layout_of(inner))
-    ):
-        students = {layout.read(path).student for path in inner}
-        if len(students) > 1 and None not in students:
-            return lambda path: layout.read(PurePosixPath(*path.parts[1:]))
-    return ANY_FOLDERS.read
+def _file(pattern: re.Pattern[str], source: PurePosixPath, path: PurePosixPath) -> SubmittedFile:
+    """Read the path of a file, from the outermost level on that the platform has named."""
+    match, of_folders = pattern.fullmatch(path.parts[0]), pattern not in FILES
+    # Both the student's name and that of the file may hold the number of somebody else.
+    numbers = set() if of_folders else set(_NUMBERED.findall(path.name))
+    if match is None or of_folders == (len(path.parts) == 1) or len(numbers) > 1:
+        return SubmittedFile(source)
+    groups = match.groupdict()
+    return SubmittedFile(
+        source,
+        student=unicodedata.normalize("NFC", groups["student"]),  # as no Mac writes it
+        path=PurePosixPath(*path.parts[1:])
+        if of_folders
+        else PurePosixPath(groups["file"] or groups["page"]),
+        name=groups.get("name") or "",
+        late=bool(groups.get("late")),
+        upload=int((groups.get("upload") or "0")[:30]),
+    )
 
 
-def _layout_of(paths: Iterable[PurePosixPath]) -> _Layout | None:
-    """The layout whose names are most of those of the outermost level; None if there is none."""
+def _pattern_of(paths: Iterable[PurePosixPath]) -> re.Pattern[str] | None:
+    """Return the pattern of most names of the outermost level; None if there is none."""
     folders = {path.parts[0] for path in paths if len(path.parts) > 1}
     side_by_side = {path.name for path in paths if len(path.parts) == 1}
-    counts = {
-        layout: sum(map(bool, map(layout.pattern.fullmatch, folders if layout.of_folders else side_by_side)))
-        for layout in LAYOUTS
-    }
-    best = max(LAYOUTS, key=counts.__getitem__)
-    others = len(folders) - (counts[best] if best.of_folders else 0)
+    names = {FOLDERS: folders} | dict.fromkeys(FILES, side_by_side)
+    counts = {pattern: sum(map(bool, map(pattern.fullmatch, each))) for pattern, each in names.items()}
+    best = max(counts, key=counts.__getitem__)
+    others = len(folders) - (counts[best] if best is FOLDERS else 0)
     return best if others < counts[best] else None
 
 
 def latest_uploads(
     files: Iterable[SubmittedFile], notebooks: Iterable[str] = ()
 ) -> tuple[dict[SubmittedFile, PurePosixPath], list[str]]:
-    """Where each file of a student goes if the latest of several uploads counts, and which does."""
-    # Canvas calls a second upload `one-1.ipynb`. Where a `lab-1` is asked for, it is no second `lab`.
-    asked, files = set(notebooks), list(files)
+    """Return where each file of a student goes if the latest of several uploads counts, and which does."""
+    # Canvas calls a second upload `one-1.ipynb`. Where a `lab-1` is expected, it is no second `lab`.
+    expected, files = set(notebooks), list(files)
     names = {file.path for file in files}
     by_name = defaultdict(list)
     for file in files:
         stem = re.sub(r"-\d+$", "", file.path.stem)
         plain = file.path.with_name(stem + file.path.suffix) if stem else file.path
-        again = file.upload and file.path.stem not in asked and (plain in names or stem in asked)
+        again = file.upload and file.path.stem not in expected and (plain in names or stem in expected)
         by_name[plain if again else file.path].append(file)
     places, chosen = {}, []
     for plain, uploads in by_name.items():
         *earlier, last = sorted(uploads, key=lambda file: file.upload)
         places[last] = plain if earlier else last.path
-        for number, file in enumerate(earlier, start=1):
-            places[file] = PurePosixPath(EARLIER, str(number), file.path)
+        places |= {file: PurePosixPath(EARLIER, str(at), file.path) for at, file in enumerate(earlier, 1)}
         if earlier:
             others = ", ".join(str(file.path) for file in earlier)
             chosen.append(f"{last.path} counts, and {others} does not")

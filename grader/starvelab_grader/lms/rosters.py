@@ -5,21 +5,22 @@ Cells are filled in, the rest is unchanged, and no text becomes a formula.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook
 
 from ..autograde.nbgrader_private import one_transaction
 from ..batch.classroom import MAX_NAME
 from ..errors import InputError
 from ..text import escape_csv_formulas, one_line, storable
 
-DELIMITERS = ",;\t"
-MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # what Excel puts before UTF-8
+ENCODINGS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 DECIMAL_COMMA = re.compile(r"\s*\d+,\d{1,2}\s*")  # and no comma between thousands
+MAX_COLUMNS = 1000  # characters of their names in a message
 
 
 class Sheet:
@@ -27,48 +28,57 @@ class Sheet:
 
     def __init__(self, text: str, encoding: str = "utf-8") -> None:
         self.encoding = encoding
-        self.mark = MARK if text.startswith(MARK) else ""
-        text = text.removeprefix(MARK)
         # The delimiter stands between the headers, outside of quotes.
         first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
-        self.delimiter = max(DELIMITERS, key="".join(first).count)
-        self._lines = _lines(text, self.delimiter)
-        self._full = [line for line, _ in self._lines if line != [""]]
+        self.delimiter = max(",;\t", key="".join(first).count)
+        self._lines: list[list[str]] = [[]]  # cells as they are written, and how the line ends
+        cell = rf'((?:"(?:[^"]|"")*+(?:"|\Z))?+[^{self.delimiter}\r\n]*)({self.delimiter}|\r\n|\r|\n|\Z)'
+        for raw, end in re.findall(cell, text):
+            self._lines[-1].append(raw)
+            if end != self.delimiter:
+                self._lines[-1].append(end)
+                self._lines.append([])
+        del self._lines[-1]
+        self._full = [line for line in self._lines if line[:-1] != [""]]
 
     @classmethod
     def read(cls, path: Path) -> Sheet:
-        """A file in UTF-8, in UTF-16 if it says so, or in the encoding of western Windows."""
+        """Read a file in UTF-8, in UTF-16 if it says so, or in the encoding of western Windows."""
         content = path.read_bytes()
-        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            return cls(content.decode("utf-16"), "utf-16")
+        encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), "utf-8")
         try:
-            return cls(content.decode())
+            return cls(content.decode(encoding), encoding)
         except UnicodeDecodeError:
             return cls(content.decode("latin-1"), "latin-1")
 
     @classmethod
     def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Sheet:
-        """A table that no program gave out. None is an empty cell."""
-        texts = (["" if value is None else str(escape_csv_formulas(value)) for value in row] for row in rows)
+        """Make a table that no program gave out. None is an empty cell."""
+        lines = [["" if value is None else str(escape_csv_formulas(value)) for value in row] for row in rows]
         return cls(
-            "".join(",".join(_quoted(text, ",") for text in row) + "\r\n" for row in (headers, *texts))
+            "".join(",".join(_quoted(text, ",") for text in row) + "\r\n" for row in (headers, *lines))
         )
 
     @property
     def headers(self) -> list[str]:
         """The first line; empty if there is nothing."""
-        return [_value(raw).strip() for raw in self._full[0]] if self._full else []
+        return [_value(raw).strip() for raw in self._full[0][:-1]] if self._full else []
+
+    @property
+    def columns(self) -> str:
+        """The headers in a message: a file that is no table may hold anything."""
+        return one_line(", ".join(self.headers), MAX_COLUMNS)
 
     @property
     def rows(self) -> list[list[str]]:
         """The values of all other lines, each as long as the headers."""
         wide = len(self.headers)
-        return [[_value(raw) for raw in line] + [""] * (wide - len(line)) for line in self._full[1:]]
+        return [[*map(_value, line[:-1]), *[""] * (wide + 1 - len(line))] for line in self._full[1:]]
 
     def put(self, row: int, column: int, value: str) -> None:
         """Write a cell."""
         line = self._full[1 + row]
-        line += [""] * (column + 1 - len(line))
+        _lengthen(line, column)
         line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
 
     def put_number(self, row: int, column: int, value: float) -> None:
@@ -78,45 +88,36 @@ class Sheet:
         self.put(row, column, text.replace(".", ",") if any(map(DECIMAL_COMMA.fullmatch, near)) else text)
 
     def add_column(self, header: str) -> int:
-        """Add an empty column behind the others; its number."""
+        """Add an empty column behind the others, and return its number."""
         column = len(self.headers)
         for line in self._full:
-            line += [""] * (column + 1 - len(line))
+            _lengthen(line, column)
         self._full[0][column] = _quoted(header, self.delimiter)
         return column
 
     def insert_row(self, values: Sequence[str]) -> None:
         """Insert a line behind the headers."""
-        line = [_quoted(value, self.delimiter) for value in values]
-        at = next(i for i, (each, _) in enumerate(self._lines) if each is self._full[0])
-        end = self._lines[at][1] or "\r\n"
-        self._lines[at : at + 1] = [(self._lines[at][0], end), (line, end)]
+        headers = self._full[0]
+        headers[-1] = headers[-1] or "\r\n"
+        line = [*(_quoted(value, self.delimiter) for value in values), headers[-1]]
+        self._lines.insert(1 + next(at for at, each in enumerate(self._lines) if each is headers), line)
         self._full.insert(1, line)
 
     @property
     def content(self) -> bytes:
         """The table as a file holds it."""
-        text = self.mark + "".join(self.delimiter.join(line) + end for line, end in self._lines)
+        text = "".join(self.delimiter.join(cells) + end for *cells, end in self._lines)
         return text.encode(self.encoding, "replace")
 
 
 def number_in(text: str) -> float | None:
-    """The number in a cell, with a point or a comma; None if there is none."""
+    """Read the number in a cell, with a point or a comma; None if there is none."""
     return float(text.replace(",", ".")) if re.fullmatch(r"\s*\d+([.,]\d+)?\s*", text) else None
 
 
-def _lines(text: str, delimiter: str) -> list[tuple[list[str], str]]:
-    """The cells of each line as they are written, and how the line ends."""
-    lines: list[tuple[list[str], str]] = []
-    cells: list[str] = []
-    cell = rf'((?:"(?:[^"]|"")*+(?:"|\Z))?+[^{delimiter}\r\n]*)({delimiter}|\r\n|\r|\n|\Z)'
-    for raw, end in re.findall(cell, text):
-        if raw or end or cells:  # and not the empty match behind the last line
-            cells.append(raw)
-            if end != delimiter:
-                lines.append((cells, end))
-                cells = []
-    return lines
+def _lengthen(line: list[str], column: int) -> None:
+    """Add empty cells before the end of a line, so that it has this column."""
+    line[-1:-1] = [""] * (column + 2 - len(line))
 
 
 def _value(raw: str) -> str:
@@ -127,6 +128,16 @@ def _value(raw: str) -> str:
 def _quoted(value: str, delimiter: str) -> str:
     special = re.search(rf'[{delimiter}"\r\n]', value)
     return '"' + value.replace('"', '""') + '"' if special else value
+
+
+def open_sheet(roster: str | Path) -> Sheet:
+    """Read the table that a platform exported. Raises InputError where there is none."""
+    path = Path(roster).expanduser()
+    sheet = Sheet.read(path) if path.is_file() else None
+    if sheet is None or not sheet.headers:
+        problem = "not there" if sheet is None else "empty"
+        raise InputError(f"The roster '{roster}' is {problem}. Pass the table that the platform exported.")
+    return sheet
 
 
 # --- who is in a class ------------------------------------------------------------------------------------
@@ -144,7 +155,6 @@ LAST_NAMES = {
     "cognome", "sobrenome", "apelido", "achternaam", "efternamn", "nazwisko",
 }  # fmt: skip
 PARTICIPANT = re.compile(r"(?P<word>\D*[^\W\d_]\D*?)\s*(?P<number>\d+)", re.DOTALL)
-MAX_COLUMNS = 1000  # characters of their names in a message
 
 
 @dataclass(frozen=True)
@@ -156,57 +166,40 @@ class Person:
     email: str = ""
 
     @classmethod
-    def called(cls, name: str, email: str = "") -> Person:
-        """From a name such as "Lovelace, Ada" or "Ada Lovelace"."""
-        last, comma, first = (part.strip() for part in name.partition(","))
+    def of(cls, name: str, email: str = "") -> Person:
+        """Read a name such as "Lovelace, Ada" or "Ada Lovelace"."""
+        last, comma, first = name.partition(",")
         if not comma:
             first, _, last = name.strip().rpartition(" ")
-        return cls(first.strip(), last, email)
-
-
-def open_sheet(roster: str | Path) -> Sheet:
-    """The table that a platform exported. Raises InputError where there is none."""
-    path = Path(roster).expanduser()
-    if not path.is_file():
-        raise InputError(f"The roster '{roster}' is not there. Pass the table that the platform exported.")
-    sheet = Sheet.read(path)
-    if not sheet.headers:
-        raise InputError(f"The roster '{roster}' is empty. Pass the table that the platform exported.")
-    return sheet
-
-
-def named(sheet: Sheet) -> str:
-    """The columns of a table, in a message: one that is none may hold anything."""
-    return one_line(", ".join(sheet.headers), MAX_COLUMNS)
+        return cls(first.strip(), last.strip(), email)
 
 
 def key(text: str) -> str:
-    """How a student's folder is called, by a cell: Moodle writes "Participant 123", in its own language."""
+    """Return the name of a student's folder, by a cell: Moodle writes "Participant 123", in any language."""
     match = PARTICIPANT.fullmatch(text.strip())
     return match["number"] if match else text.strip()
 
 
-def who(text: str, known: Mapping[str, str]) -> str | None:
-    """The student whom a cell names; None where it names nobody who is known."""
+def student_in(text: str, known: Mapping[str, str]) -> str | None:
+    """Return the student whom a cell names; None where it names nobody who is known."""
     return known.get(text.strip()) or known.get(key(text))
 
 
 def identity_column(
     sheet: Sheet, known: Mapping[str, str], columns: Iterable[int] | None = None
 ) -> int | None:
-    """The column that names the most of the known students, each once; None where none does."""
-    best, count = None, 0
+    """Return the column that names the most of the known students, each once; None where none does."""
+    counts, rows = {}, sheet.rows
     for column in range(len(sheet.headers)) if columns is None else columns:
-        students = [student for row in sheet.rows if (student := who(row[column], known))]
-        if len(students) > count and len(students) == len(set(students)):
-            best, count = column, len(students)
-    return best
+        students = [student for row in rows if (student := student_in(row[column], known))]
+        if students and len(students) == len(set(students)):
+            counts[column] = len(students)
+    return max(counts, key=counts.__getitem__, default=None)
 
 
 def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Person]:
-    """The students of a platform's table, by their folders, which tell the column; or InputError."""
-    sheet = open_sheet(roster)
-    submitted = set(submitted)
+    """Read the students of a platform's table, by their folders, which tell the column; or InputError."""
+    sheet, submitted = open_sheet(roster), set(submitted)
     column = identity_column(sheet, {name: name for name in submitted})
     if column is None:
         column = _usual_identity(sheet)
@@ -214,7 +207,7 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
         raise InputError(
             f"No column of the roster '{roster}' names a student who submitted. It needs the numbers that "
             "stand in the download: for Canvas the gradebook (Grades, Export), for Moodle the grading "
-            f"worksheet of this assignment. It has: {named(sheet)}."
+            f"worksheet of this assignment. It has: {sheet.columns}."
         )
     rows = [row for row in sheet.rows if row[column].strip() and TEST_STUDENT not in row]
     as_written = not submitted.isdisjoint(row[column].strip() for row in rows)
@@ -224,7 +217,7 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
 
 
 def _usual_identity(sheet: Sheet) -> int | None:
-    """The column of the numbers, in a table of which nobody has submitted yet."""
+    """Return the column of the numbers, in a table of which nobody has submitted yet."""
     if CANVAS_ID in sheet.headers:
         return sheet.headers.index(CANVAS_ID)
     matches = [PARTICIPANT.fullmatch(row[0].strip()) for row in sheet.rows]
@@ -233,13 +226,11 @@ def _usual_identity(sheet: Sheet) -> int | None:
 
 
 def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
-    headers = [header.casefold() for header in sheet.headers]
-
-    def column(usual: set[str]) -> int | None:
-        return next((at for at, header in enumerate(headers) if header in usual), None)
-
     email = next((value for value in row if re.fullmatch(r"[^@\s]+@[^@\s]+", value.strip())), "").strip()
-    first, last, full = map(column, (FIRST_NAMES, LAST_NAMES, FULL_NAMES))
+    first, last, full = (
+        next((at for at, header in enumerate(sheet.headers) if header.casefold() in usual), None)
+        for usual in (FIRST_NAMES, LAST_NAMES, FULL_NAMES)
+    )
     if first is not None and last is not None and row[first].strip() and row[last].strip():
         return Person(row[first].strip(), row[last].strip(), email)
     if full is None and PARTICIPANT.fullmatch(row[identity].strip()) and identity + 1 < len(row):
@@ -247,7 +238,7 @@ def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
         values = [each[identity + 1] for each in sheet.rows]
         full = identity + 1 if 1 < len(values) < 2 * len(set(values)) else None
     name = "" if full is None else row[full].strip()
-    return Person.called(name, email) if name and "@" not in name else Person(email=email)
+    return Person.of(name, email) if name and "@" not in name else Person(email=email)
 
 
 def register(book: Gradebook, people: Mapping[str, Person]) -> None:
@@ -259,15 +250,11 @@ def register(book: Gradebook, people: Mapping[str, Person]) -> None:
 
 
 def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Person]:
-    """The students for whom the gradebook has no name, with their names from the download."""
-    people = {}
-    for student, name in names.items():
-        if storable(student) != student:  # which the gradebook cannot hold: grading says so
-            continue
-        try:
-            entry = book.find_student(student)
-        except MissingEntry:
-            entry = None
-        if entry is None or not (entry.first_name or entry.last_name):
-            people[student] = Person.called(name)
-    return people
+    """Return the students for whom the gradebook has no name, with their names from the download."""
+    known = {str(one.id) for one in book.students if one.first_name or one.last_name}
+    # Whom the gradebook cannot hold is left to grading, which says so.
+    return {
+        student: Person.of(name)
+        for student, name in names.items()
+        if student not in known and storable(student) == student
+    }

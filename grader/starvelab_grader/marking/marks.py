@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from html import escape
-from itertools import combinations, takewhile
+from itertools import combinations, dropwhile, takewhile
 from pathlib import Path
 
 import nbformat
@@ -27,7 +27,10 @@ from ..errors import GraderError, InputError
 from ..fingerprints import fingerprint
 from ..report.findings import CODE, PROSE, pairs
 from ..report.pages import cells_as_html
-from ..submissions.reference import HEADING, ModelAnswer, ReferenceCell, name_of, titles_of
+from ..submissions.reference import HEADING, ModelAnswer, name_of, parse_cells, titles_of
+
+SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
+MAX_COMMENT = 20_000  # characters
 
 
 class NothingToMarkError(GraderError, LookupError):
@@ -49,38 +52,38 @@ class Essay:
 
 
 def essays_of(definition: Definition) -> Iterator[Essay]:
-    """The cells of an assignment that a person marks, in the order of the notebooks."""
+    """Yield the cells of an assignment that a person marks, in the order of the notebooks."""
     for notebook, cells in definition.cells.items():
         content = definition.source[f"{notebook}.ipynb"]
-        titles = titles_of(content, cells)
-        written = nbformat.reads(content.decode(), as_version=4).cells
+        titles, written = titles_of(content, cells), parse_cells(content)
         position = {name_of(cell): number for number, cell in enumerate(written)}
         for cell in cells:
-            if ((cell.grade and cell.solution) or cell.task) and cell.points > 0:
-                source = written[position[cell.name]].source if cell.name in position else cell.source
-                model = ModelAnswer.of(source, cell.cell_type)
-                question = _question(written[: position.get(cell.name, 0)])
-                yield Essay(
-                    notebook=notebook,
-                    cell=cell.name,
-                    title=titles[cell.name],
-                    points=cell.points,
-                    question=_html(f"{question}\n\n{model.text}" if cell.task else question),
-                    scheme=_html(model.scheme),
-                    solution="" if cell.task else _html(model.text, cell.cell_type),
-                    in_code=cell.cell_type == "code",
-                )
+            if not ((cell.grade and cell.solution) or cell.task) or cell.points <= 0:
+                continue
+            at = position.get(cell.name)
+            model = ModelAnswer.of(cell.source if at is None else written[at].source, cell.cell_type)
+            question = _question(written[: at or 0])
+            yield Essay(
+                notebook=notebook,
+                cell=cell.name,
+                title=titles[cell.name],
+                points=cell.points,
+                question=_html(f"{question}\n\n{model.text}" if cell.task else question),
+                scheme=_html(model.scheme),
+                solution="" if cell.task else _html(model.text, cell.cell_type),
+                in_code=cell.cell_type == "code",
+            )
 
 
 def _question(before: Sequence[NotebookNode]) -> str:
-    """The text right before a cell, from its last heading on."""
+    """Return the text right before a cell, from its last heading on."""
     texts: list[str] = []
     for cell in reversed(before):
         if cell.cell_type != "markdown" or name_of(cell):
             break
-        headings = list(HEADING.finditer(cell.source))
-        texts.insert(0, cell.source[headings[-1].end() :] if headings else cell.source)
-        if headings:
+        *_, text = HEADING.split(cell.source)
+        texts.insert(0, text)
+        if text != cell.source:
             break
     return "\n\n".join(texts)
 
@@ -108,61 +111,12 @@ class Answer:
         return not self.waits and self.points is None
 
 
-def answers_in(book: Gradebook, assignment: str, essay: Essay) -> Iterator[Answer]:
-    """Everybody's answers to an essay, in a random order that is always the same."""
-    notebook = book.find_notebook(essay.notebook, assignment)
-    cells = [*notebook.solution_cells, *notebook.task_cells]
-    # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same name.
-    commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.cell])
-    query = (
-        submitted_notebooks(book, assignment)
-        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-        .join(BaseCell, Grade.cell_id == BaseCell.id)
-        .outerjoin(Comment, (Comment.notebook_id == SubmittedNotebook.id) & commented)
-        .where(SubmittedNotebook.notebook_id == notebook.id, BaseCell.name == essay.cell)
-        .add_columns(Grade.manual_score, Grade.auto_score, Grade.needs_manual_grade, Comment.manual_comment)
-    )
-
-    def random_key(row: Sequence[object]) -> bytes:
-        place = [assignment, essay.notebook, essay.cell, row[0]]
-        return hashlib.sha256(json.dumps(place).encode()).digest()
-
-    names = names_of(book)
-    for number, row in enumerate(sorted(book.db.execute(query), key=random_key), start=1):
-        student, _, points, by_test, waits, comment = row
-        yield Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
-
-
-def entry_of(book: Gradebook, assignment: str, essay: Essay, student: str) -> tuple[Grade, Comment]:
-    """The points of an answer, and the comment on it. Raises NothingToMarkError."""
-    place = (essay.cell, essay.notebook, assignment, student)
-    try:
-        return book.find_grade(*place), book.find_comment(*place)
-    except MissingEntry:
-        raise NothingToMarkError(
-            f"The gradebook has no answer of {student} to {essay.title} any more. Load this page again."
-        ) from None
-
-
-def version_of(cells: Sequence[NotebookNode], grade: Grade, comment: Comment) -> str:
-    """Another text whenever the answer, its mark or its comment is different."""
-    answer = json.dumps([[cell.source, cell.get("outputs", [])] for cell in cells]).encode()
-    return fingerprint({"": answer}, grade.manual_score, grade.needs_manual_grade, comment.manual_comment)
-
-
-# --- the essays of a class, read and marked ---------------------------------------------------------------
-
-
-SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
-MAX_COMMENT = 20_000  # characters
-
-
 class ChangedError(GraderError, RuntimeError):
     """The answer or its mark is not what was shown to the person who marks it."""
 
 
 class Marking:
-    """The essays of an assignment, and the marks for them. Raises NothingToMarkError."""
+    """The essays of an assignment, read and marked. Raises NothingToMarkError."""
 
     def __init__(
         self,
@@ -173,30 +127,55 @@ class Marking:
     ) -> None:
         self.assignment = definition.assignment
         self.essays = list(essays_of(definition))
+        self._gradebook, self._notebooks, self._config = gradebook, notebooks, config
+        self._cells = {name: {cell.name: cell for cell in each} for name, each in definition.cells.items()}
         if not self.essays:
             raise NothingToMarkError(
                 f"No exercise of {self.assignment} is marked by a person: tests give all its points."
             )
-        self._cells = definition.cells
-        self._gradebook, self._notebooks, self._config = gradebook, notebooks, config
-        if not any(self.answers(essay) for essay in self.essays):
+        if not any(map(self.answers, self.essays)):
             raise NothingToMarkError(
                 f"Nobody's submission of {self.assignment} has been graded. "
                 f"Grade first: starvelab-grader grade {self.assignment}"
             )
 
     def answers(self, essay: Essay) -> list[Answer]:
-        """Everybody's answers: those that wait come first, then in a random order of each essay's own."""
+        """Return everybody's answers: those that wait come first, then in a random order of the essay's."""
         with closing(self._gradebook()) as book:
-            answers = list(answers_in(book, self.assignment, essay))
+            notebook = book.find_notebook(essay.notebook, self.assignment)
+            # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same
+            # name.
+            cells = [*notebook.solution_cells, *notebook.task_cells]
+            commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.cell])
+            query = (
+                submitted_notebooks(book, self.assignment)
+                .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+                .join(BaseCell, Grade.cell_id == BaseCell.id)
+                .outerjoin(Comment, (Comment.notebook_id == SubmittedNotebook.id) & commented)
+                .where(SubmittedNotebook.notebook_id == notebook.id, BaseCell.name == essay.cell)
+                .add_columns(
+                    Grade.manual_score, Grade.auto_score, Grade.needs_manual_grade, Comment.manual_comment
+                )
+            )
+            rows, names = book.db.execute(query).all(), names_of(book)
+
+        def random_key(row: Sequence[object]) -> bytes:
+            place = [self.assignment, essay.notebook, essay.cell, row[0]]
+            return hashlib.sha256(json.dumps(place).encode()).digest()
+
+        answers = [
+            Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
+            for number, (student, _, points, by_test, waits, comment) in enumerate(
+                sorted(rows, key=random_key), start=1
+            )
+        ]
         return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
-        """An answer as safe HTML, and the version of what is shown. Raises NothingToMarkError."""
+        """Return an answer as safe HTML, and the version of what is shown. Raises NothingToMarkError."""
         cells = self._answer_cells(essay, student)
         with closing(self._gradebook()) as book:
-            entry = entry_of(book, self.assignment, essay, student)
-            return cells_as_html(cells), version_of(cells, *entry)
+            return cells_as_html(cells), _version_of(cells, *self._entry(book, essay, student))
 
     def save(
         self,
@@ -208,7 +187,7 @@ class Marking:
         comment: str | None = None,
         timeout: float = SAVE_TIMEOUT,
     ) -> str:
-        """Write a mark, a comment or both into the gradebook, and give the new version; None stays as it is.
+        """Write a mark, a comment or both into the gradebook, and return the new version; None stays as is.
 
         `version` is what `read` returned, or the last `save`. Points are as a person types them; with no
         text, the mark is taken back. Raises InputError, ChangedError, NothingToMarkError or CannotWriteError,
@@ -223,8 +202,8 @@ class Marking:
 
         def write() -> str:
             with closing(self._gradebook()) as book, one_transaction(book):
-                grade, comment_entry = entry_of(book, self.assignment, essay, student)
-                if version != version_of(cells, grade, comment_entry):
+                grade, comment_entry = self._entry(book, essay, student)
+                if version != _version_of(cells, grade, comment_entry):
                     raise ChangedError(
                         "This answer or its mark has changed since it was shown: somebody else has marked "
                         "it, or it was graded again. It is shown as it is now, and what you typed is still "
@@ -240,29 +219,35 @@ class Marking:
                 book.db.expire_all()  # scores are sums, which the database makes
                 # What being late costs may depend on what was earned.
                 apply_late_penalty(grade.notebook.assignment, student, self._config)
-                return version_of(cells, grade, comment_entry)
+                return _version_of(cells, grade, comment_entry)
 
         return retry(write, timeout)
 
     def alike(self, essay: Essay) -> dict[str, list[str]]:
-        """For each student those with the same answer, or with one that shares unusual passages."""
-        cell = self._reference_cell(essay)
+        """Return for each student those with the same answer, or with one that shares unusual passages."""
         students = (one.student for one in self.answers(essay) if not one.is_blank)
         texts = {student: text for student in students if (text := self._text(essay, student)).strip()}
         same = defaultdict(list)
         for student, text in sorted(texts.items()):
             same[" ".join(text.split())].append(student)
         met = {pair for group in same.values() for pair in combinations(group, 2)}
-        known, rare = (cell.released, cell.source), CODE if essay.in_code else PROSE
-        met |= {(pair.one, pair.other) for pair in pairs(texts, known, rare)}
+        cell, rare = self._cells[essay.notebook][essay.cell], CODE if essay.in_code else PROSE
+        met |= {(pair.one, pair.other) for pair in pairs(texts, (cell.released, cell.source), rare)}
         similar = defaultdict(list)
         for one, other in sorted(met):
             similar[one].append(other)
             similar[other].append(one)
         return dict(similar)
 
-    def _reference_cell(self, essay: Essay) -> ReferenceCell:
-        return next(cell for cell in self._cells[essay.notebook] if cell.name == essay.cell)
+    def _entry(self, book: Gradebook, essay: Essay, student: str) -> tuple[Grade, Comment]:
+        """Return the points of an answer, and the comment on it. Raises NothingToMarkError."""
+        place = (essay.cell, essay.notebook, self.assignment, student)
+        try:
+            return book.find_grade(*place), book.find_comment(*place)
+        except MissingEntry:
+            raise NothingToMarkError(
+                f"The gradebook has no answer of {student} to {essay.title} any more. Load this page again."
+            ) from None
 
     def _text(self, essay: Essay, student: str) -> str:
         try:
@@ -281,23 +266,22 @@ class Marking:
 
     def _written(self, essay: Essay, student: str) -> list[NotebookNode]:
         cells = nbformat.read(self._notebooks(student) / f"{essay.notebook}.ipynb", as_version=4).cells
-        names = [name_of(cell) for cell in cells]
-        if essay.cell not in names:
-            return []
-        at = names.index(essay.cell)
-        if not self._reference_cell(essay).task:
-            return [cells[at]]
+        known = self._cells[essay.notebook]
+        from_it_on = list(dropwhile(lambda cell: name_of(cell) != essay.cell, cells))
+        if not known[essay.cell].task:
+            return from_it_on[:1]
         # The answer to a task stands in cells of the student's own, behind the one that asks.
-        known = {cell.name for cell in self._cells[essay.notebook]}
-        return list(takewhile(lambda cell: name_of(cell) not in known, cells[at + 1 :]))
+        return list(takewhile(lambda cell: name_of(cell) not in known, from_it_on[1:]))
+
+
+def _version_of(cells: Sequence[NotebookNode], grade: Grade, comment: Comment) -> str:
+    """Return another text whenever the answer, its mark or its comment is different."""
+    answer = json.dumps([[cell.source, cell.get("outputs", [])] for cell in cells]).encode()
+    return fingerprint({"": answer}, grade.manual_score, grade.needs_manual_grade, comment.manual_comment)
 
 
 def points_from(text: str, possible: float) -> float | None:
-    """The points that a person typed; None where nothing was. Raises InputError.
-
-    >>> points_from("2,5", 4), points_from(" ", 4)
-    (2.5, None)
-    """
+    """Return the points that a person typed; None where nothing was. Raises InputError."""
     if not text.strip():
         return None
     try:

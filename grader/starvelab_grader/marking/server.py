@@ -70,8 +70,7 @@ class MarkingServer:
         application = Application(
             [
                 (r"/(|mark\.js|mark\.css)", _Part),
-                (r"/api/(essays|answers|answer|alike)", _Read, settings),
-                (r"/api/mark", _Mark, settings),
+                (r"/api/(essays|answers|answer|alike|mark)", _Private, settings),
             ],
             default_handler_class=_NotFound,
             log_function=lambda _: None,
@@ -96,16 +95,13 @@ class _Handler(RequestHandler):
         for name, value in HEADERS.items():
             self.set_header(name, value)
 
-    def write_error(self, status_code: int, **details: object) -> None:
-        """An error as the page shows it."""
-        info = details.get("exc_info")
-        error = info[1] if isinstance(info, tuple) else None
-        message = HTTPStatus(status_code).phrase
-        if status := _status_of(error):
-            self.set_status(status)
-            message = str(error)
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """Send an error as the page shows it."""
+        error = details.get("exc_info", (None, None))[1]
+        message = str(error) if _status_of(error) else HTTPStatus(status_code).phrase
         if isinstance(error, SQLAlchemyError):
             message = f"The gradebook cannot be read: {str(getattr(error, 'orig', error)).splitlines()[0]}"
+        self.set_status(_status_of(error) or status_code)
         self.finish({"message": message})
 
     def log_exception(self, *info: Any) -> None:
@@ -132,7 +128,9 @@ class _Part(_Handler):
 
 
 class _Private(_Handler):
-    """An answer for those only who have the token."""
+    """What only those see and change who have the token."""
+
+    FIELDS: ClassVar[dict[str, bool]] = {"student": True, "version": True, "points": False, "comment": False}
 
     def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
         self.marking, self._token, self.show_names = marking, token, show_names
@@ -143,25 +141,24 @@ class _Private(_Handler):
             self.set_status(HTTPStatus.FORBIDDEN)
             message = "This page needs the address that `starvelab-grader mark` printed last. Open that."
             self.finish({"message": message})
+        elif (self.request.method == "PUT") != self.request.path.endswith("/mark"):
+            raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
 
-    def essay(self, number: object) -> Essay:
-        """The essay of that number, which stands in the list of `/api/essays`."""
+    def _essay(self, number: object) -> Essay:
+        """Return the essay of that number, which stands in the list of `/api/essays`."""
         essays = self.marking.essays
         if not str(number).isdecimal() or int(str(number)) >= len(essays):
             raise NothingToMarkError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
         return essays[int(str(number))]
 
-
-class _Read(_Private):
     async def get(self, what: str) -> None:
-        """The essays, the answers to one of them, what one answer says, and who wrote the same."""
+        """Send the essays, the answers to one of them, what one answer says, or who wrote the same."""
         if what == "essays":
-            shown = {"assignment": self.marking.assignment, "show_names": self.show_names}
-            self.finish(
-                shown | {"essays": [asdict(one) | self._progress(one) for one in self.marking.essays]}
-            )
+            essays = [asdict(one) | self._progress(one) for one in self.marking.essays]
+            about = {"assignment": self.marking.assignment, "show_names": self.show_names}
+            self.finish(about | {"essays": essays})
             return
-        essay = self.essay(self.get_query_argument("essay"))
+        essay = self._essay(self.get_query_argument("essay"))
         if what == "answers":
             self.finish({"answers": list(map(_as_json, self.marking.answers(essay)))})
         elif what == "answer":
@@ -174,11 +171,8 @@ class _Read(_Private):
         answers = [one for one in self.marking.answers(essay) if not one.is_blank]
         return {"marked": sum(not one.waits for one in answers), "answers": len(answers)}
 
-
-class _Mark(_Private):
-    FIELDS: ClassVar[dict[str, bool]] = {"student": True, "version": True, "points": False, "comment": False}
-
-    def put(self) -> None:
+    def put(self, _: str) -> None:
+        """Write a mark."""
         try:
             body = json.loads(self.request.body)
         except ValueError:
@@ -190,7 +184,7 @@ class _Mark(_Private):
                 raise InputError(
                     f"The field {name!r} of a mark is a text, and {body.get(name)!r:.50} is none."
                 )
-        essay, student = self.essay(body.get("essay")), body["student"]
+        essay, student = self._essay(body.get("essay")), body["student"]
         version = self.marking.save(
             essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
         )
@@ -207,7 +201,7 @@ def _status_of(error: BaseException | None) -> HTTPStatus | None:
 
 
 def make_redirect(folder: Path, address: str) -> Path:
-    """A private file that leads a browser to the address, since every user can read a browser's arguments."""
+    """Write a private file that leads a browser to the address: everybody can read a browser's arguments."""
     path = folder / "mark.html"
     path.touch(mode=0o600)
     path.write_text(

@@ -16,7 +16,7 @@ from ..autograde.definition import Definition
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..plugins import functions
-from ..submissions.reference import ReferenceCell
+from ..submissions.reference import parse_cells
 from ..text import escape_csv_formulas
 from .findings import (
     MAX_TEXT,
@@ -28,9 +28,8 @@ from .findings import (
     mistakes,
     same_files,
     similar,
+    texts_by_exercise,
     too_long,
-    written_by_exercise,
-    written_by_student,
 )
 from .pages import templates
 
@@ -94,7 +93,7 @@ class Section:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Sequence[object]], figure: str = "", *values: object) -> Section:
-        """A section of our own, with values in its text."""
+        """Make a section of our own, with values in its text."""
         title, about, headers = TEXTS[name]
         return cls(name, title, about.format(*values), headers, rows, figure)
 
@@ -114,55 +113,50 @@ def sections(
     names: Mapping[str, str] | None = None,
     not_graded: Mapping[str, str] | None = None,
 ) -> list[Section]:
-    """The sections of the report of a class; students are called by `names`, and `not_graded` says why."""
+    """Return the sections of the report of a class; `names` call students, and `not_graded` says why."""
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
+    left_out = {student: LOST for student, record in loaded.items() if record is None}
     called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}
     released = _common_texts(definition)
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
-    left_out = {student: LOST for student, record in loaded.items() if record is None}
-    cut: list[tuple[str, str, str]] = []
     members: list[Member] = []
     for record in submissions:
         with one_student(record.student, left_out, "The report leaves this submission out", READ_TIMEOUT):
-            folder = records.notebooks(record.student)
-            written = {
-                name: _written(folder, name, cells[name], released)
-                for name in cells
-                if name not in record.rejected
-            }
-            own = {what: text for each in written.values() for what, text in each.items()}
-            texts[record.student] = own
-            files[record.student] = {
-                name: record.submitted.get(name, "") for name, each in written.items() if each
-            }
+            folder, written, changed = records.notebooks(record.student), dict[str, str](), dict[str, str]()
+            for name in (one for one in cells if one not in record.rejected):
+                nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
+                if own := texts_by_exercise(nb, cells[name], released, f"{name}, own cells"):
+                    written |= own
+                    changed[name] = record.submitted.get(name, "")
+            texts[record.student], files[record.student] = written, changed
             members.append(Member(called[record.student], folder, record.notes))
-            cut += [(record.student, "", f"{what}: {LONG}") for what in too_long(own)]
     left_out |= not_graded or {}
-    to_check = [*for_a_person(submissions), *cut, *((student, "", why) for student, why in left_out.items())]
+    to_check = [
+        *for_a_person(submissions),
+        *((student, "", f"{what}: {LONG}") for student, each in texts.items() for what in too_long(each)),
+        *((student, "", why) for student, why in left_out.items()),
+    ]
     essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
-    rows_of_pairs = [
+    pairs = [
         [called[one.one], called[one.other], one.where, one.characters or None, round(one.share, 3),
          one.passage[:MAX_EXCERPT]]
         for one in [*same_files(files), *similar(texts, essays, released)]
     ]  # fmt: skip
-    graded = [
-        [called[one.student], *_earned(one), one.at, one.grader, one.mode, one.seconds] for one in submissions
-    ]
     return [
         Section.of("look_at", [[called[student], *more] for student, *more in to_check]),
         _points(distribution(submissions, cells)),
         _exercises(items(submissions, cells), len(submissions)),
         Section.of("mistakes", mistakes(submissions)),
         *(Section(**each) for function in functions("sections") for each in function(members)),
-        Section.of("similar", rows_of_pairs),
-        Section.of("graded", graded),
+        Section.of("similar", pairs),
+        Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]
 
 
 def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:
-    """Write the page and the tables; the page's path."""
+    """Write the page and the tables, and return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
         # A text of a student's that no file can hold costs no other student the report.
@@ -178,28 +172,17 @@ def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:
 
 
 def _common_texts(definition: Definition) -> set[str]:
-    """Texts that everybody may have: what students were given, and the solution."""
+    """Return texts that everybody may have: what students were given, and the solution."""
     cells = [cell for each in definition.cells.values() for cell in each]
     texts = {text.strip() for cell in cells for text in (cell.released, cell.source)}
-    for name, content in definition.source.items():
-        if name.endswith(".ipynb"):
-            texts |= {cell.source.strip() for cell in nbformat.reads(content.decode(), as_version=4).cells}
-    return texts
+    notebooks = [content for name, content in definition.source.items() if name.endswith(".ipynb")]
+    return texts | {cell.source.strip() for content in notebooks for cell in parse_cells(content)}
 
 
-def _written(
-    folder: Path, name: str, reference: Sequence[ReferenceCell], released: set[str]
-) -> dict[str, str]:
-    """Read what a student wrote in a notebook: by exercise, and in cells of the student's own."""
-    nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
-    own = written_by_student(nb, {one.name for one in reference}, released)
-    return written_by_exercise(nb, reference, released) | ({f"{name}, own cells": own} if own else {})
-
-
-def _earned(record: GradedSubmission) -> tuple[float, int]:
-    """Points by test, and how many answers wait for a mark."""
+def _graded(record: GradedSubmission) -> list[object]:
     grades = [grade for cells in record.grades.values() for grade in cells.values()]
-    return sum(points or 0 for points, _ in grades), sum(by_hand for _, by_hand in grades)
+    by_test, by_hand = (sum(points or 0 for points, _ in grades), sum(by_hand for _, by_hand in grades))
+    return [by_test, by_hand, record.at, record.grader, record.mode, record.seconds]
 
 
 def _points(points: Distribution | None) -> Section:
@@ -232,11 +215,11 @@ def _exercises(items: Sequence[Item], students: int) -> Section:
 
 
 def _charts() -> Any:
-    """The macros of the template that draws."""
+    """Return the macros of the template that draws."""
     return templates().get_template("charts.html.j2").module
 
 
 def _ticks(end: float) -> range:
-    """Round numbers from 0 on, at most nine."""
+    """Return round numbers from 0 on, at most nine."""
     steps = (factor * 10**power for power in count() for factor in (1, 2, 5))
     return range(0, int(end) + 1, next(step for step in steps if 8 * step >= end))

@@ -41,17 +41,24 @@ class Item:
 
 
 def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
-    """Item statistics, in the order of the exercises."""
+    """Return item statistics, in the order of the exercises."""
     # The discrimination is the corrected item-total correlation: Crocker and Algina, Introduction to
     # Classical and Modern Test Theory, 1986, chapter 14.
-    results = []
-    totals = _totals(records, cells)
-    for notebook, cell in _tests(cells):
-        earned = [_points(one, notebook, cell.name) for one in records]
-        rest = [total - own for total, own in zip(totals, earned, strict=True)]
-        share = [points / cell.points for points in earned]
+    results, points = [], _points(records, cells)
+    totals = [sum(each) for each in zip(*points.values(), strict=True)]
+    for (notebook, cell), earned in points.items():
         answers = [name for name, graded in graded_by(cells[notebook]).items() if graded == cell.name]
-        tried = [_tried(one, notebook, answers) for one in records]
+        comments = [one.comments.get(notebook, {}) for one in records]
+        tried = [
+            notebook not in one.rejected and all(each.get(name) != NO_RESPONSE for name in answers)
+            for one, each in zip(records, comments, strict=True)
+        ]
+        share = [one / cell.points for one in earned]
+        try:
+            rest = [total - own for total, own in zip(totals, earned, strict=True)]
+            discrimination = correlation(share, rest)
+        except StatisticsError:  # one of the two is constant, or there is one student only
+            discrimination = None
         results.append(
             Item(
                 notebook=notebook,
@@ -61,23 +68,27 @@ def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
                 full=sum(one >= 1 for one in share),
                 none=sum(one <= 0 and did for one, did in zip(share, tried, strict=True)),
                 difficulty=fmean(share) if share else 0.0,
-                discrimination=_correlation(share, rest),
+                discrimination=discrimination,
             )
         )
     return results
 
 
-def _tests(cells: Cells) -> list[tuple[str, ReferenceCell]]:
-    return [(name, cell) for name, each in cells.items() for cell in each if cell.is_test and cell.points > 0]
-
-
-def _totals(records: Sequence[GradedSubmission], cells: Cells) -> list[float]:
-    """The points by test of each student."""
-    return [sum(_points(one, notebook, cell.name) for notebook, cell in _tests(cells)) for one in records]
+def _points(
+    records: Iterable[GradedSubmission], cells: Cells
+) -> dict[tuple[str, ReferenceCell], list[float]]:
+    """Return the points of each student, by notebook and by the cell of a test that gives some."""
+    grades = [one.grades for one in records]
+    return {
+        (notebook, cell): [each.get(notebook, {}).get(cell.name, (0.0, False))[0] or 0.0 for each in grades]
+        for notebook, reference in cells.items()
+        for cell in reference
+        if cell.is_test and cell.points > 0
+    }
 
 
 def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
-    """By answer, the cell that is graded for it: the test that follows, or the essay itself."""
+    """Return by answer the cell that is graded for it: the test that follows, or the essay itself."""
     results: dict[str, str] = {}
     waiting: list[str] = []
     for cell in cells:
@@ -87,23 +98,6 @@ def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
             results |= dict.fromkeys(waiting, cell.name)
             waiting = []
     return results
-
-
-def _points(record: GradedSubmission, notebook: str, cell: str) -> float:
-    points, _ = record.grades.get(notebook, {}).get(cell, (0.0, False))
-    return points or 0.0
-
-
-def _tried(record: GradedSubmission, notebook: str, answers: Iterable[str]) -> bool:
-    comments = record.comments.get(notebook, {})
-    return notebook not in record.rejected and all(comments.get(name) != NO_RESPONSE for name in answers)
-
-
-def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
-    try:
-        return correlation(a, b)
-    except StatisticsError:  # one of the two is constant, or there is one student only
-        return None
 
 
 @dataclass(frozen=True)
@@ -117,11 +111,12 @@ class Distribution:
 
 
 def distribution(records: Sequence[GradedSubmission], cells: Cells, bins: int = 10) -> Distribution | None:
-    """How the points by test are distributed over those who submitted; None where nobody did."""
-    possible = sum(cell.points for _, cell in _tests(cells))
+    """Return how the points by test are distributed over those who submitted; None where nobody did."""
+    points = _points(records, cells)
+    possible = sum(cell.points for _, cell in points)
     if not records or not possible:
         return None
-    totals = _totals(records, cells)
+    totals = [sum(each) for each in zip(*points.values(), strict=True)]
     at = Counter(max(0, min(bins - 1, int(bins * total / possible))) for total in totals)
     width = possible / bins
     counted = [(number * width, (number + 1) * width, at[number]) for number in range(bins)]
@@ -129,7 +124,7 @@ def distribution(records: Sequence[GradedSubmission], cells: Cells, bins: int = 
 
 
 def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[int, str, str, str]]:
-    """Students, notebook, exercise and message of each mistake that checks named, the commonest first."""
+    """Count the students of each mistake that checks named, the commonest first, by notebook and exercise."""
     counted = Counter(
         (notebook, cell, str(message))
         for one in records
@@ -141,7 +136,7 @@ def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[int, str, str, s
 
 
 def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:
-    """Student, notebook and warning, where somebody should look."""
+    """Return student, notebook and warning, where somebody should look."""
     return [
         (one.student, notebook, warning.text)
         for one in records
@@ -161,8 +156,6 @@ MIN_SHARED = 100  # such passages, each a character further than the one before
 MIN_SHARE = 0.3  # of all passages of the shorter text
 WHOLE = "all together"
 SAME_FILE = "the same file, byte for byte"
-
-
 # How many students may share a passage that counts: so many always, and this share of a large class. Three
 # who think alike may write the same line of code, and no two write the same sentence twice.
 CODE, PROSE = (3, 0.02), (6, 0.1)
@@ -180,24 +173,18 @@ class Pair:
     where: str = WHOLE  # the exercise, or what else was compared
 
 
-def written_by_student(nb: NotebookNode, locked: Container[str], released: Container[str]) -> str:
-    """Return what a student wrote: cells that are not `locked` and have no text that was `released`."""
-    return "\n".join(
-        cell.source
-        for cell in nb.cells
-        if name_of(cell) not in locked and cell.source.strip() not in released and cell.id != NOTE_ID
-    )
-
-
-def written_by_exercise(
-    nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str]
+def texts_by_exercise(
+    nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str], own: str
 ) -> dict[str, str]:
-    """Return the answers of a student, by the cell that is graded for each: a test, or the essay itself."""
-    exercise_of = graded_by(reference)
+    """Return what a student wrote that was not given out, by the cell that is graded for it.
+
+    Cells of the student's own stand together under the name `own`.
+    """
+    names, exercise_of = {cell.name for cell in reference}, graded_by(reference)
     texts: dict[str, list[str]] = {}
     for cell in nb.cells:
-        exercise = exercise_of.get(name_of(cell) or "")
-        if exercise and cell.source.strip() not in released:
+        exercise = exercise_of.get(name_of(cell) or "", "") if name_of(cell) in names else own
+        if exercise and cell.source.strip() not in released and cell.id != NOTE_ID:
             texts.setdefault(exercise, []).append(cell.source)
     return {exercise: "\n".join(each) for exercise, each in texts.items()}
 
@@ -205,7 +192,7 @@ def written_by_exercise(
 def similar(
     texts: Mapping[str, Mapping[str, str]], essays: Container[str] = (), known: Iterable[str] = ()
 ) -> list[Pair]:
-    """Pairs of students who share unusual passages, in any exercise or in all of them together.
+    """Return pairs of students who share unusual passages, in any exercise or in all of them together.
 
     `texts` has what each student wrote, by exercise, of which `essays` are answered in prose. Everybody may
     have the texts that are `known`: what students were given, and the solution.
@@ -223,18 +210,18 @@ def similar(
 
 
 def _together(texts: Mapping[str, str]) -> str:
-    """All that a student wrote. A text that is too long takes no place from the others."""
+    """Return all that a student wrote. A text that is too long takes no place from the others."""
     return "\n".join(text for text in texts.values() if len(text) <= MAX_TEXT)
 
 
 def too_long(texts: Mapping[str, str]) -> list[str]:
-    """Of what a student wrote, the exercises of which only the beginning is compared."""
+    """Return the exercises in which only the beginning of what a student wrote is compared."""
     long = [exercise for exercise, text in texts.items() if len(text) > MAX_TEXT]
     return [*long, WHOLE] if len(_together(texts)) > MAX_TEXT else long
 
 
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
-    """Pairs of students with byte-identical notebooks, by fingerprints of what they changed something in."""
+    """Return pairs of students with byte-identical notebooks, by fingerprints of those that were changed."""
     having = defaultdict(list)
     for student, each in sorted(prints.items()):
         for notebook, content in each.items():
@@ -252,7 +239,7 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
 
 
 def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
-    """Pairs of students whose texts share passages that hardly anybody else has, the most alike first."""
+    """Return pairs of students whose texts share passages that hardly anybody else has, most alike first."""
     texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
     everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
     prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}

@@ -19,6 +19,7 @@ from html import escape
 from itertools import islice
 from math import floor, isclose
 from pathlib import Path
+from typing import TypeAlias
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -54,6 +55,12 @@ class GradedNotebook:
     titles: Mapping[str, str]
     model_answers: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
+        """Read it from an instructor's notebook."""
+        answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
+        return cls(name, title_of(content, name), cells, titles_of(content, cells), answers)
+
 
 @dataclass(frozen=True)
 class PageJob:
@@ -78,10 +85,12 @@ class _Part:
 
 
 def make_pages(job: PageJob) -> dict[str, str]:
-    """The pages of a student by file: one with everything, and for nbgrader one for each notebook."""
+    """Return the pages of a student by file: one with everything, and for nbgrader one for each notebook."""
     parts = [_part(one, job) for one in job.notebooks]
-    pages = {f"{part.notebook.name}.html": _page(job, [part]) for part in parts}
-    return pages | {INDEX: _page(job, parts)}
+    return {
+        INDEX: _page(job, parts),
+        **{f"{part.notebook.name}.html": _page(job, [part]) for part in parts},
+    }
 
 
 def fingerprint_in(path: Path) -> str:
@@ -95,33 +104,24 @@ def fingerprint_in(path: Path) -> str:
 
 
 def _page(job: PageJob, parts: Sequence[_Part]) -> str:
-    total, possible, waiting = 0.0, 0.0, []
-    for one in (part.notebook for part in parts):
-        most = {cell.name: cell.points for cell in one.reference}
-        for cell, mark in job.marks.of(one.name).items():
-            total += mark.points or 0.0
-            possible += most.get(cell, 0.0)
-            if mark.points is None:
-                waiting.append(one.titles.get(cell, cell))
-    penalty = sum(job.marks.penalties.get(part.notebook.name, 0.0) for part in parts)
-    return (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            job=job,
-            style=page_style(),
-            mathjax=_exporter().mathjax_url,
-            total=f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
-            waiting=waiting,
-            penalty="" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
-            parts=parts,
-        )
-    )
+    notebooks = [part.notebook for part in parts]
+    marks = [(one, cell, mark) for one in notebooks for cell, mark in job.marks.of(one.name).items()]
+    total = sum(mark.points or 0.0 for _, _, mark in marks)
+    penalty = sum(job.marks.penalties.get(one.name, 0.0) for one in notebooks)
+    possible = sum(each.points for one, cell, _ in marks for each in one.reference if each.name == cell)
+    values = {
+        "style": page_style(),
+        "mathjax": _exporter().mathjax_url,
+        "total": f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
+        "waiting": [one.titles.get(cell, cell) for one, cell, mark in marks if mark.points is None],
+        "penalty": "" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
+    }
+    return templates().get_template("page.html.j2").render(job=job, parts=parts, **values)
 
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
     marks = job.marks.of(one.name)
-    exercises = {
+    exercises: dict[str, dict[str, str]] = {
         cell.name: {
             "anchor": f"{one.name}-{cell.name}",
             "title": one.titles[cell.name],
@@ -130,9 +130,7 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
         for cell in one.reference
         if cell.name in marks and cell.name in one.titles
     }
-    shown: dict[str, dict[str, str]] = defaultdict(
-        dict, {name: dict(each) for name, each in exercises.items()}
-    )
+    shown = defaultdict(dict, {name: dict(each) for name, each in exercises.items()})
     for name, text in job.marks.comments.get(one.name, {}).items():
         shown[name]["comment"] = text
     for name, text in one.model_answers.items():
@@ -155,13 +153,13 @@ def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
 
 
 def cells_as_html(cells: Sequence[NotebookNode]) -> str:
-    """Cells as HTML in which nothing is alive, whoever wrote them."""
+    """Return cells as HTML in which nothing is alive, whoever wrote them."""
     nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
     return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
 
 
 def shown_points(number: float) -> str:
-    """Points as they are shown: exact with two decimals, or cut to one, so that 2.999 of 3 is never 3."""
+    """Return points exactly with two decimals, or cut to one, so that 2.999 of 3 is never 3."""
     exact = round(float(number), 2)
     return f"{exact if isclose(number, exact, abs_tol=1e-9) else floor(10 * number) / 10:.10g}"
 
@@ -174,7 +172,7 @@ def _points(mark: Mark, possible: float) -> str:
 
 
 def _cells(nb: NotebookNode, one: GradedNotebook, shown: Mapping[str, Mapping[str, str]]) -> str:
-    """The cells of a notebook as HTML, with what stands above and below each."""
+    """Return the cells of a notebook as HTML, with what stands above and below each."""
     locked = {cell.name: cell for cell in one.reference if not cell.answered}
     for at, cell in enumerate(nb.cells):
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
@@ -197,14 +195,14 @@ def _exporter() -> HTMLExporter:
 
 @cache
 def templates() -> Environment:
-    """The templates of this room's pages."""
+    """Return the templates of this room's pages."""
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     environment.filters["cell"] = _table_cell
     return environment
 
 
 def _table_cell(value: object) -> str:
-    """A value in a table: a number to four digits, and None as nothing."""
+    """Return a value in a table: a number to four digits, and None as nothing."""
     if isinstance(value, float):
         return f"{float(f'{value:.4g}'):.15g}"
     return "" if value is None else str(value)
@@ -212,7 +210,7 @@ def _table_cell(value: object) -> str:
 
 @cache
 def page_style() -> str:
-    """The styles of a page: ours, and the colors of code in light and in dark."""
+    """Return the styles of a page: ours, and the colors of code in light and in dark."""
     light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
     return (
         f"{(TEMPLATES / 'page.css').read_text(encoding='utf-8')}{light}\n"
@@ -225,6 +223,9 @@ def page_style() -> str:
 
 
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
+
+
+PageFuture: TypeAlias = Future[dict[str, str]]
 
 
 class NothingGradedError(GraderError, LookupError):
@@ -246,15 +247,14 @@ class FeedbackPages:
         self.unchanged: list[str] = []
         self.failed: dict[str, str] = {}
         self.unmarked = 0  # students for whom something is not marked yet
-        self._notebooks = []
-        for name, cells in classroom.definition.cells.items():
-            content = classroom.definition.source[f"{name}.ipynb"]
-            answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
-            titles = title_of(content, name), cells, titles_of(content, cells)
-            self._notebooks.append(GradedNotebook(name, *titles, answers))
+        definition = classroom.definition
+        self._notebooks = [
+            GradedNotebook.of(name, cells, definition.source[f"{name}.ipynb"])
+            for name, cells in definition.cells.items()
+        ]
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
-        """The pages to make, of the students in `only` if it names some; the others' are in `unchanged`."""
+        """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
         with closing(self.classroom.gradebook()) as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
         wanted = [name.strip() for name in only.split(",") if name.strip()]
@@ -293,51 +293,48 @@ class FeedbackPages:
         return self.folder / student / self.classroom.assignment
 
     def _job(self, student: str, name: str, marks: Marks) -> PageJob:
-        folder = self.classroom.records.notebooks(student)
+        folder, definition = self.classroom.records.notebooks(student), self.classroom.definition
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
-        inputs = (called, shown, self.classroom.definition.fingerprint, VERSION)
+        print_of_page = marks.fingerprint(files, called, shown, definition.fingerprint, VERSION)
         return PageJob(
-            student=student,
-            called=called,
-            assignment=self.classroom.assignment,
-            folder=folder,
-            notebooks=self._notebooks,
-            marks=marks,
-            fingerprint=marks.fingerprint(files, *inputs),
+            student, called, self.classroom.assignment, folder, self._notebooks, marks, print_of_page
         )
 
 
 # --- workers ----------------------------------------------------------------------------------------------
 
 
-def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
-    """Each job and what came of it, as soon as it is there."""
+def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, PageFuture]]:
+    """Yield each job and what came of it, as soon as it is there."""
     # A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
     # pool is tried again by itself, so that one student's notebook costs no other student a page.
-    coming, broken = iter(jobs), True
-    suspects: list[PageJob] = []
+    coming, suspects, broken = iter(jobs), list[PageJob](), True
     while broken:
         broken = False
-        with _pool(workers) as pool:
-            running = {pool.submit(make_pages, job): job for job in islice(coming, 2 * workers)}
-            while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    job = running.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        broken = True
-                        suspects.append(job)
-                    else:
-                        yield job, future
-                if not broken:
-                    running |= {pool.submit(make_pages, job): job for job in islice(coming, len(done))}
+        for job, future in _in_pool(coming, workers):
+            if isinstance(future.exception(), BrokenProcessPool):
+                suspects.append(job)
+                broken = True
+            else:
+                yield job, future
     for job in suspects:
-        with _pool(1) as pool:
-            future = pool.submit(make_pages, job)
-            wait([future])
-            yield job, future
+        yield from _in_pool(iter([job]), 1)
+
+
+def _in_pool(coming: Iterator[PageJob], workers: int) -> Iterator[tuple[PageJob, PageFuture]]:
+    """Yield jobs of which each was done or was in the pool when it broke; the others are still to come."""
+    broken = False
+    with _pool(workers) as pool:
+        running = {pool.submit(make_pages, job): job for job in islice(coming, 2 * workers)}
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                broken |= isinstance(future.exception(), BrokenProcessPool)
+                yield running.pop(future), future
+            if not broken:
+                running |= {pool.submit(make_pages, job): job for job in islice(coming, len(done))}
 
 
 @contextmanager

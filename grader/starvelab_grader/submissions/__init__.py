@@ -11,3 +11,11 @@ class SubmissionWarning:
 
     text: str  # a whole sentence for the student
     person: bool = False  # whether an instructor should look at the submission
+
+
+class Warnings(list[SubmissionWarning]):
+    """Warnings about a submission, one after the other."""
+
+    def add(self, text: str, *, person: bool = False) -> None:
+        """Add a warning."""
+        self.append(SubmissionWarning(text, person))

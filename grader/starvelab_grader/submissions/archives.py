@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Self, TypeAlias
+from typing import IO, Any, Self, TypeAlias
 
 from ..plugins import student_files
 from ..text import shown
-from . import SubmissionWarning
+from . import Warnings
 
 MAX_TOTAL = 100_000_000  # bytes of a submission
 MAX_FILES = 2000
@@ -29,6 +29,11 @@ MAX_ARCHIVE_DEPTH = 2
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
+UNPACK: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
 CENTRAL_ENTRY = b"PK\x01\x02"
 # Of an archive: its name, whether it is a file, a folder, a link or something special, and what opens it.
 Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes] | None]]
@@ -60,23 +65,19 @@ class _TarArchive(tarfile.TarFile):
     header_bytes = 0
 
 
-def _decompressed(content: io.BytesIO) -> io.BufferedIOBase:
+def _decompressed(content: io.BytesIO) -> IO[bytes]:
     """Unpack what a file holds as far as it is read."""
     start = content.getvalue()[:6]
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=content)
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(content)
-    if start.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMAFile(content)
-    return content
+    unpack = next((one for mark, one in UNPACK.items() if start.startswith(mark)), lambda file: file)
+    unpacked: IO[bytes] = unpack(content)
+    return unpacked
 
 
 class SubmissionReader:
     """Reads the files of a folder and of archives in it, within limits."""
 
     def __init__(self) -> None:
-        self.warnings: list[SubmissionWarning] = []
+        self.warnings = Warnings()
         self.links: set[str] = set()  # names of links that were left out, without their ending
         self.tools: dict[str, None] = {}  # hidden files and folders, and those that tools make, left out too
         self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
@@ -107,9 +108,9 @@ class SubmissionReader:
                 if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     yield from self._kept(inner, file, 0)
                 else:
-                    self._warn_special(inner)
+                    self._left_out(inner, "no ordinary file")
         except OSError as error:
-            self._warn(f"`{shown(str(inner))}` could not be read: {error.strerror}.")
+            self._warn_unreadable(error, str(inner))
 
     def _kept(self, path: PurePosixPath, file: IO[bytes], depth: int) -> Iterator[FoundFile]:
         """A file, or what an archive holds."""
@@ -122,8 +123,8 @@ class SubmissionReader:
         elif path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
             yield from self._unpacked(path, content, depth)
         elif path.name.lower().endswith(ARCHIVES):
-            where = f"it stands in {depth} archives"
-            self._warn(f"`{name}` was not unpacked: {where}. Submit the files themselves.")
+            where = f"it stands in {depth} archives. Submit the files themselves."
+            self._warn(f"`{name}` was not unpacked: {where}")
         elif path.name.lower().endswith(UNKNOWN_ARCHIVES):
             self._warn(f"`{name}` could not be unpacked: submit the files themselves, or a .zip.")
         else:
@@ -140,8 +141,7 @@ class SubmissionReader:
     def _stop(self, path: PurePosixPath) -> None:
         """Read nothing more, and warn of it once."""
         if not self._is_full:
-            limit = f"{MAX_FILES} files or {MAX_TOTAL / 1e6:g} MB"
-            first = shown(str(path))
+            limit, first = f"{MAX_FILES} files or {MAX_TOTAL / 1e6:g} MB", shown(str(path))
             self._warn(f"More than {limit} were submitted: from `{first}` on, files were left out.")
         self._is_full = True
 
@@ -153,15 +153,17 @@ class SubmissionReader:
                 inner = within(name)
                 if not self._counted(inside / inner):
                     return
-                if kind == "folder" or not self._has_name(inside, inner) or self._ignores(inner):
+                if kind == "folder" or any(map(self._is_ignored, inner.parts)):
                     continue
-                if kind == "link":
+                if not inner.parts:
+                    self._warn(f"A file in `{shown(str(inside))}` has no name, and was left out.")
+                elif kind == "link":
                     self._warn_link(inner)
                 elif kind == "file" and (file := open_entry()) is not None:
                     with file:
                         yield from self._kept(inside / inner, file, depth + 1)
                 else:
-                    self._warn_special(inner)
+                    self._left_out(inner, "no ordinary file")
         # A damaged archive fails in more ways than the two libraries document.
         except Exception as error:
             reason = "it needs a password" if "password" in str(error) else "it is damaged"
@@ -190,18 +192,10 @@ class SubmissionReader:
 
     def _warn_link(self, path: PurePosixPath) -> None:
         self.links.add(path.stem)
-        self._warn(f"`{shown(str(path))}` is a link, and was left out.")
+        self._left_out(path, "a link")
 
-    def _warn_special(self, path: PurePosixPath) -> None:
-        self._warn(f"`{shown(str(path))}` is no ordinary file, and was left out.")
-
-    def _has_name(self, inside: PurePosixPath, inner: PurePosixPath) -> bool:
-        if not inner.parts:
-            self._warn(f"A file in `{shown(str(inside))}` has no name, and was left out.")
-        return bool(inner.parts)
-
-    def _ignores(self, path: PurePosixPath) -> bool:
-        return any(map(self._is_ignored, path.parts))
+    def _left_out(self, path: PurePosixPath, what: str) -> None:
+        self._warn(f"`{shown(str(path))}` is {what}, and was left out.")
 
     def _is_ignored(self, name: str) -> bool:
         ignored = name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
@@ -210,11 +204,11 @@ class SubmissionReader:
             self.tools[name] = None
         return ignored
 
-    def _warn_unreadable(self, error: OSError) -> None:
-        self._warn(f"`{shown(Path(error.filename).name)}` could not be read: {error.strerror}.")
+    def _warn_unreadable(self, error: OSError, name: str = "") -> None:
+        self._warn(f"`{shown(name or Path(error.filename).name)}` could not be read: {error.strerror}.")
 
     def _warn(self, text: str) -> None:
-        self.warnings.append(SubmissionWarning(text, person=True))
+        self.warnings.add(text, person=True)
 
 
 def within(name: str) -> PurePosixPath:

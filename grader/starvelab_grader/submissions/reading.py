@@ -18,8 +18,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 
 from ..errors import GraderError
 from ..text import enumerated, shown, storable
-from . import SubmissionWarning
-from .reference import ReferenceCell
+from . import SubmissionWarning, Warnings
+from .reference import ReferenceCell, name_of, names_in_order
 
 MAX_CELLS = 2000
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -32,10 +32,9 @@ class UnreadableNotebookError(GraderError, ValueError):
 
 def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]]:
     """Return a new notebook with the sources, types and names of the cells in a file."""
-    data, warnings = _json(content)
-    if not isinstance(data, dict):
-        raise UnreadableNotebookError("is no notebook: it holds no cells.")
-    major = data.get("nbformat", 4)
+    warnings = Warnings()
+    data = _json(content, warnings)
+    major = data.get("nbformat", 4) if isinstance(data, dict) else 4
     if not isinstance(major, int) or major > 4:
         raise UnreadableNotebookError(
             f"is in format {shown(str(major))[:20]}, which is newer than this grader can read. "
@@ -50,8 +49,9 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
                 f"is in the old format {major} and could not be converted. "
                 "Open and save it in JupyterLab, and submit it again."
             ) from error
-        warnings.append(SubmissionWarning("It was in an old format, and was converted."))
-    if not isinstance(cells := data.get("cells"), list):
+        warnings.add("It was in an old format, and was converted.")
+    cells = data.get("cells") if isinstance(data, dict) else None
+    if not isinstance(cells, list):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
     if len(cells) > MAX_CELLS:
         raise UnreadableNotebookError(
@@ -60,50 +60,49 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     left_out: list[str] = []
     clean = [new for cell in cells if (new := _clean(cell, left_out)) is not None]
     if lost := len(cells) - len(clean):
-        text = f"{lost} of its cells were damaged and could not be read."
-        warnings.append(SubmissionWarning(text, person=True))
+        warnings.add(f"{lost} of its cells were damaged and could not be read.", person=True)
     if left_out:
-        text = f"What is attached to its texts and is no picture was left out: {enumerated(left_out)}."
-        warnings.append(SubmissionWarning(text))
+        warnings.add(f"What is attached to its texts and is no picture was left out: {enumerated(left_out)}.")
     return new_notebook(cells=with_ids(clean)), warnings
 
 
-def _json(content: bytes) -> tuple[object, list[SubmissionWarning]]:
-    warnings: list[SubmissionWarning] = []
+def _json(content: bytes, warnings: Warnings) -> object:
     if not content.strip(b" \t\r\n\0"):
         raise UnreadableNotebookError("is empty.")
     try:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError:
         text = content.decode("cp1252", "replace")
-        text_warning = "Its text was not in UTF-8: some characters may be wrong."
-        warnings.append(SubmissionWarning(text_warning, person=True))
+        warnings.add("Its text was not in UTF-8: some characters may be wrong.", person=True)
     text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     try:
-        return json.loads(text), warnings
+        return json.loads(text)
     except RecursionError as error:
-        raise UnreadableNotebookError("is nested more deeply than any notebook is.") from error
+        reason = "is nested more deeply than any notebook is."
+        raise UnreadableNotebookError(reason) from error
     except ValueError as error:
-        raise UnreadableNotebookError(_why_no_json(text, error)) from error
-
-
-def _why_no_json(text: str, error: ValueError) -> str:
-    if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE):
-        return (
-            "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
-            "Resolve it, and submit the notebook again."
-        )
-    if text.lstrip()[:1] == "<":
-        return "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."
-    if text.lstrip()[:1] not in ("{", "["):
-        return "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."
-    line = getattr(error, "lineno", None)
-    where = f" (line {line})" if line else ""
-    return f"is damaged{where}: perhaps a part of it is missing. Open it in JupyterLab, and submit it again."
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE):
+            reason = (
+                "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
+                "Resolve it, and submit the notebook again."
+            )
+        elif text.lstrip()[:1] == "<":
+            reason = (
+                "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."
+            )
+        elif text.lstrip()[:1] not in ("{", "["):
+            reason = "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."
+        else:
+            reason = (
+                f"is damaged{where}: perhaps a part of it is missing. "
+                "Open it in JupyterLab, and submit it again."
+            )
+        raise UnreadableNotebookError(reason) from error
 
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
-    """A new cell with what counts of this one; attachments that are no pictures are added to `left_out`."""
+    """Return a new cell with what counts of this one; `left_out` gets attachments that are no pictures."""
     if not isinstance(cell, dict) or str(cell.get("cell_type")) not in NEW_CELL:
         return None
     source = cell.get("source", "")
@@ -115,39 +114,28 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
     new: NotebookNode = NEW_CELL[cell["cell_type"]](re.sub(r"\r\n?", "\n", storable(source)))
     given = cell.get("id")
     new.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
-    if (name := name_in(cell)) is not None:
-        new.metadata["nbgrader"] = {"grade_id": name}
-    if new.cell_type == "markdown" and (pictures := _attachments(cell, left_out)):
-        new.attachments = pictures
+    metadata = cell.get("metadata")
+    flags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    if isinstance(flags, dict) and isinstance(flags.get("grade_id"), str):
+        new.metadata["nbgrader"] = {"grade_id": flags["grade_id"]}
+    attached = cell.get("attachments")
+    if new.cell_type == "markdown" and isinstance(attached, dict):
+        pictures = {name: each for name, each in attached.items() if _are_pictures(each)}
+        left_out += [name for name in attached if name not in pictures]
+        if pictures:
+            new.attachments = {storable(name): each for name, each in pictures.items()}
     return new
 
 
-def name_in(cell: dict[str, object]) -> str | None:
-    """The grade_id of a cell of any notebook, also of one with damaged metadata."""
-    metadata = cell.get("metadata")
-    flags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    name = flags.get("grade_id") if isinstance(flags, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _attachments(cell: dict[str, object], left_out: list[str]) -> dict[str, dict[str, str]]:
-    """Pictures that were pasted into a text."""
-    given = cell.get("attachments")
-    pictures = {}
-    for name, each in given.items() if isinstance(given, dict) else ():
-        if isinstance(each, dict) and all(_is_picture(*one) for one in each.items()):
-            pictures[storable(name)] = each
-        else:
-            left_out.append(name)
-    return pictures
-
-
-def _is_picture(kind: str, data: object) -> bool:
-    return bool(re.fullmatch(r"image/[A-Za-z0-9.+-]+", kind)) and isinstance(data, str) and data.isascii()
+def _are_pictures(attached: object) -> bool:
+    return isinstance(attached, dict) and all(
+        re.fullmatch(r"image/[A-Za-z0-9.+-]+", kind) and isinstance(data, str) and data.isascii()
+        for kind, data in attached.items()
+    )
 
 
 def with_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """The same cells, each with an id of its own."""
+    """Return the same cells, each with an id of its own."""
     taken: set[str] = set()
     for number, cell in enumerate(cells):
         if not cell.id or cell.id in taken:
@@ -170,27 +158,26 @@ def restore(
     is all of that: the name of each cell, or the text of one that has none. What was restored that the
     student, or a person, should know is returned.
     """
-    by_name = {cell.name: cell for cell in reference}
+    by_name: dict[str | None, ReferenceCell] = {cell.name: cell for cell in reference}
     _recognize(nb.cells, reference)
-    warnings = _find_essays(nb, by_name, outline or list(by_name))
+    warnings = _find_essays(nb, by_name, outline or [cell.name for cell in reference])
     warnings += _keep_one_of_each(nb, by_name)
     warnings += _take_apart(nb, by_name)
     changed = []
     for number, cell in enumerate(nb.cells):
-        name = name_in(cell)
-        if name is None or name not in by_name:
+        original = by_name.get(name_of(cell))
+        if original is None:
             cell.metadata.pop("nbgrader", None)
             continue
-        original = by_name[name]
-        as_released = _words(cell.source) in (_words(original.source), _words(original.released))
-        if not original.answered and not as_released:
-            changed.append(original.name)
+        words, released = _words(cell.source), _words(original.released)
         source = cell.source if original.answered else original.source
-        if original.answered and _words(source) == _words(original.released):
+        if original.answered and words == released:
             source = original.released  # which nbgrader tells by every character from an answer
+        if not original.answered and words not in (_words(original.source), released):
+            changed.append(original.name)
         nb.cells[number] = _restored_cell(original, source, cell)
     # What stood there may have been the answer.
-    lost = {cell.name for cell in reference if cell.answered}.difference(map(name_in, nb.cells))
+    lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
     text = "Cells that students must not change were changed, and have been restored: {}."
     warnings += _about(changed, text, person=bool(lost))
     warnings += _changed_order(nb, reference)
@@ -200,8 +187,13 @@ def restore(
 
 
 def _about(names: Sequence[str], text: str, *, person: bool = False) -> list[SubmissionWarning]:
-    """A warning that names cells; none where there are none."""
+    """Return a warning that names cells; none where there are none."""
     return [SubmissionWarning(text.format(", ".join(names)), person)] if names else []
+
+
+def _words(text: str) -> str:
+    """Return a text for comparing: editors change the ends of lines, tabs, and empty lines at the end."""
+    return " ".join(text.split())
 
 
 def _restored_cell(original: ReferenceCell, source: str, cell: NotebookNode | None = None) -> NotebookNode:
@@ -220,30 +212,23 @@ def _recognize(cells: Iterable[NotebookNode], reference: Sequence[ReferenceCell]
     # Two cells with the same text are no help.
     texts = Counter(_words(cell.released) for cell in reference if not cell.answered)
     by_text = {_words(cell.released): cell.name for cell in reference if texts[_words(cell.released)] == 1}
-    named = {name_in(cell) for cell in cells}
+    named = set(map(name_of, cells))
     for cell in cells:
-        if name_in(cell) in names:
-            continue
         name = cell.id if cell.id in names else by_text.get(_words(cell.source))
-        if name and name not in named:
+        if name and name not in named and name_of(cell) not in names:
             cell.metadata["nbgrader"] = {"grade_id": name}
             named.add(name)
 
 
-def _words(text: str) -> str:
-    """A text for comparing: editors change the ends of lines, tabs, and empty lines at the end."""
-    return " ".join(text.split())
-
-
 def _find_essays(
-    nb: NotebookNode, by_name: Mapping[str, ReferenceCell], outline: Sequence[str]
+    nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell], outline: Sequence[str]
 ) -> list[SubmissionWarning]:
     """Name the cells of essays that have lost their names, by the cells between which they stand."""
-    there = {name_in(cell) for cell in nb.cells}
-    lost = {name for name, cell in by_name.items() if cell.grade and cell.answered and name not in there}
+    essays = {cell.name for cell in by_name.values() if cell.grade and cell.answered}
+    lost = essays.difference(map(name_of, nb.cells))
     if not lost:
         return []
-    theirs = [name if (name := name_in(cell)) in by_name else _words(cell.source) for cell in nb.cells]
+    theirs = [name if (name := name_of(cell)) in by_name else _words(cell.source) for cell in nb.cells]
     ours = [one if one in by_name else _words(one) for one in outline]
     found, joined = [], set()
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -254,7 +239,7 @@ def _find_essays(
         cells = [
             cell
             for cell in nb.cells[j1:j2]
-            if cell.cell_type in kinds and cell.source.strip() and name_in(cell) not in by_name
+            if cell.cell_type in kinds and cell.source.strip() and name_of(cell) not in by_name
         ]
         if len(names) == 1 and len(cells) > 1 and kinds == {"markdown"}:
             joined |= {id(cell) for cell in cells[1:]}
@@ -268,7 +253,7 @@ def _find_essays(
 
 
 def _join(cells: Sequence[NotebookNode]) -> NotebookNode:
-    """The first of some cells, with the texts and pictures of all."""
+    """Return the first of some cells, with the texts and pictures of all."""
     cells[0].source = "\n\n".join(dict.fromkeys(cell.source.strip() for cell in cells))
     pictures = {name: each for cell in cells for name, each in cell.get("attachments", {}).items()}
     if pictures:
@@ -276,35 +261,14 @@ def _join(cells: Sequence[NotebookNode]) -> NotebookNode:
     return cells[0]
 
 
-def _take_apart(nb: NotebookNode, by_name: Mapping[str, ReferenceCell]) -> list[SubmissionWarning]:
-    """Keep what stands before or behind a locked cell's own text: somebody has merged it with an answer."""
-    cells, merged = [], []
-    for cell in nb.cells:
-        original = by_name.get(name_in(cell) or "")
-        whole = f"\n{cell.source.strip()}\n"
-        own = f"\n{original.released.strip()}\n" if original and not original.answered else "\n"
-        parts = [part.strip("\n") for part in whole.split(own, 1)] if own.strip() and own in whole else []
-        if original and _words(cell.source) == _words(original.source):
-            parts = []  # an instructor's own cell, with its hidden tests
-        cells.append(cell)
-        if original and any(parts) and cell.cell_type == original.cell_type:
-            merged.append(original.name)
-            cell.source = original.released
-            before, behind = ([NEW_CELL[cell.cell_type](part)] if part else [] for part in parts)
-            for new in (*before, *behind):
-                new.id = ""  # which `with_ids` gives it
-            cells[-1:] = [*before, cell, *behind]
-    nb.cells = cells
-    return _about(merged, "Cells were merged into locked ones, and have been taken apart: {}.")
-
-
-def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> list[SubmissionWarning]:
+def _keep_one_of_each(
+    nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell]
+) -> list[SubmissionWarning]:
     """Let one of several copies of a cell have the name: of an answer, the last one that was changed."""
     # As it counts when all cells are run. Unchanged copies are deleted: they would undo the answer.
-    warnings = []
-    dropped = set()
+    warnings, dropped = Warnings(), set()
     for name, original in by_name.items():
-        copies = [cell for cell in nb.cells if name_in(cell) == name]
+        copies = [cell for cell in nb.cells if name_of(cell) == name]
         if len(copies) < 2:
             continue
         written = [cell for cell in copies if _words(cell.source) != _words(original.released)]
@@ -315,21 +279,42 @@ def _keep_one_of_each(nb: NotebookNode, by_name: dict[str, ReferenceCell]) -> li
         if differ and is_text:
             kept, which = _join(written), ": what you wrote in them stands together"
         for cell in copies:
-            if cell is kept:
-                continue
-            del cell.metadata["nbgrader"]
-            if not original.answered or is_text or cell not in written:
-                dropped.add(id(cell))
-        text = f"Cell {name} was in the notebook {len(copies)} times{which}."
-        warnings.append(SubmissionWarning(text, person=differ))
+            if cell is not kept:
+                del cell.metadata["nbgrader"]
+                if not original.answered or is_text or cell not in written:
+                    dropped.add(id(cell))
+        warnings.add(f"Cell {name} was in the notebook {len(copies)} times{which}.", person=differ)
     nb.cells = [cell for cell in nb.cells if id(cell) not in dropped]
     return warnings
+
+
+def _take_apart(nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell]) -> list[SubmissionWarning]:
+    """Keep what stands before or behind a locked cell's own text: somebody has merged it with an answer."""
+    cells, merged = [], []
+    for cell in nb.cells:
+        cells.append(cell)
+        original = by_name.get(name_of(cell))
+        if original is None or original.answered or cell.cell_type != original.cell_type:
+            continue
+        if not original.released.strip() or _words(cell.source) == _words(original.source):
+            continue  # an instructor's own cell, with its hidden tests
+        own, whole = f"\n{original.released.strip()}\n", f"\n{cell.source.strip()}\n"
+        parts = [part.strip("\n") for part in whole.split(own, 1)] if own in whole else []
+        if any(parts):
+            merged.append(original.name)
+            cell.source = original.released
+            before, behind = ([NEW_CELL[cell.cell_type](part)] if part else [] for part in parts)
+            for new in (*before, *behind):
+                new.id = ""  # which `with_ids` gives it
+            cells[-1:] = [*before, cell, *behind]
+    nb.cells = cells
+    return _about(merged, "Cells were merged into locked ones, and have been taken apart: {}.")
 
 
 def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:
     """Warn of cells that were moved. They stay where they are; the checks run in the instructor's order."""
     number = {cell.name: i for i, cell in enumerate(reference)}
-    order = [name for cell in nb.cells if (name := name_in(cell)) is not None and name in number]
+    order = [name for name in names_in_order(nb.cells) if name in number]
     # The longest run of cells in the right order has stayed, and every other cell was moved. `runs` holds the
     # best run that ends with each cell so far.
     runs: list[list[str]] = []
@@ -347,9 +332,9 @@ def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[Subm
     # A missing answer is not put back: the code that was given out would undo an answer in another cell.
     missing, behind = [], -1
     for original in reference:
-        at = next((i for i, cell in enumerate(nb.cells) if name_in(cell) == original.name), None)
-        if at is not None:
-            behind = max(behind, at)
+        names = list(map(name_of, nb.cells))
+        if original.name in names:
+            behind = max(behind, names.index(original.name))
         elif not (original.solution and not original.grade):
             behind += 1
             nb.cells.insert(behind, _restored_cell(original, original.source))

@@ -43,18 +43,13 @@ def read_reference(
     First comes what stands in the folder, by default what `starvelab-grader release` keeps. It counts only if
     it has the locked code cells that the gradebook knows: nbgrader itself may have given out others since.
     """
-    source, released = (
-        _cells_of(Path(course.format_path(each, ".", assignment)) / f"{notebook}.ipynb")
-        for each in (course.source_directory, course.release_directory)
-    )
-    first = _cells_of((folder or released_source(course, assignment)) / f"{notebook}.ipynb")
+    folders = (course.source_directory, course.release_directory)
+    places = [Path(course.format_path(each, ".", assignment)) for each in folders]
+    paths = [each / f"{notebook}.ipynb" for each in (folder or released_source(course, assignment), *places)]
+    first, source, released = (parse_cells(path.read_bytes()) if path.is_file() else () for path in paths)
     if locked is not None and {name_of(cell) for cell in first if is_check_side(cell)} != locked:
         first = ()
     return first or source or released
-
-
-def _cells_of(path: Path) -> tuple[NotebookNode, ...]:
-    return parse_cells(path.read_bytes()) if path.is_file() else ()
 
 
 @lru_cache(maxsize=64)
@@ -65,8 +60,8 @@ def parse_cells(content: bytes) -> tuple[NotebookNode, ...]:
 
 def name_of(cell: NotebookNode) -> str | None:
     """Return the grade_id of a cell, if it has one."""
-    name = cell.metadata.get("nbgrader", {}).get("grade_id")
-    return None if name is None else str(name)
+    name: str | None = cell.metadata.get("nbgrader", {}).get("grade_id")
+    return name
 
 
 def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
@@ -126,9 +121,7 @@ class ReferenceNotebook:
     """The locked code of a notebook in the instructor's order, and who defines which name."""
 
     def __init__(self, written: Sequence[NotebookNode], submitted: Sequence[NotebookNode]) -> None:
-        restored = {
-            name: cell for cell in submitted if is_check_side(cell) and (name := name_of(cell)) is not None
-        }
+        restored = {name: cell for cell in submitted if (name := name_of(cell)) and is_check_side(cell)}
         cells = {name: restored.get(name, cell) for cell in written if (name := name_of(cell))}
         # A test that was renamed since the release counts. A set-up cell that the instructor's notebook lacks
         # does not.
@@ -187,13 +180,7 @@ NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
-    r"""Return the names that cells define at their top level, in whatever way Python has, also by imports.
-
-    Examples
-    --------
-    >>> sorted(defined(["%matplotlib inline\nimport numpy as np\nfor n in range(3):\n    last = n"]))
-    ['last', 'n', 'np']
-    """
+    """Return the names that cells define at their top level, in whatever way Python has, also by imports."""
     return {
         symbol.get_name()
         for source in sources
@@ -206,13 +193,7 @@ def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
 
 
 def loaded(source: str) -> set[str]:
-    """Return the names that a cell uses and does not define, without Python's own, and such as ``__file__``.
-
-    Examples
-    --------
-    >>> sorted(loaded("total = sum(double(n) for n in values)"))
-    ['double', 'values']
-    """
+    """Return the names that a cell uses and does not define, without Python's own and such as `__file__`."""
     used = {
         symbol.get_name()
         for scope in _scopes(source)
@@ -249,15 +230,13 @@ def _top(source: str) -> Iterator[symtable.SymbolTable]:
 class _Generators(ast.NodeTransformer):
     """Comprehensions as generators: from Python 3.12 on, the names of others seem to be the module's own."""
 
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
-        return self.generic_visit(ast.GeneratorExp(node.elt, node.generators))
-
-    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
-        return self.visit_ListComp(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
-        both = ast.Tuple([node.key, node.value], ast.Load())
-        return self.generic_visit(ast.GeneratorExp(both, node.generators))
+    def visit(self, node: ast.AST) -> ast.AST:
+        node = self.generic_visit(node)
+        if isinstance(node, ast.DictComp):
+            return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+        if isinstance(node, ast.ListComp | ast.SetComp):
+            return ast.GeneratorExp(node.elt, node.generators)
+        return node
 
 
 # --- titles as people read them, and answers to essays ----------------------------------------------------
@@ -270,15 +249,9 @@ _REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
 _SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
 
 
-def _cells(content: bytes) -> Iterator[tuple[NotebookNode, dict[str, object]]]:
-    """The cells of a notebook, with what nbgrader knows of each."""
-    for cell in nbformat.reads(content.decode(), as_version=4).cells:
-        yield cell, cell.metadata.get("nbgrader", {})
-
-
 def title_of(content: bytes, name: str) -> str:
     """Return the title of an instructor's notebook: its first heading, or the name of its file."""
-    texts = (cell.source for cell, _ in _cells(content) if cell.cell_type == "markdown")
+    texts = (cell.source for cell in parse_cells(content) if cell.cell_type == "markdown")
     return next((match[1] for match in map(HEADING.search, texts) if match), name)
 
 
@@ -286,12 +259,12 @@ def titles_of(content: bytes, reference: Iterable[ReferenceCell]) -> dict[str, s
     """Return a title for each graded cell: the last heading before it, and its name if others share it."""
     titles = {cell.name: "" for cell in reference if cell.grade or cell.task}
     heading = ""
-    for cell, flags in _cells(content):
+    for cell in parse_cells(content):
         # The headings of an answer are no titles.
-        if cell.cell_type == "markdown" and not flags.get("solution"):
+        if cell.cell_type == "markdown" and not is_solution(cell):
             headings = HEADING.findall(_REGION.sub("", cell.source))
             heading = _POINTS.sub("", headings[-1]) if headings else heading
-        if (name := str(flags.get("grade_id"))) in titles:
+        if (name := name_of(cell)) in titles:
             titles[name] = heading
     count = Counter(titles.values())
     for name, heading in titles.items():
@@ -325,8 +298,8 @@ class ModelAnswer:
 def model_answers(content: bytes) -> dict[str, ModelAnswer]:
     """Return the model answers in an instructor's notebook, by cell, in its order."""
     answers = {
-        str(flags["grade_id"]): ModelAnswer.of(cell.source, cell.cell_type)
-        for cell, flags in _cells(content)
-        if flags.get("grade") and flags.get("solution")
+        str(name_of(cell)): ModelAnswer.of(cell.source, cell.cell_type)
+        for cell in parse_cells(content)
+        if is_grade(cell) and is_solution(cell)
     }
     return {name: answer for name, answer in answers.items() if answer.text}

@@ -1,4 +1,4 @@
-"""What a student submitted: the notebooks that were asked for, whatever their names, and other files."""
+"""What a student submitted: the expected notebooks, whatever their names, and other files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from nbgrader.utils import parse_utc
@@ -14,7 +15,7 @@ from nbgrader.utils import parse_utc
 from ..fingerprints import fingerprint
 from ..plugins import student_files
 from ..text import enumerated, printable, shown
-from . import SubmissionWarning
+from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
 
 MAX_NOTEBOOK = 20_000_000  # bytes
@@ -35,7 +36,7 @@ class Submission:
 
     student: str
     assignment: str
-    notebooks: dict[str, bytes] = field(default_factory=dict)  # by the name of the one that was asked for
+    notebooks: dict[str, bytes] = field(default_factory=dict)  # by the name of the expected one
     rejected: dict[str, SubmissionWarning] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)  # beside the notebooks
@@ -44,141 +45,122 @@ class Submission:
     shown_warnings: frozenset[str] = frozenset()  # with these warnings
 
     def fingerprints(self) -> dict[str, str]:
-        """By notebook that was asked for, also of the files beside: each notebook may read them."""
+        """Return one by expected notebook, also of the files beside: each notebook may read them."""
         beside = fingerprint(self.files, self.student, self.assignment)
         fingerprints = {}
         for name in sorted({*self.notebooks, *self.rejected}):
             notebook = {"": self.notebooks[name]} if name in self.notebooks else {}
             warnings = [*self.warnings.get(name, []), *filter(None, [self.rejected.get(name)])]
-            texts = [(warning.text, warning.person) for warning in warnings]
-            fingerprints[name] = fingerprint(notebook, name, beside, texts)
+            fingerprints[name] = fingerprint(notebook, name, beside, list(map(astuple, warnings)))
         return fingerprints
 
 
-def read_submission(folder: Path, student: str, assignment: str, asked: Mapping[str, set[str]]) -> Submission:
-    """Read what is in a submission's folder; the notebooks asked for come with the names of their cells."""
+def read_submission(
+    folder: Path, student: str, assignment: str, expected: Mapping[str, set[str]]
+) -> Submission:
+    """Read what is in a submission's folder; the expected notebooks come with the names of their cells."""
     reader = SubmissionReader()
     files = list(reader.files(folder))
     submission = Submission(student, assignment)
-    by_notebook = files_by_notebook(files, asked)
-    for name, cells in asked.items():
+    by_notebook = files_by_notebook(files, expected)
+    for name, cells in expected.items():
         if not by_notebook[name]:
-            all_cells = set().union(*asked.values())
-            submission.rejected[name] = _why_missing(name, reader, files, all_cells)
+            text = _why_missing(name, reader, files, set().union(*expected.values()))
+            submission.rejected[name] = SubmissionWarning(text, person=True)
             continue
         chosen, *others = by_notebook[name]
-        submission.warnings[name] = _warnings_about(name, chosen, others, cells)
-        if len(chosen.content) > MAX_NOTEBOOK:
+        warnings, file_name = Warnings(), shown(chosen.path.name)
+        submission.warnings[name] = warnings
+        if chosen.path.name != f"{name}.ipynb":
+            warnings.add(f"The file of this notebook is called `{file_name}`.")
+        warnings += _several_files("this notebook", chosen, others)
+        named = cells_named_in(chosen.content[:MAX_NOTEBOOK])
+        if named and not named & cells:
+            text = f"`{file_name}` holds no cell of this notebook: it may be of another assignment."
+            warnings.add(text, person=True)
+        if len(chosen.content) <= MAX_NOTEBOOK:
+            submission.notebooks[name] = chosen.content
+        else:
             text = (
-                f"`{shown(chosen.path.name)}` is larger than {MAX_NOTEBOOK / 1e6:g} MB. "
+                f"`{file_name}` is larger than {MAX_NOTEBOOK / 1e6:g} MB. "
                 "Clear its outputs, save it and submit it again."
             )
             submission.rejected[name] = SubmissionWarning(text, person=True)
-            continue
-        submission.notebooks[name] = chosen.content
-    submission.files, more = files_beside(files, by_notebook.values())
-    general = [*reader.warnings, *more]
+    general = reader.warnings
+    submission.files = files_beside(files, by_notebook.values(), general)
     if reader.tools:
         names = enumerated(list(reader.tools))
-        text = f"Hidden files and folders, and those that tools make, were left out: {names}."
-        general.append(SubmissionWarning(text))
+        general.add(f"Hidden files and folders, and those that tools make, were left out: {names}.")
     for name, (_, problem_of) in student_files().items():
         if name in submission.files and (problem := problem_of(submission.files[name])):
-            text = f"`{name}` cannot be read, or not all of it: {shown(problem)}"
-            general.append(SubmissionWarning(text, person=True))
-    if TIMESTAMP in submission.files:
-        submission.timestamp, more = _parse_timestamp(submission.files.pop(TIMESTAMP))
-        general += more
+            general.add(f"`{name}` cannot be read, or not all of it: {shown(problem)}", person=True)
+    submission.timestamp = _parse_timestamp(submission.files.pop(TIMESTAMP, b""), general)
     if general:
-        first = next(iter(asked))
+        first = next(iter(expected))
         submission.warnings[first] = [*general, *submission.warnings.get(first, [])]
     return submission
 
 
-def _warnings_about(
-    name: str, chosen: FoundFile, others: Sequence[FoundFile], cells: set[str]
-) -> list[SubmissionWarning]:
-    """Warnings about the file that counts as a notebook."""
-    warnings = []
-    file_name = shown(chosen.path.name)
-    if chosen.path.name != f"{name}.ipynb":
-        warnings.append(SubmissionWarning(f"The file of this notebook is called `{file_name}`."))
-    if different := [other for other in others if other.content != chosen.content]:
-        warnings.append(_several_files("this notebook", chosen, different))
-    named = cells_named_in(chosen.content[:MAX_NOTEBOOK])
-    if named and not named & cells:
-        text = f"`{file_name}` holds no cell of this notebook: it may be of another assignment."
-        warnings.append(SubmissionWarning(text, person=True))
-    return warnings
-
-
-def _parse_timestamp(content: bytes) -> tuple[str | None, list[SubmissionWarning]]:
+def _parse_timestamp(content: bytes, warnings: Warnings) -> str | None:
     text = content[:100].decode("utf-8", "replace").strip()
-    if not text:
-        return None, []
     try:
-        return str(parse_utc(text).isoformat()), []
+        return str(parse_utc(text).isoformat()) if text else None
     # A year that no calendar has, or a time zone of a thousand hours: each fails in its own way.
     except Exception:
-        return None, [SubmissionWarning(f"`{TIMESTAMP}` holds no time: `{shown(text)}`.", person=True)]
+        warnings.add(f"`{TIMESTAMP}` holds no time: `{shown(text)}`.", person=True)
+        return None
 
 
 def _why_missing(
     name: str, reader: SubmissionReader, files: Sequence[FoundFile], known_cells: set[str]
-) -> SubmissionWarning:
+) -> str:
     if name in reader.links:
-        text = f"`{name}.ipynb` was submitted as a link, and not as a file. Submit the file itself."
-        return SubmissionWarning(text, person=True)
+        return f"`{name}.ipynb` was submitted as a link, and not as a file. Submit the file itself."
     text = f"`{name}.ipynb` was not submitted, so its exercises earn no points."
     stem = _normalized(name)
     if alike := [file.path.name for file in files if stem in _normalized(file.path.name)]:
         text += f" `{shown(alike[0])}` is not the notebook itself. Submit the notebook, as .ipynb."
     elif other := [file.path.name for file in files if cells_named_in(file.content) - known_cells]:
         text += f" `{shown(other[0])}` is of another assignment."
-    return SubmissionWarning(text, person=True)
+    return text
 
 
 # --- which file is which notebook -------------------------------------------------------------------------
 
 
 def files_by_notebook(
-    files: Sequence[FoundFile], asked: Mapping[str, set[str]]
+    files: Sequence[FoundFile], expected: Mapping[str, set[str]]
 ) -> dict[str, list[FoundFile]]:
-    """For each notebook that is asked for, the files that may be it, the likeliest first."""
-    claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {name: [] for name in asked}
+    """Return for each expected notebook the files that may be it, the likeliest first."""
+    claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {
+        name: [] for name in expected
+    }
     for file in files:
         lower = file.path.name.lower()
         is_own = any(PurePosixPath(one).stem in lower for one in student_files())
-        is_json = lower.endswith(".json") and not is_own
-        if not (".ipynb" in lower or is_json):
+        if ".ipynb" not in lower and (is_own or not lower.endswith(".json")):
             continue
         stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
-        if name := _by_name(stem, asked) or _by_content(file.content, asked):
+        # The notebook's name is a part of the file's: `x (1)`, `x-Copy1`, `ada_123_x`, `X`.
+        names = [name for name in expected if _normalized(name) in _normalized(stem)]
+        if name := max(names, key=len, default=None) or _by_content(file.content, expected):
             is_exact = file.path.name == f"{name}.ipynb"
             # Of several copies browsers and learning platforms give the newest the highest number.
             number = int((re.findall(r"\d+", stem.replace(name, "")) or ["0"])[-1][:9])
             rank = (not is_exact, file.depth, len(file.path.parts), -number, str(file.path))
             claims[name].append((rank, file))
-    return {
-        name: [file for _, file in sorted(each, key=lambda pair: pair[0])] for name, each in claims.items()
-    }
-
-
-def _by_name(stem: str, asked: Mapping[str, set[str]]) -> str | None:
-    """The notebook whose name is part of a file's name: `x (1)`, `x-Copy1`, `ada_123_x`, `X`."""
-    names = [name for name in asked if _normalized(name) in _normalized(stem)]
-    return max(names, key=len, default=None)
+    return {name: [file for _, file in sorted(each, key=itemgetter(0))] for name, each in claims.items()}
 
 
 def _normalized(text: str) -> str:
-    """A name in which only letters and digits count."""
+    """Return a name in which only letters and digits count."""
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _by_content(content: bytes, asked: Mapping[str, set[str]]) -> str | None:
-    """The notebook most of whose cells a file names."""
+def _by_content(content: bytes, expected: Mapping[str, set[str]]) -> str | None:
+    """Return the notebook most of whose cells a file names."""
     named = cells_named_in(content) if len(content) <= MAX_NOTEBOOK else set()
-    shares = {name: len(named & cells) / len(cells) for name, cells in asked.items() if cells}
+    shares = {name: len(named & cells) / len(cells) for name, cells in expected.items() if cells}
     best = max(shares, key=shares.__getitem__, default=None)
     return best if best is not None and shares[best] > MIN_SHARE else None
 
@@ -198,50 +180,47 @@ def cells_named_in(content: bytes) -> set[str]:
 
 
 def files_beside(
-    files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]]
-) -> tuple[dict[str, bytes], list[SubmissionWarning]]:
-    """The files that are no notebooks, by their paths from the folder of the notebooks."""
+    files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]], warnings: Warnings
+) -> dict[str, bytes]:
+    """Return the files that are no notebooks, by their paths from the folder of the notebooks."""
     # Of two files in one place, that in the folder of the notebooks counts: these ran beside it.
     notebooks = [each for each in notebooks if each]
     parents = [first.path.parent for first, *_ in notebooks]
     claimed = [file for each in notebooks for file in each]
     base = max(parents, key=parents.count, default=PurePosixPath())
     places: dict[str, list[FoundFile]] = {}
-    not_asked, stamps = list[str](), list[str]()
+    not_expected, stamps = list[str](), list[str]()
     for file in sorted(
         files, key=lambda file: (not file.path.is_relative_to(base), file.depth, str(file.path))
     ):
+        path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
         if file in claimed:
             continue
         if ".ipynb" in file.path.name.lower():
-            not_asked.append(str(file.path))
-            continue
-        path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
-        if file.path.name == TIMESTAMP and (file.depth or len(file.path.parts) > 1):
+            not_expected.append(str(file.path))
+        elif file.path.name == TIMESTAMP and (file.depth or len(file.path.parts) > 1):
             stamps.append(str(file.path))
-            continue
-        places.setdefault(_storable_path(path), []).append(file)
-    beside, several = {}, []
-    for name, (first, *others) in places.items():
-        beside[name] = first.content
-        if others := [other for other in others if other.content != first.content]:
-            several.append(_several_files(f"`{shown(name)}`", first, others))
-    warnings = [*_rename_copies(beside), *several[:MAX_LISTED]]
+        else:
+            places.setdefault(_storable_path(path), []).append(file)
+    beside = {name: first.content for name, (first, *_) in places.items()}
+    several = [
+        one for name, each in places.items() for one in _several_files(f"`{shown(name)}`", each[0], each[1:])
+    ]
+    _rename_copies(beside, warnings)
+    warnings += several[:MAX_LISTED]
     if several[MAX_LISTED:]:
-        text = f"There are several files in {len(several) - MAX_LISTED} more places."
-        warnings.append(SubmissionWarning(text, person=True))
-    if not_asked:
-        text = f"Notebooks that are not asked for were left out: {enumerated(not_asked)}."
-        warnings.append(SubmissionWarning(text))
+        warnings.add(f"There are several files in {len(several) - MAX_LISTED} more places.", person=True)
+    if not_expected:
+        warnings.add(f"Notebooks that are not asked for were left out: {enumerated(not_expected)}.")
     if stamps:
-        text = f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
-        warnings.append(SubmissionWarning(text))
-    return beside, warnings
+        warnings.add(
+            f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
+        )
+    return beside
 
 
-def _rename_copies(beside: dict[str, bytes]) -> list[SubmissionWarning]:
+def _rename_copies(beside: dict[str, bytes], warnings: Warnings) -> None:
     """Give the likeliest copy of each file that the lab wrote its name, in place, and warn of others."""
-    warnings = []
     for right in student_files():
         stem, dot, ending = right.rpartition(".")
         pattern = re.compile(rf"{re.escape(stem)}\b.*{re.escape(dot + ending)}")
@@ -253,15 +232,15 @@ def _rename_copies(beside: dict[str, bytes]) -> list[SubmissionWarning]:
         if others:
             counts = "counts" if chosen == right else f"counts as `{right}`"
             text = f"`{shown(chosen)}` {counts}, and {enumerated(others)} does not."
-            warnings.append(SubmissionWarning(text, person=True))
-    return warnings
+            warnings.add(text, person=True)
 
 
-def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> SubmissionWarning:
-    """A warning that several files belong in one place, of which one counts."""
-    left_out = enumerated([str(other.path) for other in others])
+def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) -> list[SubmissionWarning]:
+    """Return a warning that files of other contents belong in the same place; none where there are none."""
+    left_out = enumerated([str(other.path) for other in others if other.content != chosen.content])
     counts = f"`{shown(str(chosen.path))}` counts, and {left_out} does not"
-    return SubmissionWarning(f"There are several files of {what}: {counts}.", person=True)
+    text = f"There are several files of {what}: {counts}."
+    return [SubmissionWarning(text, person=True)] if left_out else []
 
 
 def _storable_path(path: PurePosixPath) -> str:

@@ -36,10 +36,8 @@ from starvelab_grader.batch.private import restrict_new_files, warning_if_open
 from starvelab_grader.commands import grade as grade_command
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list
-from starvelab_grader.commands.feedback import FeedbackApp
-from starvelab_grader.commands.grade import GradeApp
-from starvelab_grader.commands.mark import MarkApp
-from starvelab_grader.commands.release import ReleaseApp
+from starvelab_grader.commands.grade import GradeApp, ReleaseApp
+from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from tests.grader.a_course import MOST, TINY, Course
 from tests.grader.in_process import run_here
 

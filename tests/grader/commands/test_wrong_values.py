@@ -9,10 +9,8 @@ import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.feedback import FeedbackApp
-from starvelab_grader.commands.grade import GradeApp
-from starvelab_grader.commands.mark import MarkApp
-from starvelab_grader.commands.release import ReleaseApp
+from starvelab_grader.commands.grade import GradeApp, ReleaseApp
+from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 

@@ -14,7 +14,7 @@ from starvelab.widgets import pack
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
-from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, whose
+from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_of
 from starvelab_grader.submissions.archives import SubmissionReader
 from tests.grader.in_process import run_here
 
@@ -129,10 +129,10 @@ Jose\u0301/one.ipynb = Jos\xe9/one.ipynb
 @pytest.mark.parametrize("told", TOLD.strip().split("\n\n"))
 def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
     expected = dict(line.split(" = ") for line in told.splitlines())
-    found = whose(map(PurePosixPath, expected))
-    said = {str(path): f"{file.student}/{file.path}" if file.student else "?" for path, file in found.items()}
-    assert said == expected
-    assert all(file.path == path for path, file in found.items() if file.student is None)
+    found = files_of(map(PurePosixPath, expected))
+    assert {
+        str(file.source): f"{file.student}/{file.path}" if file.student else "?" for file in found
+    } == expected
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ def test_whose_a_file_is_is_told_by_the_download_as_a_whole(told):
     ],
 )
 def test_the_name_says_more_than_whose_a_file_is(path, expected):
-    (file,) = whose([PurePosixPath(path)]).values()
+    (file,) = files_of([PurePosixPath(path)])
     assert (file.name, file.late, file.upload) == expected
 
 
 def test_a_word_that_stands_for_every_name_is_none():
     paths = [PurePosixPath(f"Teilnehmerin_{n}_assignsubmission_file_/one.ipynb") for n in (1, 2)]
-    assert {file.name for file in whose(paths).values()} == {""}
+    assert {file.name for file in files_of(paths)} == {""}
 
 
 # --- sorting ----------------------------------------------------------------------------------------------

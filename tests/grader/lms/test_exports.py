@@ -233,7 +233,9 @@ def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(expo
 
 def test_a_worksheet_takes_one_assignment_and_a_table_of_grades_may_name_students_by_email(export, starving):
     roster = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
-    with pytest.raises(InputError, match=r"one assignment, and there are grades of 2: .*--assignment="):
+    with pytest.raises(
+        InputError, match=r"one assignment, and there are grades of 2 assignments: .*--assignment="
+    ):
         export(Moodle, roster)
     assert export(Moodle, roster, assignment=[starving])[1][2] == "81"
     by_email = export(Moodle, "Email address,tiny\nada@x.org,\nx@x.org,\n", assignment=["tiny"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starvelab_grader.lms.rosters import Sheet
 from starvelab_grader.text import escape_csv_formulas
 
-ODD = '\ufeffName;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
+ODD = 'Name;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
 
 
 def test_what_nobody_writes_keeps_every_character():

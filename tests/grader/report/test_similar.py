@@ -11,8 +11,7 @@ from starvelab_grader.report.findings import (
     pairs,
     same_files,
     similar,
-    written_by_exercise,
-    written_by_student,
+    texts_by_exercise,
 )
 from starvelab_grader.submissions.reference import ReferenceCell
 
@@ -108,8 +107,9 @@ def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
         for name, graded, answer in kinds
     ]
     given = {"stub", "shown to all"}
-    assert written_by_exercise(nb, truth, given) == {"a-test": "x", "test": "y\nz", "why": "w"}
-    assert written_by_student(nb, {"test"}, given) == "x\ny\nz\nw\nown"
+    assert texts_by_exercise(nb, truth, given, "own cells") == {
+        "a-test": "x", "test": "y\nz", "why": "w", "own cells": "own"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
