@@ -139,14 +139,8 @@ class GradeApp(Command):
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
         counts = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
         print(f"{classroom.assignment}: {counts}, {len(outcome.failed)} could not be graded.")
-        for kind, reason in REASONS.items():
-            again = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
-            if any(again):
-                notebooks, submissions = (
-                    _count(sum(again), "notebook"),
-                    _count(sum(map(bool, again)), "submission"),
-                )
-                print(f"Graded again because {reason}: {notebooks} of {submissions}.")
+        for line in _graded_again(outcome):
+            print(line)
         failed = outcome.failed.items()
         print_list("Not graded:", (f"{shown(one)}: {reason.splitlines()[-1]}" for one, reason in failed))
         for student, reason in failed:
@@ -166,6 +160,15 @@ class GradeApp(Command):
         folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
         page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")
+
+
+def _graded_again(outcome: Outcome) -> Iterator[str]:
+    """Yield one line for each reason for which notebooks were graded again."""
+    for kind, reason in REASONS.items():
+        again = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
+        if any(again):
+            submissions = _count(sum(map(bool, again)), "submission")
+            yield f"Graded again because {reason}: {_count(sum(again), 'notebook')} of {submissions}."
 
 
 def _count(number: int, noun: str) -> str:

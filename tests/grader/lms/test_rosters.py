@@ -1,14 +1,89 @@
-"""Who is in a class, by the tables of Canvas and Moodle in any language."""
+"""Tables of Canvas and Moodle, filled in and otherwise untouched, and who is in a class by them."""
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nbgrader.api import Gradebook
 
 from starvelab_grader.errors import InputError
-from starvelab_grader.lms.rosters import Person, key, named_by_download, read_roster, register
+from starvelab_grader.lms.rosters import Person, Sheet, key, named_by_download, read_roster, register
+from starvelab_grader.text import escape_csv_formulas
 
+in_a_gradebook = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 ADA = Person("Ada", "Lovelace")
+ODD = 'Name;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
+
+# --- tables -----------------------------------------------------------------------------------------------
+
+
+def test_quotes_line_ends_and_the_delimiter_are_read_and_nothing_else_is_written():
+    sheet = Sheet(ODD)
+    assert sheet.headers == ["Name", 'Grade "final"', "Note"]
+    assert sheet.rows == [["Lovelace; Ada", "", " 007"], ["Bob", "7,5", ""], ["=1+1", "a\nb", "x"]]
+    assert sheet.content == ODD.encode()
+    sheet.put(1, 1, "8")
+    assert sheet.content == ODD.replace('Bob;"7,5"', "Bob;8").encode()
+
+
+cells = st.text(st.sampled_from("ab,;\"\n\r\t '=é"), max_size=5)
+
+
+@given(st.lists(st.lists(cells, min_size=2, max_size=4), min_size=1, max_size=4))
+def test_any_table_is_read_as_csv_reads_it_and_comes_out_as_it_went_in(rows):
+    made = io.StringIO(newline="")
+    csv.writer(made).writerows([["a", "b", "c", "d"], *rows])
+    sheet = Sheet(made.getvalue())
+    assert sheet.content.decode() == made.getvalue()
+    assert sheet.rows == [row + [""] * (4 - len(row)) for row in rows]
+
+
+@given(st.text(st.sampled_from('ab,"\n\r'), max_size=12))
+def test_damaged_quotes_change_nothing_either(text):
+    assert Sheet(text).content.decode() == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_the_encoding_stays(tmp_path, encoding):
+    (tmp_path / "x.csv").write_bytes("Name,Größe\r\nÀda,\r\n".encode(encoding))
+    sheet = Sheet.read(tmp_path / "x.csv")
+    assert sheet.headers == ["Name", "Größe"]
+    sheet.put(0, 1, "1")
+    assert sheet.content == "Name,Größe\r\nÀda,1\r\n".encode(encoding)
+
+
+def test_what_says_that_it_is_utf_16_and_is_not_is_a_table_all_the_same(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"\xff\xfea")
+    assert Sheet.read(tmp_path / "x.csv").content == b"\xff\xfea"
+
+
+@pytest.mark.parametrize(
+    ("table", "content"),
+    [("a,b\n1\n2,3", b'a,b,"c, d"\nx,,y\n1,,4\n2,3,'), ("a,b", b'a,b,"c, d"\r\nx,,y\r\n'),
+     ("a,b\n1,2,3\n", b'a,b,"c, d"\nx,,y\n1,2,4\n')],
+)  # fmt: skip
+def test_a_column_and_a_line_can_be_added(table, content):
+    sheet = Sheet(table)
+    column = sheet.add_column("c, d")
+    if sheet.rows:
+        sheet.put(0, column, "4")
+    sheet.insert_row(["x", "", "y"])
+    assert sheet.content == content
+
+
+def test_what_is_written_is_no_formula():
+    sheet = Sheet.new(["a"], [["=cmd()"], ["-1"]])
+    sheet.put(1, 0, "@x")
+    assert sheet.rows == [["'=cmd()"], ["'@x"]]
+    escaped = [escape_csv_formulas(value) for value in ("+1", "＝1", "\t=1", -2, None, "a=1")]
+    assert escaped == ["'+1", "'＝1", "'\t=1", -2, None, "a=1"]
+
+
+# --- who is in a class ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -37,23 +112,10 @@ def test_who_has_not_submitted_is_in_the_roster_too(tmp_path):
     assert read_roster(path, []) == {"7": ADA}, "and Canvas' test student is nobody"
 
 
-def test_a_roster_that_names_nobody_is_refused_with_what_to_pass(tmp_path):
+def test_a_roster_that_names_nobody_is_rejected_with_what_to_pass(tmp_path):
     (tmp_path / "roster.csv").write_text("Name,Login\nAda,ada\n")
     with pytest.raises(InputError, match=r"No column of the roster .* for Moodle .*It has: Name, Login\."):
         read_roster(tmp_path / "roster.csv", ["101"])
-    with pytest.raises(InputError, match=r"is not there. Pass the table that the platform exported"):
-        read_roster(tmp_path / "none.csv", [])
-
-
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed():
-    with Gradebook("sqlite://") as book:
-        register(book, {"1": Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é"), "2": Person("\t")})
-        one, two = (book.find_student(name) for name in "12")
-        assert named_by_download(book, {"\udcff": "nobody", "3": "a b"}) == {"3": Person("a", "b")}
-        assert (one.first_name, one.last_name) == ("[31mAda", "L " + 126 * "é")
-        assert (two.first_name, two.last_name) == (None, None)
 
 
 def test_a_name_of_letters_and_digits_is_no_participant():
@@ -61,17 +123,23 @@ def test_a_name_of_letters_and_digits_is_no_participant():
     assert [key(text) for text in texts] == ["12", "12", "12", "a1b2"]
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-def test_a_name_from_a_roster_is_better_than_one_from_a_download(course):
-    with course.gradebook() as book:
-        register(book, {"1": ADA, "2": Person("", "barkerbob")})
-        register(book, named_by_download(book, {"1": "lovelaceada", "2": "x", "3": "Cem Can"}))
-        register(book, {"2": Person("Bob", "Barker", "b@x.org")})
-    with Gradebook(f"sqlite:///{course.folder / 'course' / 'gradebook.db'}") as book:
-        names = {one.id: (one.first_name, one.last_name, one.email) for one in book.students}
-    assert names == {
-        "1": ("Ada", "Lovelace", None),
-        "2": ("Bob", "Barker", "b@x.org"),
-        "3": ("Cem", "Can", None),
-    }
+class TestNames:
+    pytestmark = in_a_gradebook
+
+    def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed(self):
+        odd = Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é")
+        with Gradebook("sqlite://") as book:
+            register(book, {"1": odd, "2": Person("\t")})
+            one, two = (book.find_student(name) for name in "12")
+            assert named_by_download(book, {"\udcff": "nobody", "3": "a b"}) == {"3": Person("a", "b")}
+            assert (one.first_name, one.last_name) == ("[31mAda", "L " + 126 * "é")
+            assert (two.first_name, two.last_name) == (None, None)
+
+    def test_a_name_from_a_roster_is_better_than_one_from_a_download(self):
+        with Gradebook("sqlite://") as book:
+            register(book, {"1": ADA, "2": Person("", "barkerbob")})
+            register(book, named_by_download(book, {"1": "lovelaceada", "2": "x", "3": "Cem Can"}))
+            register(book, {"2": Person("Bob", "Barker", "b@x.org")})
+            names = {one.id: (one.first_name, one.last_name, one.email) for one in book.students}
+        bob = ("Bob", "Barker", "b@x.org")
+        assert names == {"1": ("Ada", "Lovelace", None), "2": bob, "3": ("Cem", "Can", None)}

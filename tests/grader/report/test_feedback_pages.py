@@ -29,7 +29,7 @@ from starvelab_grader.submissions.reference import ReferenceCell, title_of, titl
 from tests.grader.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
-TRUTH = [
+REFERENCE = [
     ReferenceCell("double", "code", "", "", "", locked=False, grade=False, solution=True),
     ReferenceCell("double-test", "code", HIDDEN, "check(double(2), 4)", "", True, True, False, points=2.0),
     ReferenceCell("why", "markdown", "", "", "", locked=False, grade=True, solution=True, points=4.0),
@@ -49,18 +49,15 @@ def named(cell, name):
 
 @pytest.fixture
 def make(tmp_path):
-    """The page of a notebook with the given answer, outputs, essay and marks."""
+    """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(source="def double(x): pass", outputs=(), marks=MARKS, essay="Because.", tested=()):
-        nb = new_notebook(
-            cells=[
-                named(new_code_cell(source, outputs=list(outputs)), "double"),
-                named(new_code_cell(HIDDEN, outputs=list(tested)), "double-test"),
-                named(new_markdown_cell(essay), "why"),
-            ]
-        )
+    def made(outputs=(), marks=MARKS, essay="Because.", tested=()):
+        double = new_code_cell("def double(x): pass", outputs=list(outputs))
+        test = new_code_cell(HIDDEN, outputs=list(tested))
+        cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
+        nb = new_notebook(cells=[named(one, name) for name, one in cells.items()])
         nbformat.write(nb, tmp_path / "one.ipynb")
-        one = GradedNotebook("one", "1. One", TRUTH, TITLES, MODEL)
+        one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL)
         written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64))
         assert sorted(written) == ["index.html", "one.html"]
         return BeautifulSoup(written["index.html"], "html.parser")
@@ -83,12 +80,14 @@ def test_the_total_is_on_top_and_exercises_have_titles(make):
     assert "See me." in page.find(class_="comment").get_text()
 
 
-def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make):
+@pytest.mark.parametrize(
+    ("late", "total", "penalty"), [(1.0, "4.5", "1 point is taken off"), (9.0, "0", "9 points are taken off")]
+)
+def test_what_a_person_has_marked_and_what_being_late_costs_is_in_the_total(make, late, total, penalty):
     marked = {"double-test": Mark(2.0, False), "why": Mark(3.5, True)}
-    text = make(marks=Marks({"one": marked}, {}, {"one": 1.0})).body.get_text(" ", strip=True)
-    assert "Total: 4.5 of 6 points" in text
-    assert "Submitted late: 1 point is taken off" in text
-    assert "3.5 of 4, to be marked again" in text
+    text = make(marks=Marks({"one": marked}, {}, {"one": late})).body.get_text(" ", strip=True)
+    for part in (f"Total: {total} of 6 points", f"Submitted late: {penalty}", "3.5 of 4, to be marked again"):
+        assert part in text
     assert "not marked yet" not in text.lower()
 
 
@@ -128,15 +127,13 @@ def test_what_makes_pages_accepts_all_that_nbconvert_configures(logged):
     assert not logged.text
 
 
-def test_what_ended_a_cell_is_told_without_a_traceback(make):
-    for kind, value, shown in (
-        ("SystemExit", "3", ENDED_PYTHON),
-        ("SubmissionEnded", "The submitted code took longer than 3 s.", "code took longer than 3 s."),
-    ):
-        output = new_output("error", ename=kind, evalue=value, traceback=["use %tb"])
-        text = make(outputs=[output]).get_text()
-        assert shown in text
-        assert "%tb" not in text
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [("SystemExit", "3", ENDED_PYTHON), ("SubmissionEnded", "It took longer than 3 s.", "longer than 3 s.")],
+)
+def test_what_ended_a_cell_is_said_without_a_traceback(make, kind, value, shown):
+    text = make([new_output("error", ename=kind, evalue=value, traceback=["use %tb"])]).get_text()
+    assert (shown in text, "%tb" in text) == (True, False)
 
 
 def test_printed_sentences_are_wrapped_and_printed_tables_are_not(make):
@@ -185,7 +182,7 @@ def test_titles_are_the_headings_without_their_points():
     names = ["lonely-test", "double-test", "a-test", "b_2", "c-test", "gone-test"]
     assert title_of(content, "one") == "1. One"
     assert title_of(nbformat.writes(new_notebook()).encode(), "one") == "one"
-    assert titles_of(content, [replace(TRUTH[1], name=name) for name in names]) == {
+    assert titles_of(content, [replace(REFERENCE[1], name=name) for name in names]) == {
         "lonely-test": "1. One",
         "double-test": "Exercise 1.1: twice",
         "a-test": "Both: a",

@@ -1,33 +1,32 @@
-"""What a graded class shows, worked out by hand."""
+"""A graded class in numbers, calculated by hand; and texts that were copied are found."""
 
 from __future__ import annotations
 
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from starvelab_grader.batch.records import GradedSubmission
-from starvelab_grader.report import findings
 from starvelab_grader.report.findings import (
+    SAME_FILE,
+    WHOLE,
     distribution,
     for_a_person,
+    graded_by,
     items,
     mistakes,
+    pairs,
+    same_files,
+    similar,
+    texts_by_exercise,
 )
 from starvelab_grader.submissions import SubmissionWarning
 from starvelab_grader.submissions.reference import ReferenceCell
 
 
-def cell(name: str, points: float = 0.0) -> ReferenceCell:
-    return ReferenceCell(
-        name=name,
-        cell_type="code",
-        source="",
-        released="",
-        checksum="",
-        locked=bool(points),
-        grade=bool(points),
-        solution=not points,
-        points=points,
-    )
+def cell(name: str, points: float = 0.0, *, essay: bool = False) -> ReferenceCell:
+    """An answer, or what is graded: a test or an essay."""
+    graded, answer = bool(points), essay or not points
+    return ReferenceCell(name, "code", "", "", "", not answer, graded, answer, points=points)
 
 
 CELLS = {
@@ -36,12 +35,10 @@ CELLS = {
 }
 
 
-def record(student: str, a: float, b: float, c: float, **more) -> GradedSubmission:
+def record(student: str, a: float = 0, b: float = 0, c: float = 0, **more) -> GradedSubmission:
     grades = {"one": {"a-test": (a, False), "b-test": (b, False)}, "two": {"c-test": (c, False)}}
-    usual = {"assignment": "x", "written": "", "at": "", "grader": ""}
-    return GradedSubmission(
-        student=student, nbgrader="", mode="", seconds=1.0, grades=grades, **usual, **more
-    )
+    usual = {"assignment": "x", "written": "", "at": "", "grader": "", "nbgrader": "", "mode": ""}
+    return GradedSubmission(student=student, seconds=1.0, grades=grades, **usual, **more)
 
 
 CLASS = [
@@ -51,18 +48,16 @@ CLASS = [
     record("dee", 0, 1, 1, rejected=["two"]),
 ]
 
+# --- statistics -------------------------------------------------------------------------------------------
 
-def test_difficulty_is_the_mean_share_and_counts_are_counts():
+
+def test_difficulty_is_the_mean_share_and_discrimination_the_correlation_with_the_other_points():
+    """Shares of a are 1, .5, 0, 0; the rest is 3, 1, 1, 2: r = 0.875 / sqrt(0.6875 * 2.75)."""
     a, b, c = items(CLASS, CELLS)
     assert (a.notebook, a.cell, a.points) == ("one", "a-test", 4)
     assert (a.difficulty, a.full, a.none, a.tried) == (pytest.approx((1 + 0.5 + 0 + 0) / 4), 1, 2, 4)
     assert (b.difficulty, b.full, b.none, b.tried) == (pytest.approx((1 + 0 + 0 + 0.5) / 4), 1, 1, 3)
     assert (c.tried, c.full) == (3, 4)
-
-
-def test_discrimination_is_the_correlation_with_the_other_points():
-    """Shares of a are 1, .5, 0, 0; the rest is 3, 1, 1, 2: r = 0.875 / sqrt(0.6875 * 2.75)."""
-    a, _, c = items(CLASS, CELLS)
     assert a.discrimination == pytest.approx(0.875 / (0.6875 * 2.75) ** 0.5)
     assert c.discrimination is None, "all have the same"
 
@@ -73,13 +68,13 @@ def test_a_class_of_one_or_none_has_no_correlation():
 
 
 def test_answers_belong_to_the_test_that_follows():
-    assert findings.graded_by(CELLS["one"]) == {"a": "a-test", "b": "b-test", "helper": "b-test"}
+    assert graded_by(CELLS["one"]) == {"a": "a-test", "b": "b-test", "helper": "b-test"}
 
 
 def test_mistakes_are_counted_the_commonest_first():
     made = [
-        record("ada", 0, 0, 0, notes={"one": {"a-test": {"mistake": ["bits", "sum"]}}}),
-        record("bob", 0, 0, 0, notes={"one": {"a-test": {"mistake": ["sum"]}}}),
+        record(student, notes={"one": {"a-test": {"mistake": messages}}})
+        for student, messages in (("ada", ["bits", "sum"]), ("bob", ["sum"]))
     ]
     assert mistakes(made) == [(2, "one", "a-test", "sum"), (1, "one", "a-test", "bits")]
 
@@ -95,4 +90,101 @@ def test_the_distribution_counts_each_student_once():
 
 def test_only_what_a_person_should_see_is_listed():
     warnings = {"one": [SubmissionWarning("copied"), SubmissionWarning("damaged", person=True)]}
-    assert for_a_person([record("ada", 0, 0, 0, warnings=warnings)]) == [("ada", "one", "damaged")]
+    assert for_a_person([record("ada", warnings=warnings)]) == [("ada", "one", "damaged")]
+
+
+# --- answers that are nearly the same ---------------------------------------------------------------------
+
+
+FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
+OWN = [
+    "I think the GPU waits since eight workers on a small box cannot decode that many pictures in time. ",
+    "My guess was the drive, and it turned out that reading is never the problem here, by a factor of ten. ",
+    "Decoding binds. Buying a faster accelerator would only make it idle more, as the sweep above shows. ",
+    "Prefetching hides latency but not a lack of throughput, so deeper queues would not have helped at all. ",
+    "The stall is the share of the step in which nothing runs on the device; here it is about two thirds. ",
+]
+COPIED = (
+    "# took me ages!! the trick is that sampels per secnd has to be devided by the nubmer of workers first\n"
+    "x_tmp2 = 1 / (rate*W)   # no idea why but it works with the bracket\n"
+    "Thats why the GPU idels: the cpu is to slow for it and we shuold buy more cores or less augmentation.\n"
+)
+
+
+def found_in(texts, **more) -> list[tuple[str, str, str]]:
+    return [(one.one, one.other, one.where) for one in similar(texts, **more)]
+
+
+def test_two_who_share_what_nobody_else_wrote_are_found():
+    texts = {f"s{number}": FORMULA + own for number, own in enumerate(OWN)}
+    texts["eve"], texts["mal"] = FORMULA + COPIED, "# my work\n" + FORMULA + COPIED.replace("ages", "hours")
+    (found,) = pairs(texts)
+    assert (found.one, found.other) == ("eve", "mal")
+    assert (found.characters > 200, found.share > 0.6, len(found.passage) > 100) == (True, True, True)
+    assert found.passage in " ".join(COPIED.split())
+
+
+@pytest.mark.parametrize("students", [3, 12])
+def test_three_with_the_same_essay_are_found_as_two_are(students):
+    written = {f"s{at:02d}": {"why": OWN[at % 5][:-2] + f"And {at} " * 40} for at in range(students - 3)}
+    written |= {name: {"why": COPIED} for name in ("eve", "mal", "sue")}
+    expected = [("eve", "mal", "why"), ("eve", "sue", "why"), ("mal", "sue", "why")]
+    assert found_in(written, essays={"why"}) == expected
+    assert {one.share for one in similar(written, essays={"why"})} == {1.0}
+
+
+def test_one_copied_essay_is_found_in_a_submission_that_is_otherwise_ones_own():
+    long = [" ".join(f"{who}{n} does {n * who}" for n in range(300)) for who in range(2, 8)]
+    texts = {f"s{at}": {"code": long[at], "why": OWN[at] * 2 if at < 4 else COPIED} for at in range(5)}
+    texts["t"] = {"code": long[5], "why": COPIED}
+    assert found_in(texts, essays={"why"}) == [("s4", "t", "why")]
+    assert pairs({name: each["code"] + each["why"] for name, each in texts.items()}) == []
+
+
+def test_what_is_shared_in_no_single_exercise_is_found_in_all_of_them_together():
+    thirds = {f"e{at}": COPIED[at : at + 110] for at in (0, 110, 220)}
+    texts = dict.fromkeys(("eve", "mal"), thirds) | {f"s{at}": {"e0": OWN[at]} for at in range(5)}
+    assert found_in(texts) == [("eve", "mal", WHOLE)]
+
+
+def test_twins_are_found_by_their_files_however_ordinary_their_answers_are():
+    prints = {
+        "ada": {"one": "a1", "two": "a2"}, "bob": {"one": "b1", "two": "a2"},
+        "cem": {"one": "a1", "two": "a2"}, "dee": {"one": "", "two": ""}, "eve": {"one": "", "two": ""},
+    }  # fmt: skip
+    assert [(p.one, p.other, p.where, p.passage) for p in same_files(prints)] == [
+        ("ada", "bob", SAME_FILE, "two"),
+        ("ada", "cem", SAME_FILE, "one, two"),
+    ]
+
+
+def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
+    written = {"a": "x", "helper": "y", "b": "z", "test": "t", "why": "w", "c": "stub "}
+    named = [
+        new_code_cell(source, metadata={"nbgrader": {"grade_id": name}}) for name, source in written.items()
+    ]
+    nb = new_notebook(cells=[*named, new_code_cell("own"), new_code_cell("shown to all")])
+    reference = [cell("a"), cell("a-test", 1), cell("helper"), cell("b"), cell("test", 1)]
+    reference += [cell("why", 1, essay=True), cell("c")]
+    assert texts_by_exercise(nb, reference, {"stub", "shown to all"}, "own cells") == {
+        "a-test": "x", "test": "y\nz", "why": "w", "own cells": "own",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}, id="right formula"),
+        # A forum's answer, or a lecture's: in a class of that size at most three may have what counts.
+        pytest.param({f"s{number}": COPIED + own for number, own in enumerate(OWN)}, id="what many share"),
+        pytest.param({"ada": "", "bob": "x = 1", "cem": "x = 1"}, id="short and empty"),
+    ],
+)
+def test_what_must_be_alike_is_no_finding(texts):
+    assert pairs(texts) == []
+
+
+def test_what_was_given_out_and_the_solution_are_no_finding():
+    texts = {"ada": COPIED + OWN[0], "bob": COPIED + OWN[1]}
+    assert pairs(texts, known=[COPIED]) == []
+    assert len(pairs(texts)) == 1

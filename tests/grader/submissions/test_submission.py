@@ -12,267 +12,43 @@ import pytest
 from starvelab_grader.submissions import archives, submission
 from starvelab_grader.submissions.submission import read_submission
 
-ASKED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
+EXPECTED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 
 
 def nb(*names: str) -> str:
-    """As much of a notebook as is looked at."""
+    """As much of a notebook as is read."""
     return json.dumps({"cells": [{"metadata": {"nbgrader": {"grade_id": name}}} for name in names]})
 
 
+ONE = {"01_one.ipynb": nb("a")}
+
+
 @pytest.fixture
-def given(tmp_path):
-    def give(**files: str | bytes):
+def read(tmp_path):
+    """Adds files to a submission and reads it."""
+
+    def add_and_read(files: dict[str, str | bytes], expected=EXPECTED):
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_submission(tmp_path, "ada", "tiny", give.asked)
+        return read_submission(tmp_path, "ada", "tiny", expected)
 
-    give.asked = ASKED
-    give.folder = tmp_path
-    return give
+    return add_and_read
 
 
-def told(handed) -> list[str]:
-    return [one.text for each in handed.warnings.values() for one in each]
+def texts(result, *, person: bool | None = None) -> list[str]:
+    """The warnings about a submission, or those for a person alone."""
+    warnings = [one for each in result.warnings.values() for one in each]
+    return [one.text for one in warnings if person in (None, one.person)]
 
 
-def test_notebooks_with_their_names_are_taken_and_nothing_is_said(given):
-    handed = given(**{"01_one.ipynb": nb("a"), "02_two.ipynb": nb("c"), "notes.txt": "x"})
-    assert handed.notebooks.keys() == ASKED.keys()
-    assert handed.files == {"notes.txt": b"x"}
-    assert (told(handed), handed.rejected) == ([], {})
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["01_one (1).ipynb", "01-one-Copy2.ipynb", "ada_5_6_01_one.ipynb", "01 ONE.IPYNB", "01_one.ipynb.json"],
-)
-def test_a_notebook_is_known_by_a_name_that_holds_its_own(given, name):
-    handed = given(**{name: nb("a")})
-    assert told(handed) == [f"The file of this notebook is called `{name}`."]
-    assert list(handed.notebooks) == ["01_one"]
-
-
-def test_a_notebook_is_known_by_its_cells(given):
-    handed = given(**{"x.ipynb": nb("c", "d"), "y.ipynb": nb("a", "c")})
-    assert list(handed.notebooks) == ["02_two"], "half of the cells is not enough"
-
-
-def test_the_newest_of_several_copies_counts_where_none_has_the_name_itself(given):
-    handed = given(
-        **{"01_one (2).ipynb": nb("2"), "01_one (11).ipynb": nb("11"), "01_one (1).ipynb": nb("1")}
-    )
-    assert handed.notebooks["01_one"] == nb("11").encode()
-    assert (
-        "`01_one (11).ipynb` counts, and `01_one (2).ipynb`, `01_one (1).ipynb` does not." in told(handed)[1]
-    )
-    assert handed.warnings["01_one"][1].person
-
-
-def test_copies_that_are_the_same_are_not_worth_a_word(given):
-    handed = given(**{"01_one.ipynb": nb("a"), "01_one (1).ipynb": nb("a")})
-    assert told(handed) == []
-
-
-def test_what_is_missing_is_said(given):
-    handed = given(**{"01_one.ipynb": nb("a")})
-    assert handed.rejected["02_two"].text == (
-        "`02_two.ipynb` was not submitted, so its exercises earn no points."
-    )
-    assert handed.rejected["02_two"].person
-
-
-def test_a_notebook_of_another_assignment_is_said(given):
-    handed = given(**{"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
-    assert told(handed) == [
-        "Notebooks that are not asked for were left out: `quiz.ipynb`.",
-        "`01_one.ipynb` holds no cell of this notebook: it may be of another assignment.",
-    ]
-    assert [one.person for one in handed.warnings["01_one"]] == [False, True]
-    assert handed.rejected["02_two"].text.endswith(" `01_one.ipynb` is of another assignment.")
-
-
-def test_a_page_that_shows_a_notebook_is_said(given):
-    handed = given(**{"01_one.ipynb": nb("a"), "02-two.html": "<html>"})
-    assert handed.rejected["02_two"].text.endswith(
-        " `02-two.html` is not the notebook itself. Submit the notebook, as .ipynb."
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [("{", "must be JSON, and it is not"), ("[]", "must hold one table"), ('{"a": 1}', "must hold whole")],
-)
-def test_predictions_that_cannot_be_read_are_said(given, content, why):
-    handed = given(**{"01_one.ipynb": nb("a"), "predictions.json": content})
-    (one,) = told(handed)
-    assert one.startswith(f"`predictions.json` cannot be read, or not all of it: predictions.json {why}")
-    assert "The next prediction you lock" not in one
-    assert handed.warnings["01_one"][0].person
-
-
-def test_a_link_is_no_notebook(tmp_path, given):
-    (tmp_path / "real.txt").write_text("x")
-    (tmp_path / "01_one.ipynb").symlink_to(tmp_path / "real.txt")
-    handed = given(**{"02_two.ipynb": nb("c")})
-    assert handed.rejected["01_one"].text == (
-        "`01_one.ipynb` was submitted as a link, and not as a file. Submit the file itself."
-    )
-    assert told(handed) == ["`01_one.ipynb` is a link, and was left out."]
-
-
-def test_files_are_found_from_the_folder_of_the_notebooks(given):
-    handed = given(**{"my work/01_one.ipynb": nb("a"), "my work/data/x.csv": "1", "readme.txt": "2"})
-    assert handed.files == {"data/x.csv": b"1", "readme.txt": b"2"}
-
-
-def test_of_two_files_in_one_place_that_beside_the_notebooks_counts(given):
-    handed = given(
-        **{
-            "work/01_one.ipynb": nb("a"),
-            "work/predictions.json": '{"a": {"answer": 1}}',
-            "predictions.json": "{}",
-            "work/data/x.csv": "below",
-            "work/x.csv": "beside",
-            "same.csv": "same",
-            "work/same.csv": "same",
-        }
-    )
-    assert handed.files == {
-        "predictions.json": b'{"a": {"answer": 1}}',
-        "data/x.csv": b"below",
-        "x.csv": b"beside",
-        "same.csv": b"same",
-    }
-    said = [one for one in told(handed) if one.startswith("There are several files")]
-    assert said == [
-        "There are several files of `predictions.json`: `work/predictions.json` counts, and "
-        "`predictions.json` does not."
-    ]
-    assert handed.warnings["01_one"][0].person
-
-
-def test_of_two_files_in_one_place_that_which_was_not_packed_counts(given):
-    packed = tape(*[tarfile.TarInfo("x.csv")])
-    handed = given(**{"01_one.ipynb": nb("a"), "all.tar": packed, "all/x.csv": "1"})
-    assert handed.files == {"all/x.csv": b"1"}
-
-
-def test_of_many_copies_ten_are_named(given):
-    names = ["a.csv"] * 30 + [f"b{number}.csv" for number in range(15)] * 2
-    entries = [tarfile.TarInfo(name) for name in names]
-    for number, one in enumerate(entries):
-        one.size = number
-    handed = given(**{"01_one.ipynb": nb("a"), "a.tar": tape(*entries, body=b"x" * len(entries))})
-    assert len(told(handed)) == 11
-    assert told(handed)[10] == "There are several files in 6 more places."
-    (of_thirty,) = (one for one in told(handed) if one.startswith("There are several files of `a/a.csv`:"))
-    assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
-
-
-@pytest.mark.parametrize(
-    "name", ["predictions.json", "predictions (1).json", "deep/down/predictions.json", "old predictions.json"]
-)
-def test_predictions_are_found(given, name):
-    handed = given(**{"01_one.ipynb": nb("a"), name: "{}"})
-    assert handed.files["predictions.json"] == b"{}"
-
-
-def test_what_tools_leave_behind_stays_behind(given):
-    handed = given(
-        **{
-            "01_one.ipynb": nb("a"),
-            "math.py": "x",
-            ".git/config": "x",
-            "__pycache__/m.pyc": "x",
-            "a.txt": "x",
-        }
-    )
-    # What is code is left out later, and named.
-    assert list(handed.files) == ["a.txt", "math.py"]
-    assert told(handed) == [
-        "Hidden files and folders, and those that tools make, were left out: `.git`, `__pycache__`.",
-    ]
-
-
-def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(given):
-    nameless, pipe, checkpoint = map(tarfile.TarInfo, ("..", "work/pipe", "work/.ipynb_checkpoints/a.ipynb"))
-    pipe.type = tarfile.FIFOTYPE
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("deep.zip", b"PK")
-        archive.writestr("..", b"x")
-    packed = tarfile.TarInfo("inner.zip")
-    packed.size = len(inner.getvalue())
-    tar = tape(nameless, pipe, checkpoint, packed, body=inner.getvalue())
-    assert told(given(**{"01_one.ipynb": nb("a"), "a.tar": tar})) == [
-        "A file in `a` has no name, and was left out.",
-        "`work/pipe` is no ordinary file, and was left out.",
-        "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
-        "A file in `a/inner` has no name, and was left out.",
-        "Hidden files and folders, and those that tools make, were left out: `.ipynb_checkpoints`.",
-    ]
-
-
-def test_a_notebook_may_be_called_predictions(given):
-    given.asked = {"03_predictions": {"a"}}
-    assert list(given(**{"03_predictions (1).ipynb": nb("a")}).notebooks) == ["03_predictions"]
-
-
-@pytest.mark.parametrize(
-    "name", ["演習二.ipynb", "U\u0308bung 2.ipynb", "Übung_2 (1).ipynb", "ÜBUNG-2.ipynb"]
-)
-def test_notebooks_are_told_apart_in_any_script(given, name):
-    given.asked = {"演習一": {"a"}, "演習二": {"b"}, "Übung_1": {"c"}, "Übung_2": {"d"}}
-    (found,) = given(**{name: "{}"}).notebooks
-    assert found in ("演習二", "Übung_2")
-
-
-def test_of_several_files_of_predictions_one_counts_and_the_others_are_named(given):
-    files = {"01_one.ipynb": nb("a"), "predictions (1).json": "{}", "my predictions.json": '{"a": 1}'}
-    handed = given(**files)
-    assert handed.files["predictions.json"] == b'{"a": 1}'
-    assert told(handed)[0] == (
-        "`my predictions.json` counts as `predictions.json`, and `predictions (1).json` does not."
-    )
-    assert handed.warnings["01_one"][0].person
-    assert told(given(**files, **{"predictions.json": "{}"}))[0] == (
-        "`predictions.json` counts, and `my predictions.json` does not."
-    )
-
-
-def test_the_lock_of_the_predictions_is_nothing_to_speak_of(given):
-    assert told(given(**{"01_one.ipynb": nb("a"), ".predictions.json.lock": ""})) == []
-
-
-def test_a_folder_that_cannot_be_read_is_said(given, monkeypatch, tmp_path):
-    def closed(folder, onerror):
-        onerror(PermissionError(13, "Permission denied", f"{folder}/secret"))
-        return iter(())
-
-    monkeypatch.setattr(archives.os, "walk", closed)
-    (one,) = given().warnings["01_one"]
-    assert one.text == "`secret` could not be read: Permission denied."
-    assert one.person
-
-
-def test_limits_are_kept_and_said(given, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_TOTAL", 100)
-    handed = given(**{"01_one.ipynb": nb("a"), "big.bin": b"x" * 200, "z.txt": "x"})
-    assert list(handed.notebooks) == ["01_one"]
-    assert handed.files == {}
-    (one,) = handed.warnings["01_one"]
-    assert one.text.endswith("were submitted: from `big.bin` on, files were left out.")
-    assert one.person
-
-
-def test_a_large_file_takes_no_notebooks_place(given, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_TOTAL", 1000)
-    handed = given(**{"01_one.ipynb": nb("a"), "00_big.bin": b"x" * 2000, "predictions.json": "{}"})
-    assert list(handed.notebooks) == ["01_one"]
-    assert handed.files == {"predictions.json": b"{}"}
+def zipped(files: dict[str, str | bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
 
 
 def tape(*entries: tarfile.TarInfo, mode: str = "w:xz", body: bytes = b"") -> bytes:
@@ -283,89 +59,180 @@ def tape(*entries: tarfile.TarInfo, mode: str = "w:xz", body: bytes = b"") -> by
     return made.getvalue()
 
 
-def test_of_an_archive_everything_is_read_but_what_tools_leave_behind(given):
-    left = ("work/__MACOSX/01_one.ipynb", "work/.ipynb_checkpoints/02_two.ipynb")
-    entries = [tarfile.TarInfo(name) for name in ("work/01_one.ipynb", "work/notes.txt", *left)]
-    for entry in entries:
-        entry.size = len(nb("a"))
-    handed = given(**{"x.tar": tape(*entries, mode="w:", body=nb("a").encode())})
-    assert handed.notebooks.keys() == {"01_one"}
-    assert handed.files == {"notes.txt": nb("a").encode()}
+def entry(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size, made.type = size, kind
+    return made
 
 
-def folders(number: int) -> list[tarfile.TarInfo]:
-    found = [tarfile.TarInfo(f"f{at}") for at in range(number)]
-    for one in found:
-        one.type = tarfile.DIRTYPE
-    return found
+# --- which file is which notebook -------------------------------------------------------------------------
 
 
-def test_folders_in_an_archive_are_counted_as_well(given, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for at in range(49):
-            archive.writestr(zipfile.ZipInfo(f"d{at}/"), b"")
-    for name, content, first in (
-        ("a.tar.xz", tape(*folders(200)), "a.tar/f46"),
-        ("a.zip", made.getvalue(), "a/d46"),
-    ):
-        handed = given(**{"02_two.ipynb": nb("c"), name: content, "01_one.ipynb": nb("a")})
-        (one,) = told(handed)
-        assert one.endswith(f"were submitted: from `{first}` on, files were left out.")
-        assert list(handed.notebooks) == ["01_one", "02_two"], "what stands before it is read"
-        (given.folder / name).unlink()
+def test_notebooks_with_their_names_are_read_without_a_warning(read):
+    result = read({**ONE, "02_two.ipynb": nb("c"), "notes.txt": "x", "01_one (1).ipynb": nb("a")})
+    assert result.notebooks.keys() == EXPECTED.keys()
+    assert result.files == {"notes.txt": b"x"}
+    assert (texts(result), result.rejected) == ([], {})
 
 
-def test_a_zip_with_a_table_of_contents_that_is_too_long_is_not_opened(given, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for at in range(51):
-            archive.writestr(zipfile.ZipInfo(f"d{at}/"), b"")
-    monkeypatch.setattr(archives.zipfile, "ZipFile", None)
-    (one,) = told(given(**{"01_one.ipynb": nb("a"), "z.zip": made.getvalue()}))
-    assert one.endswith("from `z` on, files were left out.")
+@pytest.mark.parametrize(
+    "name",
+    ["01_one (1).ipynb", "01-one-Copy2.ipynb", "ada_5_6_01_one.ipynb", "01 ONE.IPYNB", "01_one.ipynb.json"],
+)
+def test_a_notebook_is_known_by_a_name_that_holds_its_own(read, name):
+    result = read({name: nb("a")})
+    assert texts(result) == [f"The file of this notebook is called `{name}`."]
+    assert list(result.notebooks) == ["01_one"]
 
 
-def test_a_compressed_tape_is_read_no_further_than_the_limit(given, monkeypatch):
-    """What is left out would be unpacked too, to find what stands behind it."""
-    monkeypatch.setattr(archives, "MAX_TOTAL", 100_000)
-    padding, last = tarfile.TarInfo(".git"), tarfile.TarInfo("01_one.ipynb")
-    padding.size = last.size = 200_000
-    handed = given(**{"a.tar.xz": tape(padding, last, body=b" " * 200_000)})
-    assert handed.notebooks == {}
-    (one,) = told(handed)
-    assert one.endswith("from `a.tar/.git` on, files were left out.")
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("演習二.ipynb", "演習二"), ("U\u0308bung 2.ipynb", "Übung_2"), ("Übung_2 (1).ipynb", "Übung_2"),
+     ("ÜBUNG-2.ipynb", "Übung_2"), ("03_predictions (1).ipynb", "03_predictions")],
+)  # fmt: skip
+def test_notebooks_are_told_apart_in_any_script(read, name, found):
+    expected = {"演習一": {"a"}, "演習二": {"b"}, "Übung_1": {"c"}, "Übung_2": {"d"}, "03_predictions": {"e"}}
+    assert list(read({name: "{}"}, expected).notebooks) == [found]
 
 
-@pytest.mark.parametrize("names", [[3_000_000], [1_100_000] * 2])
-def test_headers_of_megabytes_are_taken_for_damage(given, names):
-    entries = [tarfile.TarInfo("x" * length) for length in names]
-    handed = given(**{"01_one.ipynb": nb("a"), "a.tar.gz": tape(*entries, mode="w:gz")})
-    assert told(handed) == ["`a.tar.gz` could not be unpacked: it is damaged."]
+def test_a_notebook_is_known_by_its_cells(read):
+    result = read({"x.ipynb": nb("c", "d"), "y.ipynb": nb("a", "c")})
+    assert list(result.notebooks) == ["02_two"], "half of the cells is not enough"
 
 
-def test_names_that_no_file_system_takes_are_cut(given, tmp_path):
+def test_the_newest_of_several_copies_counts_where_none_has_the_name_itself(read):
+    result = read({f"01_one ({number}).ipynb": nb(number) for number in ("2", "11", "1")})
+    assert result.notebooks["01_one"] == nb("11").encode()
+    (warning,) = texts(result, person=True)[:1]
+    assert "`01_one (11).ipynb` counts, and `01_one (2).ipynb`, `01_one (1).ipynb` does not." in warning
+
+
+MISSING = "`02_two.ipynb` was not submitted, so its exercises earn no points."
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (ONE, MISSING),
+        ({"01_one.ipynb": nb("x", "y")}, f"{MISSING} `01_one.ipynb` is of another assignment."),
+        (
+            ONE | {"02-two.html": "<html>"},
+            f"{MISSING} `02-two.html` is not the notebook itself. Submit the notebook, as .ipynb.",
+        ),
+    ],
+)
+def test_why_a_notebook_is_missing_is_said(read, files, reason):
+    rejected = read(files).rejected["02_two"]
+    assert (rejected.text, rejected.person) == (reason, True)
+
+
+def test_notebooks_of_another_assignment_are_named(read):
+    result = read({"01_one.ipynb": nb("x", "y"), "quiz.ipynb": nb("z")})
+    other = "`01_one.ipynb` holds no cell of this notebook: it may be of another assignment."
+    assert texts(result) == ["Notebooks that are not asked for were left out: `quiz.ipynb`.", other]
+    assert texts(result, person=True) == [other]
+    assert result.files == {}
+
+
+def test_a_link_is_no_notebook(tmp_path, read):
+    (tmp_path / "01_one.ipynb").symlink_to(tmp_path / "real.txt")
+    result = read({"02_two.ipynb": nb("c"), "real.txt": "x"})
+    assert result.rejected["01_one"].text == (
+        "`01_one.ipynb` was submitted as a link, and not as a file. Submit the file itself."
+    )
+    assert texts(result) == ["`01_one.ipynb` is a link, and was left out."]
+
+
+def test_a_notebook_that_is_too_large_says_what_to_do(read, monkeypatch):
+    monkeypatch.setattr(submission, "MAX_NOTEBOOK", 10)
+    result = read(ONE)
+    assert "Clear its outputs, save it and submit it again." in result.rejected["01_one"].text
+    assert result.notebooks == {}
+
+
+# --- the files beside -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("{", "must be JSON, and it is not"), ("[]", "must hold one table"), ('{"a": 1}', "must hold whole")],
+)
+def test_predictions_that_cannot_be_read_are_said(read, content, why):
+    (one,) = texts(read(ONE | {"predictions.json": content}), person=True)
+    assert one.startswith(f"`predictions.json` cannot be read, or not all of it: predictions.json {why}")
+    assert "The next prediction you lock" not in one
+
+
+@pytest.mark.parametrize(
+    "name", ["predictions.json", "predictions (1).json", "deep/down/predictions.json", "old predictions.json"]
+)
+def test_predictions_are_found_and_their_lock_is_nothing_to_speak_of(read, name):
+    result = read(ONE | {name: "{}", ".predictions.json.lock": ""})
+    assert (result.files["predictions.json"], texts(result)) == (b"{}", [])
+
+
+def test_of_several_files_of_predictions_one_counts_and_the_others_are_named(read):
+    files = ONE | {"predictions (1).json": "{}", "my predictions.json": '{"a": 1}'}
+    result = read(files)
+    assert result.files["predictions.json"] == b'{"a": 1}'
+    assert texts(result, person=True)[0] == (
+        "`my predictions.json` counts as `predictions.json`, and `predictions (1).json` does not."
+    )
+    assert texts(read({"predictions.json": "{}"}))[0] == (
+        "`predictions.json` counts, and `my predictions.json` does not."
+    )
+
+
+def test_files_are_found_from_the_folder_of_the_notebooks_and_those_beside_them_count(read):
+    result = read(
+        {
+            "my work/01_one.ipynb": nb("a"),
+            "my work/predictions.json": '{"a": {"answer": 1}}',
+            "predictions.json": "{}",
+            "my work/data/x.csv": "below",
+            "my work/x.csv": "beside",
+            "same.csv": "same",
+            "my work/same.csv": "same",
+            "readme.txt": "above",
+        }
+    )
+    assert result.files == {
+        "predictions.json": b'{"a": {"answer": 1}}',
+        "data/x.csv": b"below",
+        "x.csv": b"beside",
+        "same.csv": b"same",
+        "readme.txt": b"above",
+    }
+    several = [one for one in texts(result, person=True) if one.startswith("There are several files")]
+    assert several == [
+        "There are several files of `predictions.json`: `my work/predictions.json` counts, and "
+        "`predictions.json` does not."
+    ]
+
+
+def test_of_two_files_in_one_place_that_which_was_not_packed_counts(read):
+    assert read(ONE | {"all.tar": tape(entry("x.csv")), "all/x.csv": "1"}).files == {"all/x.csv": b"1"}
+
+
+def test_of_many_copies_ten_are_named(read):
+    names = ["a.csv"] * 30 + [f"b{number}.csv" for number in range(15)] * 2
+    entries = [entry(name, size) for size, name in enumerate(names)]
+    found = texts(read(ONE | {"a.tar": tape(*entries, body=b"x" * len(entries))}))
+    assert found[10:] == ["There are several files in 6 more places."]
+    (of_thirty,) = (one for one in found if one.startswith("There are several files of `a/a.csv`:"))
+    assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
+
+
+def test_names_that_no_file_system_takes_are_cut(read, tmp_path):
     deep, wide = "/".join(["d" * 90] * 60), "\N{PILE OF POO}" * 250
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr(f"{deep}/deep.csv", "1")
-        archive.writestr(f"{wide}/wide.csv", "2")
-        archive.writestr("w" * 300 + ".csv", "3")
-    handed = given(**{"01_one.ipynb": nb("a"), "a.zip": made.getvalue()})
-    assert sorted(handed.files.values()) == [b"1", b"2", b"3"]
-    for at, (name, content) in enumerate(handed.files.items()):
+    packed = zipped({f"{deep}/deep.csv": "1", f"{wide}/wide.csv": "2", "w" * 300 + ".csv": "3"})
+    result = read(ONE | {"a.zip": packed})
+    assert sorted(result.files.values()) == [b"1", b"2", b"3"]
+    for at, (name, content) in enumerate(result.files.items()):
         path = tmp_path / f"written-{at}" / name
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
         assert path.suffix == ".csv"
-
-
-def test_a_notebook_that_is_too_large_says_what_to_do(given, monkeypatch):
-    monkeypatch.setattr(submission, "MAX_NOTEBOOK", 10)
-    handed = given(**{"01_one.ipynb": nb("a")})
-    assert "Clear its outputs, save it and submit it again." in handed.rejected["01_one"].text
 
 
 @pytest.mark.parametrize(
@@ -376,51 +243,138 @@ def test_a_notebook_that_is_too_large_says_what_to_do(given, monkeypatch):
         ("", None),
     ],
 )
-def test_the_time_is_that_of_whoever_collected(given, stamp, when):
-    handed = given(**{"01_one.ipynb": nb("a"), "timestamp.txt": stamp})
-    assert handed.timestamp == when
-    assert (told(handed), handed.files) == ([], {})
+def test_the_time_is_that_of_whoever_collected(read, stamp, when):
+    result = read(ONE | {"timestamp.txt": stamp})
+    assert (result.timestamp, texts(result), result.files) == (when, [], {})
 
 
 @pytest.mark.parametrize(
     "stamp", ["tomorrow`", "9" * 40, "0001-01-01 00:00:00+14:00", "2026-11-21 12:00 +99999999", "1e400"]
 )
-def test_a_time_that_is_none_is_said(given, stamp):
-    handed = given(**{"01_one.ipynb": nb("a"), "timestamp.txt": stamp})
-    assert handed.timestamp is None
-    assert told(handed) == [f"`timestamp.txt` holds no time: `{stamp.replace('`', chr(39))}`."]
+def test_a_time_that_is_none_is_said(read, stamp):
+    result = read(ONE | {"timestamp.txt": stamp})
+    assert result.timestamp is None
+    assert texts(result) == [f"`timestamp.txt` holds no time: `{stamp.replace('`', chr(39))}`."]
 
 
-def test_a_time_that_a_student_packed_is_none(given):
-    handed = given(**{"in/01_one.ipynb": nb("a"), "in/timestamp.txt": "2001-01-01 00:00:00 UTC"})
-    assert (handed.timestamp, handed.files) == (None, {})
-    assert told(handed) == [
+def test_a_time_that_a_student_packed_is_none(read):
+    result = read({"in/01_one.ipynb": nb("a"), "in/timestamp.txt": "2001-01-01 00:00:00 UTC"})
+    assert (result.timestamp, result.files) == (None, {})
+    assert texts(result) == [
         "Only the platform says when something was submitted: `in/timestamp.txt` was left out."
     ]
 
 
-def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(given):
-    submissions = [
-        given(**{"01_one.ipynb": nb("a")}),
-        given(**{"01_one.ipynb": nb("a", "b")}),
-        given(x="1"),
-        given(x="2"),
-        given(x="", y="2"),
+# --- archives and limits ----------------------------------------------------------------------------------
+
+
+def test_what_tools_leave_behind_is_left_out_and_named(read):
+    beside = {"math.py": "x", ".git/config": "x", "__pycache__/m.pyc": "x", "a.txt": "x"}
+    left = ("work/__MACOSX/01_one.ipynb", "work/.ipynb_checkpoints/02_two.ipynb")
+    content = nb("a").encode()
+    entries = [entry(name, len(content)) for name in ("work/01_one.ipynb", "work/notes.txt", *left)]
+    result = read(beside | {"x.tar": tape(*entries, mode="w:", body=content)})
+    assert result.notebooks == {"01_one": content}
+    # What is code is left out later, and named.
+    assert result.files.keys() == {"a.txt", "math.py", "notes.txt"}
+    assert texts(result) == [
+        "Hidden files and folders, and those that tools make, were left out: `.git`, `__pycache__`, "
+        "`__MACOSX`, `.ipynb_checkpoints`."
     ]
+
+
+def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(read):
+    inner = zipped({"deep.zip": b"PK", "..": b"x"})
+    odd = (entry(".."), entry("work/pipe", kind=tarfile.FIFOTYPE), entry("inner.zip", len(inner)))
+    assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x"})) == [
+        "A file in `a` has no name, and was left out.",
+        "`work/pipe` is no ordinary file, and was left out.",
+        "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
+        "A file in `a/inner` has no name, and was left out.",
+        "`b.rar` could not be unpacked: submit the files themselves, or a .zip.",
+        "`c.zip` could not be unpacked: it is damaged.",
+    ]
+
+
+def test_a_folder_that_cannot_be_read_is_said(read, monkeypatch):
+    def closed(folder, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{folder}/secret"))
+        return iter(())
+
+    monkeypatch.setattr(archives.os, "walk", closed)
+    assert texts(read({}), person=True) == ["`secret` could not be read: Permission denied."]
+
+
+def test_a_large_file_takes_no_notebooks_place_and_where_reading_ended_is_said(read, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_TOTAL", 1000)
+    result = read(ONE | {"big.bin": b"x" * 2000, "predictions.json": "{}", "z.txt": "x"})
+    assert list(result.notebooks) == ["01_one"]
+    assert result.files == {"predictions.json": b"{}"}
+    assert texts(result, person=True) == [
+        "More than 2000 files or 0.001 MB were submitted: from `big.bin` on, files were left out."
+    ]
+
+
+FOLDERS = [entry(f"f{at}", kind=tarfile.DIRTYPE) for at in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "first"),
+    [
+        ("a.tar.xz", tape(*FOLDERS), "a.tar/f46"),
+        ("a.zip", zipped({f"d{at}/": b"" for at in range(49)}), "a/d46"),
+        # A table of contents that is too long is not even opened.
+        ("a.zip", zipped({f"d{at}/": b"" for at in range(51)}), "a"),
+    ],
+)
+def test_folders_in_an_archive_are_counted_as_well(read, monkeypatch, name, content, first):
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 50)
+    if first == "a":
+        monkeypatch.setattr(archives.zipfile, "ZipFile", None)
+    result = read(ONE | {"02_two.ipynb": nb("c"), name: content})
+    (one,) = texts(result)
+    assert one.endswith(f"were submitted: from `{first}` on, files were left out.")
+    assert list(result.notebooks) == ["01_one", "02_two"], "what stands before it is read"
+
+
+def test_a_compressed_tape_is_read_no_further_than_the_limit(read, monkeypatch):
+    """What is left out would be unpacked too, to find what stands behind it."""
+    monkeypatch.setattr(archives, "MAX_TOTAL", 100_000)
+    padding, last = entry(".git", 200_000), entry("01_one.ipynb", 200_000)
+    result = read({"a.tar.xz": tape(padding, last, body=b" " * 200_000)})
+    assert result.notebooks == {}
+    (one,) = texts(result)
+    assert one.endswith("from `a.tar/.git` on, files were left out.")
+
+
+@pytest.mark.parametrize("names", [[3_000_000], [1_100_000] * 2])
+def test_headers_of_megabytes_are_taken_for_damage(read, names):
+    entries = [entry("x" * length) for length in names]
+    result = read(ONE | {"a.tar.gz": tape(*entries, mode="w:gz")})
+    assert texts(result) == ["`a.tar.gz` could not be unpacked: it is damaged."]
+
+
+# --- fingerprints -----------------------------------------------------------------------------------------
+
+
+def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(read):
+    states = [ONE, {"01_one.ipynb": nb("a", "b")}, {"x": "1"}, {"x": "2"}, {"x": "", "y": "2"}]
+    submissions = [read(files) for files in states]
     assert len({one.fingerprints()["01_one"] for one in submissions}) == 5
-    assert given().fingerprints() == submissions[-1].fingerprints(), "and the same one is the same"
+    assert read({}).fingerprints() == submissions[-1].fingerprints(), "and the same one is the same"
 
 
-def test_a_notebook_changes_its_own_fingerprint_and_a_file_beside_it_changes_all(given):
-    def differ(**files: str) -> list[str]:
-        before = given().fingerprints()
-        after = given(**files).fingerprints()
-        assert before.keys() == after.keys() == ASKED.keys()
-        return [name for name in ASKED if before[name] != after[name]]
-
-    given(**{"01_one.ipynb": nb("a")})
-    assert differ(**{"02_two.ipynb": nb("c")}) == ["02_two"], "it was missing"
-    assert differ(**{"01_one.ipynb": nb("a", "b")}) == ["01_one"]
-    assert differ(**{"old/01_one.ipynb": nb("b")}) == ["01_one"], "what is said of it is another thing"
-    assert differ(**{"predictions.json": "{}"}) == ["01_one", "02_two"]
-    assert differ(**{"timestamp.txt": "2026-11-21 12:00:00 UTC"}) == []
+@pytest.mark.parametrize(
+    ("files", "differing"),
+    [
+        ({"02_two.ipynb": nb("c")}, ["02_two"]),  # it was missing
+        ({"01_one.ipynb": nb("a", "b")}, ["01_one"]),
+        ({"old/01_one.ipynb": nb("b")}, ["01_one"]),  # another warning
+        ({"predictions.json": "{}"}, ["01_one", "02_two"]),
+        ({"timestamp.txt": "2026-11-21 12:00:00 UTC"}, []),
+    ],
+)
+def test_a_notebook_changes_its_own_fingerprint_and_a_file_beside_it_changes_all(read, files, differing):
+    before, after = read(ONE).fingerprints(), read(files).fingerprints()
+    assert before.keys() == after.keys() == EXPECTED.keys()
+    assert [name for name in EXPECTED if before[name] != after[name]] == differing
