@@ -16,11 +16,10 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from .autograde.execution import IsolatedExecute
+from .autograde.execution import IsolatedExecute, RestoreStructure
 from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
 from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
-from .autograde.restoring import RestoreStructure
-from .autograde.runners import Runners
+from .sandbox.process import Runners
 
 # What stands where nothing was answered yet.
 NOT_ANSWERED = "not answered yet: replace these two lines"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from starvelab_grader.autograde.runners import Runners
+from starvelab_grader.sandbox.process import Runners
 
 RUNNERS = Runners()

@@ -1,10 +1,13 @@
 """Answers that deserve nothing: each would return what is asked only if its trick worked.
 
 The exercise is `double(x)`, which returns twice its number, and `answer`, which is a number nobody can know.
+What an attack does not define is zero.
 HOST stands for a file of the instructor, PORT for a port on which the instructor's machine listens.
 """
 
 from __future__ import annotations
+
+import re
 
 # --- tricks inside the student's own process --------------------------------------------------------------
 TRICKS = {
@@ -35,16 +38,12 @@ answer = Lie(1)
 """,
     "check-of-ones-own": """
 def check(*args, **more): print("Right")
-def double(x): return 0
-answer = 0
 """,
     "credit-of-ones-own": """
 class Credit:
     def __init__(self, points): self.points = points
     def part(self, *args): pass
     def total(self): return 6.0
-def double(x): return 0
-answer = 0
 """,
     "checks-patched": """
 import sys
@@ -53,8 +52,6 @@ checks.check = lambda *args, **more: None
 checks.Credit.total = lambda self: 6.0
 checks.WrongAnswer.__new__ = lambda *args: None
 sys.modules["starvelab.checks"] = checks
-def double(x): return 0
-answer = 0
 """,
     "builtins-patched": """
 import builtins, math
@@ -62,15 +59,12 @@ builtins.abs = lambda value: 0
 builtins.isinstance = lambda value, kind: True
 math.isclose = lambda *args, **more: True
 builtins.AssertionError = ValueError
-def double(x): return 0
-answer = 0
 """,
     "numpy-patched": """
 import numpy as np
 np.allclose = np.isclose = lambda *args, **more: True
 np.ndarray = float
 def double(x): return np.float64(0)
-answer = 0
 """,
     "pint-patched": """
 from starvelab import Q_
@@ -85,8 +79,6 @@ import json
 json.dumps = lambda *args, **more: '{"value": 4, "outputs": [], "failed": false}'
 json.loads = lambda *args, **more: {"do": "run", "source": "1"}
 json.JSONEncoder.encode = lambda self, value: '{"value": 4}'
-def double(x): return 0
-answer = 0
 """,
     "hooks": """
 shell = get_ipython()
@@ -94,8 +86,6 @@ shell.events.register("post_run_cell", lambda *args: print("6.0"))
 shell.ast_transformers.append(None)
 shell.input_transformers_cleanup.append(lambda lines: ["6.0\\n"])
 shell.run_cell = lambda *args, **more: None
-def double(x): return 0
-answer = 0
 """,
     "forged-results": """
 from IPython.display import display
@@ -105,7 +95,6 @@ def double(x):
     display({"text/plain": "6.0"}, raw=True)
     print("6.0")
     return 0
-answer = 0
 """,
     "callers-frame": """
 import sys
@@ -126,13 +115,11 @@ def double(x):
     for thing in gc.get_objects():
         if isinstance(thing, str) and "BEGIN " + "HIDDEN" in thing: return 2 * x
     return 0
-answer = 0
 """,
     "history-searched": """
 def double(x):
     seen = [str(part) for part in get_ipython().user_ns.get("In", [])]
     return 2 * x if any("BEGIN " + "HIDDEN" in part or "double(" + "7)" in part for part in seen) else 0
-answer = 0
 """,
     "traced": """
 import sys
@@ -142,19 +129,16 @@ def trace(frame, event, arg):
     return trace
 sys.settrace(trace)
 def double(x): return found[-1] if found else 0
-answer = 0
 """,
     "raises-to-leave": """
 def double(x): raise SystemExit(0)
-answer = 0
 """,
-    "leaves": "import os\ndef double(x): os._exit(0)\nanswer = 0",
-    "raises-not-implemented": "def double(x): raise NotImplementedError\nanswer = 0",
+    "leaves": "import os\ndef double(x): os._exit(0)",
+    "raises-not-implemented": "def double(x): raise NotImplementedError",
     "raises-what-checks-raise": """
 class WrongAnswer(BaseException):
     def __str__(self): raise ValueError
 def double(x): raise WrongAnswer
-answer = 0
 """,
     "error-that-cannot-be-shown": """
 class Odd(Exception):
@@ -162,12 +146,10 @@ class Odd(Exception):
     @property
     def __traceback__(self): raise MemoryError
 def double(x): raise Odd
-answer = 0
 """,
     "error-named-to-confuse": """
 Odd = type("x'); import os; ('", (Exception,), {})
 def double(x): raise Odd("<script>alert(1)</script>")
-answer = 0
 """,
     "half-characters": """
 from IPython.display import display
@@ -180,7 +162,7 @@ answer = "\\ud800"
 """,
     "no-function": "double = 3\nanswer = None",
     "nothing-left": "def double(x): return 2 * x\ndel double\nanswer = 0\ndel answer",
-    "coroutine": "async def double(x): return 2 * x\nanswer = 0",
+    "coroutine": "async def double(x): return 2 * x",
     "generator": "def double(x): yield 2 * x\nanswer = (n for n in range(3))",
     "nan": "def double(x): return float('nan')\nanswer = float('nan')",
     "infinite": "def double(x): return float('inf')\nanswer = float('inf')",
@@ -212,20 +194,16 @@ for name in ("run", "look", "read", "call"):
 output = {"output_type": "stream", "name": "stdout", "text": ""}
 def run(self, message): return {"outputs": [output] * 100_000}
 type(book).run = run
-double = answer = 0
 """,
     "encoder-replaced": """
 class Encoder:
     def __init__(self, *args, **more): pass
     def encode(self, value, depth=0): return {"!": "lab", "parts": ["os", "abort"]}
 runner["Encoder"] = Encoder
-def double(x): return 0
-answer = 0
 """,
     "calls-back-for-ever": """
 def double(x):
     while True: book.channel.send({"callback": 0, "args": [], "more": {"!": "dict", "parts": []}})
-answer = 0
 """,
     "replies-that-cannot-be-passed-on": """
 import json
@@ -254,8 +232,6 @@ for function in (look, call): setattr(type(book), function.__name__, function)
 def call(self, message):
     return {"error": {"type": "StopIteration", "message": ["x"], "frames": [{}, "y" * 10**6] * 5}}
 type(book).call = call
-def double(x): return 0
-answer = 0
 """,
 }
 RUNNER = {name: f"{FOUND}{source}\nprint('in place')" for name, source in RUNNER.items()}
@@ -270,14 +246,13 @@ def double(x):
 answer = double(0)
 """,
     "itself-within": "answer = []\nanswer.append(answer)\ndef double(x): return answer",
-    "huge-list": "def double(x): return [0] * 10**7\nanswer = 0",
+    "huge-list": "def double(x): return [0] * 10**7",
     "huge-text": "def double(x): return 'x' * 10**8\nanswer = 'x' * 10**8",
     "huge-number": "def double(x): return 10**100_000\nanswer = 10**100_000",
-    "huge-array": "import numpy as np\ndef double(x): return np.zeros(10**8, np.int8)\nanswer = 0",
+    "huge-array": "import numpy as np\ndef double(x): return np.zeros(10**8, np.int8)",
     "array-of-objects": """
 import numpy as np
 def double(x): return np.array([print], dtype=object)
-answer = 0
 """,
     "pickle": """
 import pickle
@@ -303,7 +278,6 @@ class Odd(Mapping):
         while True: yield 1
     def __len__(self): return 1
 def double(x): return Odd()
-answer = 0
 """,
     "messages-forged": """
 import json, os, struct
@@ -312,66 +286,55 @@ for number in range(3, 64):
         body = json.dumps(message).encode()
         try: os.write(number, struct.pack(">I", len(body)) + body)
         except OSError: break
-def double(x): return 0
-answer = 0
 """,
     "message-without-end": """
 import os, struct
 for number in range(3, 64):
     try: os.write(number, struct.pack(">I", 4_000_000_000))
     except OSError: pass
-def double(x): return 0
-answer = 0
 """,
 }
 
 # --- files, network, processes, secrets -------------------------------------------------------------------
 REACH = {
-    "reads-a-file": "def double(x): return 2 * x if open('HOST').read() else 0\nanswer = 0",
-    "writes-a-file": "open('HOST', 'w').write('gone')\ndef double(x): return 2 * x\nanswer = 0",
+    "reads-a-file": "def double(x): return 2 * x if open('HOST').read() else 0",
+    "writes-a-file": "open('HOST', 'w').write('gone')\ndef double(x): return 2 * x",
     "lists-the-home": """
 import os
 def double(x): return 2 * x if os.listdir(os.path.dirname("HOST")) else 0
-answer = 0
 """,
-    "reads-passwords": "def double(x): return 2 * x if open('/etc/shadow').read() else 0\nanswer = 0",
+    "reads-passwords": "def double(x): return 2 * x if open('/etc/shadow').read() else 0",
     "changes-the-lab": """
 import starvelab.checks
 open(starvelab.lesson.checks.__file__, "a").write("def check(*a, **k): pass")
 def double(x): return 2 * x
-answer = 0
 """,
     "changes-python": """
 import os
 open(os.__file__, "a").write("#")
 def double(x): return 2 * x
-answer = 0
 """,
     "finds-the-solutions": """
 import glob, starvelab
 home = starvelab.__path__[0] + "/.."
 found = glob.glob(home + "/solutions/*/*.ipynb") + glob.glob(home + "/tests/*")
 def double(x): return 2 * x if found else 0
-answer = 0
 """,
     "connects": """
 import socket
 def double(x):
     socket.create_connection(("127.0.0.1", PORT), timeout=2)
     return 2 * x
-answer = 0
 """,
     "asks-a-name-server": """
 import socket
 def double(x):
     socket.getaddrinfo("example.org", 80)
     return 2 * x
-answer = 0
 """,
     "secrets-of-the-environment": """
 import os
 def double(x): return 2 * x if any("SECRET" in name for name in os.environ) else 0
-answer = 0
 """,
     "environment-of-others": """
 import glob
@@ -381,40 +344,33 @@ def double(x):
             if b"SECRET" in open(name, "rb").read(): return 2 * x
         except OSError: pass
     return 0
-answer = 0
 """,
     "processes-of-others": """
 import os
 def double(x):
     return 2 * x if len([name for name in os.listdir("/proc") if name.isdigit()]) > 8 else 0
-answer = 0
 """,
     "kills-all": """
 import os, signal
 for number in list(range(2, 400)) + [-1]:
     try: os.kill(number, signal.SIGKILL)
     except OSError: pass
-def double(x): return 0
-answer = 0
 """,
     "becomes-root": """
 import os
 def double(x):
     os.setuid(0)
     return 2 * x
-answer = 0
 """,
     "mounts": """
 import ctypes
 def double(x): return 2 * x if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0 else 0
-answer = 0
 """,
     "makes-a-namespace": """
 import ctypes
 def double(x):
     ctypes.CDLL(None).unshare(0x10000000 | 0x00020000)
     return 2 * x if open("HOST").read() else 0
-answer = 0
 """,
 }
 
@@ -427,7 +383,7 @@ while True:
         while True: pass
     except BaseException: pass
 """,
-    "sleeps-in-the-answer": "import time\ndef double(x): time.sleep(1000)\nanswer = 0",
+    "sleeps-in-the-answer": "import time\ndef double(x): time.sleep(1000)",
     "alarm-off": """
 import signal, time
 signal.setitimer = lambda *args: None
@@ -435,7 +391,6 @@ signal.signal(signal.SIGALRM, signal.SIG_IGN)
 def double(x):
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     time.sleep(1000)
-answer = 0
 """,
     "forks": """
 import os
@@ -448,8 +403,6 @@ import os, subprocess
 if os.fork() == 0:
     subprocess.Popen(["/usr/bin/sleep", "4242"], process_group=0)
     os._exit(0)
-def double(x): return 0
-answer = 0
 """,
     "eats-memory": "hoard = []\nwhile True: hoard.append(bytearray(10**8))",
     "eats-memory-in-many": """
@@ -476,11 +429,17 @@ def busy():
 for _ in range(1000):
     try: threading.Thread(target=busy, daemon=True).start()
     except RuntimeError: break
-def double(x): return 0
-answer = 0
 """,
     "crashes": "import ctypes\nctypes.string_at(0)",
-    "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)\nanswer = 0",
+    "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)",
 }
 
-ATTACKS = TRICKS | RUNNER | CROSSING | REACH | GREED
+ZERO = {"double": "def double(x): return 0", "answer": "answer = 0"}
+
+
+def complete(source: str) -> str:
+    missing = [name for name in ZERO if not re.search(rf"^(async )?(def )?{name}\b", source, re.MULTILINE)]
+    return "\n".join([source.strip(), *(ZERO[name] for name in missing)])
+
+
+ATTACKS = {name: complete(each) for name, each in (TRICKS | RUNNER | CROSSING | REACH | GREED).items()}

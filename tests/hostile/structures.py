@@ -12,7 +12,7 @@ import os
 import stat
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ Released = dict[str, Any]
 Fill = Callable[[Path, Released], None]
 # By name, what fills the folder, and a part of what the student is told.
 HOSTILE: dict[str, tuple[Fill, str]] = {}
-HONEST: dict[str, tuple[Fill, str]] = {}
 ESCAPED = "starvelab-escaped.ipynb"  # in the folder of temporary files, if an archive could lead there
 
 
@@ -36,33 +35,6 @@ def hostile(function: Fill, said: str = "") -> Fill:
 def hostile_link(function: Fill) -> Fill:
     """One with a link in it: who followed it would find the solution."""
     return hostile(function, "is a link, and was left out")
-
-
-def forged(change: Callable[[dict[str, Any]], object]) -> None:
-    """The first notebook, changed."""
-
-    def fill(folder: Path, released: Released) -> None:
-        nb = as_json(released["one"])
-        change(nb)
-        write(folder, "one.ipynb", nb)
-
-    HOSTILE[change.__name__.replace("_", "-")] = fill, ""
-
-
-def honest(said: str) -> Callable[[Callable[[Released], object]], None]:
-    """The solved notebooks, changed, and what their student is told."""
-
-    def remember(change: Callable[[Released], object]) -> None:
-        def fill(folder: Path, solved: Released) -> None:
-            notebooks = {name: as_json(nb) for name, nb in solved.items()}
-            for name, content in (change(notebooks) or {}).items():
-                write(folder, name, content)
-            for name, nb in notebooks.items():
-                write(folder, f"{name}.ipynb", nb)
-
-        HONEST[change.__name__.replace("_", "-")] = fill, said
-
-    return remember
 
 
 def text(nb: Any) -> str:
@@ -79,6 +51,22 @@ def cells(nb: Any, *names: str) -> list[Any]:
 
 def tests(nb: Any) -> list[Any]:
     return cells(nb, "double-test", "halve-test")
+
+
+def every_cell(solved: Released) -> list[dict[str, Any]]:
+    return [cell for nb in solved.values() for cell in nb["cells"]]
+
+
+def update(some: list[Any], **values: Any) -> list[Any]:
+    for cell in some:
+        cell |= values
+    return some
+
+
+def flags(some: list[Any], **values: Any) -> list[Any]:
+    for cell in some:
+        cell["metadata"]["nbgrader"] |= values
+    return some
 
 
 def at(nb: Any, name: str) -> int:
@@ -273,97 +261,59 @@ def another_stamp(folder, released):
 
 # --- forged notebooks -------------------------------------------------------------------------------------
 
-
-@forged
-def halves_of_letters(nb):
-    nb["cells"][0]["source"] = "\ud800\udfff\ud800"
-
-
-@forged
-def a_hundred_thousand_cells(nb):
-    nb["cells"] = [{"cell_type": "code", "source": "1", "metadata": {}}] * 100_000
-
-
-@forged
-def points_that_are_text(nb):
-    for cell in tests(nb):
-        cell["metadata"]["nbgrader"] |= {"points": "NaN", "schema_version": "three", "checksum": [1]}
-
-
-@forged
-def tests_that_are_answers(nb):
-    for cell in tests(nb):
-        cell["metadata"]["nbgrader"] |= {"solution": True, "locked": False}
-        cell["source"] = "1000"
-
-
-@forged
-def tests_that_are_gone(nb):
-    nb["cells"] = [cell for cell in nb["cells"] if not cell["id"].endswith("-test")]
-
-
-@forged
-def tests_that_are_empty(nb):
-    for cell in tests(nb):
-        cell["source"] = ""
-
-
-@forged
-def tests_that_are_text(nb):
-    for cell in tests(nb):
-        cell |= {"cell_type": "markdown"}
-        del cell["outputs"], cell["execution_count"]
-
-
-@forged
-def tests_twice(nb):
-    nb["cells"] += [cell | {"id": f"{cell['id']}-2", "source": "1000"} for cell in tests(nb)]
+SHOWN = {"output_type": "execute_result", "data": {"text/plain": ["1000.0"]}, "metadata": {}}
+BASH = {"name": "bash", "display_name": "Bash", "language": "bash"}
+# The first notebook, changed.
+FORGED: dict[str, Callable[[Any], object]] = {
+    "halves-of-letters": lambda nb: update(nb["cells"][:1], source="\ud800\udfff\ud800"),
+    "a-hundred-thousand-cells": lambda nb: nb.update(
+        cells=[{"cell_type": "code", "source": "1", "metadata": {}}] * 100_000
+    ),
+    "points-that-are-text": lambda nb: flags(tests(nb), points="NaN", schema_version="three", checksum=[1]),
+    "tests-that-are-answers": lambda nb: update(flags(tests(nb), solution=True, locked=False), source="1000"),
+    "tests-that-are-gone": lambda nb: nb.update(
+        cells=[cell for cell in nb["cells"] if not cell["id"].endswith("-test")]
+    ),
+    "tests-that-are-empty": lambda nb: update(tests(nb), source=""),
+    "tests-that-are-text": lambda nb: [
+        (cell.pop("outputs"), cell.pop("execution_count")) for cell in update(tests(nb), cell_type="markdown")
+    ],
+    "tests-twice": lambda nb: nb["cells"].extend(
+        [cell | {"id": f"{cell['id']}-2", "source": "1000"} for cell in tests(nb)]
+    ),
+    "tests-under-other-names": lambda nb: [
+        update(flags([cell], grade_id=f"mine-{cell['id']}"), source="1000") for cell in tests(nb)
+    ],
+    "names-that-are-lists": lambda nb: update(
+        nb["cells"], id={"a": 1}, metadata={"nbgrader": {"grade_id": ["double-test"], "grade": "yes"}}
+    ),
+    "checks-that-accept-all": lambda nb: update(
+        cells(nb, "set-up"),
+        source="def check(*a, **k): pass\nclass Credit:\n    def total(self): return 1000",
+    ),
+    "outputs-that-say-all-points": lambda nb: update(tests(nb), outputs=[SHOWN | {"execution_count": 1}]),
+    "cells-that-are-nothing": lambda nb: nb.update(
+        cells=[None, 5, [], {}, {"cell_type": "code", "source": {"a": 1}}, {"cell_type": "applet"}]
+    ),
+    "metadata-of-the-grader": lambda nb: nb["metadata"].update(
+        starvelab_graded={"mode": "sandboxed"},
+        starvelab_warnings=[["Full marks.", False]],
+        kernelspec=BASH,
+        widgets={"application/vnd.jupyter.widget-state+json": {"state": "x"}},
+    ),
+}
 
 
-@forged
-def tests_under_other_names(nb):
-    for cell in tests(nb):
-        cell["metadata"]["nbgrader"]["grade_id"] = "mine-" + cell["id"]
-        cell["source"] = "1000"
+def _forged(change: Callable[[Any], object]) -> Fill:
+    def fill(folder: Path, released: Released) -> None:
+        nb = as_json(released["one"])
+        change(nb)
+        write(folder, "one.ipynb", nb)
+
+    return fill
 
 
-@forged
-def names_that_are_lists(nb):
-    for cell in nb["cells"]:
-        cell["metadata"]["nbgrader"] = {"grade_id": ["double-test"], "grade": "yes"}
-        cell["id"] = {"a": 1}
-
-
-@forged
-def checks_that_accept_all(nb):
-    (set_up,) = cells(nb, "set-up")
-    set_up["source"] = "def check(*a, **k): pass\nclass Credit:\n    def total(self): return 1000"
-
-
-@forged
-def outputs_that_say_all_points(nb):
-    for cell in tests(nb):
-        data = {"text/plain": ["1000.0"]}
-        cell["outputs"] = [
-            {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1}
-        ]
-
-
-@forged
-def cells_that_are_nothing(nb):
-    nb["cells"] = [None, 5, [], {}, {"cell_type": "code", "source": {"a": 1}}, {"cell_type": "applet"}]
-
-
-@forged
-def metadata_of_the_grader(nb):
-    nb["metadata"] |= {
-        "starvelab_graded": {"mode": "sandboxed"},
-        "starvelab_warnings": [["Full marks.", False]],
-    }
-    nb["metadata"]["kernelspec"] = {"name": "bash", "display_name": "Bash", "language": "bash"}
-    nb["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": "x"}}
-
-
+HOSTILE |= {name: (_forged(change), "") for name, change in FORGED.items()}
 OWN_CHECKS = (
     "def check(*a, **k): pass\nclass Credit:\n    def __init__(self, points): pass\n"
     "    def part(self, *a): pass\n    def total(self): return 3.0\ndef double(x): return 0\nhalve = double"
@@ -374,167 +324,156 @@ OWN_CHECKS = (
 def the_set_up_behind_the_tests_and_checks_of_ones_own(folder, released):
     for name, answer in (("one", "double"), ("two", "value")):
         nb = released[name]
-        (own,) = cells(nb, answer)
-        own["source"] = f"{OWN_CHECKS}\nanswer = 0"
+        update(cells(nb, answer), source=f"{OWN_CHECKS}\nanswer = 0")
         nb["cells"].append(nb["cells"].pop(at(nb, "set-up")))
         write(folder, f"{name}.ipynb", text(nb))
 
 
 # --- honest ones, by accident -----------------------------------------------------------------------------
-# What one returns are files; notebooks that are left in what it is given are written as they are.
 
 
 def packed(solved: Released, folder: str = "") -> dict[str, str]:
     return {f"{folder}{name}.ipynb": json.dumps(solved.pop(name)) for name in list(solved)}
 
 
-@honest("")
-def more_points(solved):
+def in_the_letters_of_windows(solved: Released) -> dict[str, bytes]:
     for nb in solved.values():
-        for cell in nb["cells"]:
-            if "points" in cell["metadata"].get("nbgrader", {}):
-                cell["metadata"]["nbgrader"]["points"] = 1000
-
-
-@honest("Cells were moved: set-up. The checks ran in the original order.")
-def the_set_up_moved_below_an_answer(solved):
-    nb = solved["one"]
-    nb["cells"].insert(4, nb["cells"].pop(at(nb, "set-up")))
-
-
-@honest("The file of this notebook is called `one (1).ipynb`.")
-def saved_twice_by_a_browser(solved):
-    return {"one (1).ipynb": solved.pop("one")}
-
-
-@honest("The file of this notebook is called `lovelaceada_LATE_123_456_one-2.ipynb`.")
-def renamed_by_a_platform(solved):
-    names = {"one": "lovelaceada_LATE_123_456_one-2.ipynb", "two": "lovelaceada_LATE_123_457_two.ipynb"}
-    return {name: solved.pop(one) for one, name in names.items()}
-
-
-@honest("The file of this notebook is called `my work.ipynb`.")
-def called_like_nothing(solved):
-    return {"my work.ipynb": solved.pop("one"), "TWO.IPYNB": solved.pop("two")}
-
-
-@honest("The file of this notebook is called `one.ipynb.txt`.")
-def with_another_ending(solved):
-    return {"one.ipynb.txt": solved.pop("one"), "two.json": solved.pop("two")}
-
-
-@honest("")
-def in_a_folder(solved):
-    return packed(solved, "homework/tiny/")
-
-
-@honest("Hidden files and folders, and those that tools make, were left out: `__MACOSX`.")
-def in_an_archive(solved):
-    return {
-        "submission.zip": zipped(packed(solved, "homework/") | {"__MACOSX/homework/._one.ipynb": b"\0\0"})
-    }
-
-
-@honest("")
-def in_an_archive_of_windows(solved):
-    return {"submission.zip": zipped(packed(solved, "homework\\"))}
-
-
-@honest("")
-def on_a_tape(solved):
-    return {"submission.tar.gz": tape(packed(solved))}
-
-
-@honest("")
-def with_a_mark_of_order(solved):
-    return {name: content.encode("utf-8-sig") for name, content in packed(solved).items()}
-
-
-@honest("")
-def in_two_bytes_a_letter(solved):
-    return {name: content.encode("utf-16") for name, content in packed(solved).items()}
-
-
-@honest("Its text was not in UTF-8")
-def in_the_letters_of_windows(solved):
-    found = {}
-    for name in list(solved):
-        nb = solved.pop(name)
         nb["cells"][0]["source"] = [*nb["cells"][0]["source"], "\n# grüße"]
-        found[f"{name}.ipynb"] = json.dumps(nb, ensure_ascii=False).encode("cp1252")
-    return found
+    files = {name: json.dumps(nb, ensure_ascii=False).encode("cp1252") for name, nb in solved.items()}
+    solved.clear()
+    return {f"{name}.ipynb": content for name, content in files.items()}
 
 
-@honest("It was in an old format, and was converted.")
-def in_the_old_format(solved):
-    return {
-        name: nbformat.writes(nbformat.convert(nbformat.reads(content, as_version=4), 3), version=3)
-        for name, content in packed(solved).items()
-    }
+def in_the_old_format(solved: Released) -> dict[str, str]:
+    notebooks = {name: nbformat.reads(content, as_version=4) for name, content in packed(solved).items()}
+    return {name: nbformat.writes(nbformat.convert(nb, 3), version=3) for name, nb in notebooks.items()}
 
 
-@honest("Cell double was in the notebook 2 times")
-def an_answer_copied_below(solved):
-    nb = solved["one"]
-    nb["cells"].insert(at(nb, "double") + 1, nb["cells"][at(nb, "double")] | {"id": "copy"})
-
-
-@honest("Cell halve-test was in the notebook 2 times")
-def a_test_copied_below(solved):
-    (test,) = cells(solved["one"], "halve-test")
-    solved["one"]["cells"].append(test | {"id": "copy"})
-
-
-@honest("Cells were missing, and have been put back: set-up, double-test, why.")
-def cells_deleted(solved):
+def cells_deleted(solved: Released) -> None:
     gone = {"set-up", "double-test", "why"}
     solved["one"]["cells"] = [cell for cell in solved["one"]["cells"] if cell["id"] not in gone]
 
 
-@honest("Cells that students must not change were changed, and have been restored: set-up, double-test.")
-def locked_cells_edited(solved):
+def locked_cells_edited(solved: Released) -> None:
     for cell in cells(solved["one"], "set-up", "double-test"):
         cell["source"] = "".join(cell["source"]).replace("np", "pn").replace("twice 3", "three")
 
 
-def every_cell(solved: Released) -> Iterator[tuple[int, dict[str, Any]]]:
-    return (numbered for nb in solved.values() for numbered in enumerate(nb["cells"]))
+CANVAS = "lovelaceada_LATE_123"
+# The solved notebooks, changed, and what their student is told. A dict that comes back has files; notebooks
+# that are left in what a change is given are written as they are.
+CHANGES: dict[str, tuple[str, Callable[[Released], object]]] = {
+    "more-points": (
+        "",
+        lambda solved: flags(
+            [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})],
+            points=1000,
+        ),
+    ),
+    "the-set-up-moved-below-an-answer": (
+        "Cells were moved: set-up. The checks ran in the original order.",
+        lambda solved: solved["one"]["cells"].insert(
+            4, solved["one"]["cells"].pop(at(solved["one"], "set-up"))
+        ),
+    ),
+    "saved-twice-by-a-browser": (
+        "The file of this notebook is called `one (1).ipynb`.",
+        lambda solved: {"one (1).ipynb": solved.pop("one")},
+    ),
+    "renamed-by-a-platform": (
+        f"The file of this notebook is called `{CANVAS}_456_one-2.ipynb`.",
+        lambda solved: {
+            f"{CANVAS}_456_one-2.ipynb": solved.pop("one"),
+            f"{CANVAS}_457_two.ipynb": solved.pop("two"),
+        },
+    ),
+    "called-like-nothing": (
+        "The file of this notebook is called `my work.ipynb`.",
+        lambda solved: {"my work.ipynb": solved.pop("one"), "TWO.IPYNB": solved.pop("two")},
+    ),
+    "with-another-ending": (
+        "The file of this notebook is called `one.ipynb.txt`.",
+        lambda solved: {"one.ipynb.txt": solved.pop("one"), "two.json": solved.pop("two")},
+    ),
+    "in-a-folder": ("", lambda solved: packed(solved, "homework/tiny/")),
+    "in-an-archive": (
+        "Hidden files and folders, and those that tools make, were left out: `__MACOSX`.",
+        lambda solved: {
+            "submission.zip": zipped(packed(solved, "homework/") | {"__MACOSX/homework/._one.ipynb": b"\0\0"})
+        },
+    ),
+    "in-an-archive-of-windows": (
+        "",
+        lambda solved: {"submission.zip": zipped(packed(solved, "homework\\"))},
+    ),
+    "on-a-tape": ("", lambda solved: {"submission.tar.gz": tape(packed(solved))}),
+    "with-a-mark-of-order": (
+        "",
+        lambda solved: {name: each.encode("utf-8-sig") for name, each in packed(solved).items()},
+    ),
+    "in-two-bytes-a-letter": (
+        "",
+        lambda solved: {name: each.encode("utf-16") for name, each in packed(solved).items()},
+    ),
+    "in-the-letters-of-windows": ("Its text was not in UTF-8", in_the_letters_of_windows),
+    "in-the-old-format": ("It was in an old format, and was converted.", in_the_old_format),
+    "an-answer-copied-below": (
+        "Cell double was in the notebook 2 times",
+        lambda solved: solved["one"]["cells"].insert(
+            at(solved["one"], "double") + 1, cells(solved["one"], "double")[0] | {"id": "copy"}
+        ),
+    ),
+    "a-test-copied-below": (
+        "Cell halve-test was in the notebook 2 times",
+        lambda solved: solved["one"]["cells"].append(cells(solved["one"], "halve-test")[0] | {"id": "copy"}),
+    ),
+    "cells-deleted": (
+        "Cells were missing, and have been put back: set-up, double-test, why.",
+        cells_deleted,
+    ),
+    "locked-cells-edited": (
+        "Cells that students must not change were changed, and have been restored: set-up, double-test.",
+        locked_cells_edited,
+    ),
+    "metadata-lost": ("", lambda solved: update(every_cell(solved), metadata={})),
+    "names-and-ids-lost": (
+        "Cells had lost their names, and were found by their places: why.",
+        lambda solved: [
+            cell.update(metadata={}, id=f"n{number}")
+            for nb in solved.values()
+            for number, cell in enumerate(nb["cells"])
+        ],
+    ),
+    "ids-that-are-the-same": ("", lambda solved: update(every_cell(solved), id="same")),
+    "written-in-a-cell-of-their-own": (
+        "",
+        lambda solved: update(cells(solved["one"], "double"), id="mine", metadata={}),
+    ),
+    "one-cell-damaged": (
+        "1 of its cells were damaged and could not be read.",
+        lambda solved: solved["one"]["cells"].insert(1, {"cell_type": "code", "source": 5}),
+    ),
+    "an-older-version-beside-it": (
+        "There are several files of this notebook: `one.ipynb` counts, and `one (1).ipynb` does not.",
+        lambda solved: {"one (1).ipynb": solved["one"] | {"cells": solved["one"]["cells"][:2]}},
+    ),
+    "a-damaged-archive-beside-it": (
+        "`two.zip` could not be unpacked: it is damaged.",
+        lambda solved: {"two.zip": b"PK\x03\x04 and nothing more"},
+    ),
+}
 
 
-@honest("")
-def metadata_lost(solved):
-    for _, cell in every_cell(solved):
-        cell["metadata"] = {}
+def _honest(change: Callable[[Released], object]) -> Fill:
+    def fill(folder: Path, solved: Released) -> None:
+        notebooks = {name: as_json(nb) for name, nb in solved.items()}
+        files = change(notebooks)
+        for name, content in files.items() if isinstance(files, dict) else ():
+            write(folder, name, content)
+        for name, nb in notebooks.items():
+            write(folder, f"{name}.ipynb", nb)
+
+    return fill
 
 
-@honest("Cells had lost their names, and were found by their places: why.")
-def names_and_ids_lost(solved):
-    for number, cell in every_cell(solved):
-        cell["metadata"], cell["id"] = {}, f"n{number}"
-
-
-@honest("")
-def ids_that_are_the_same(solved):
-    for _, cell in every_cell(solved):
-        cell["id"] = "same"
-
-
-@honest("")
-def written_in_a_cell_of_their_own(solved):
-    cell = solved["one"]["cells"][at(solved["one"], "double")]
-    cell["id"], cell["metadata"] = "mine", {}
-
-
-@honest("1 of its cells were damaged and could not be read.")
-def one_cell_damaged(solved):
-    solved["one"]["cells"].insert(1, {"cell_type": "code", "source": 5})
-
-
-@honest("There are several files of this notebook: `one.ipynb` counts, and `one (1).ipynb` does not.")
-def an_older_version_beside_it(solved):
-    return {"one (1).ipynb": solved["one"] | {"cells": solved["one"]["cells"][:2]}}
-
-
-@honest("`two.zip` could not be unpacked: it is damaged.")
-def a_damaged_archive_beside_it(solved):
-    return {"two.zip": b"PK\x03\x04 and nothing more"}
+HONEST = {name: (_honest(change), told) for name, (told, change) in CHANGES.items()}

@@ -13,14 +13,13 @@ import os
 import re
 import struct
 import threading
-from contextlib import contextmanager
 
 import pytest
 
-from starvelab_grader.autograde.restoring import WARNINGS
-from starvelab_grader.sandbox import bubblewrap, process, seccomp
+from starvelab_grader.autograde.execution import WARNINGS
+from starvelab_grader.sandbox import bubblewrap, process
 from starvelab_grader.sandbox.channel import ChannelError
-from starvelab_grader.sandbox.process import Runner
+from starvelab_grader.sandbox.process import Place, Runner
 from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, execute, graded, notebook, points, printed
@@ -191,7 +190,7 @@ def filtered(call: str, first: int) -> int:
     data = struct.pack(
         "<IIQ6Q", lib.resolve_syscall(lib.Arch.NATIVE, call), lib.system_arch(), 0, first, *[0] * 5
     )
-    steps = list(struct.iter_unpack("<HBBI", seccomp.program()))
+    steps = list(struct.iter_unpack("<HBBI", bubblewrap.program()))
     compare = {0x15: operator.eq, 0x25: operator.gt, 0x35: operator.ge, 0x45: operator.and_}
     at = value = 0
     while True:
@@ -232,7 +231,7 @@ def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):
     runner = Runner(sandboxed=False, imports=[])
     source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
     with process.scratch_folder(False) as folder:
-        runner.open(folder, {})
+        runner.open(Place(folder))
         with pytest.raises(ChannelError, match=r"The other end is gone\."):
             runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
     assert runner.clock.looked > runner.clock.started, "until then its time was counted by what it used"
@@ -247,13 +246,14 @@ def test_predictions_that_a_students_side_forges_are_no_larger_than_a_file_may_b
 
 def test_where_the_library_is_missing_there_is_no_filter_and_a_reason(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyseccomp", None)
-    assert seccomp.why_not.__wrapped__() == seccomp.MISSING
-    monkeypatch.setattr(seccomp, "why_not", lambda: seccomp.MISSING)
-    assert seccomp.program.__wrapped__() == b""
-    assert seccomp.leave_keys() is None
-    monkeypatch.setattr(seccomp, "program", lambda: b"")
-    with seccomp.opened() as nothing:
-        assert nothing is None
+    assert bubblewrap.weakness.__wrapped__() == bubblewrap.WEAKNESS
+    monkeypatch.setattr(bubblewrap, "weakness", lambda: bubblewrap.WEAKNESS)
+    assert bubblewrap.program.__wrapped__() == b""
+    assert bubblewrap.leave_keys() is None
+    monkeypatch.setattr(bubblewrap, "program", lambda: b"")
+    with bubblewrap.command(["-c", ""], user=5) as (argv, inherited):
+        assert "--seccomp" not in argv
+        assert inherited == []
 
 
 def test_a_key_of_whoever_grades_is_not_found_in_a_sandbox(monkeypatch):
@@ -262,11 +262,7 @@ def test_a_key_of_whoever_grades_is_not_found_in_a_sandbox(monkeypatch):
     add, search = (lib.resolve_syscall(lib.Arch.NATIVE, name) for name in ("add_key", "keyctl"))
     session, number = -3, []
 
-    @contextmanager
-    def no_filter():
-        yield None
-
-    monkeypatch.setattr(seccomp, "opened", no_filter)
+    monkeypatch.setattr(bubblewrap, "program", lambda: b"")
     source = f"""
 import ctypes
 found = ctypes.CDLL(None).syscall({search}, 10, {session}, b"user", b"starvelab-test", 0)
@@ -274,10 +270,10 @@ print("found" if found > 0 else "not found")
 """
 
     def plant_and_look() -> None:
-        seccomp.leave_keys()  # the key must not stay in the keyring of whoever runs the tests
+        bubblewrap.leave_keys()  # the key must not stay in the keyring of whoever runs the tests
         number.append(ctypes.CDLL(None).syscall(add, b"user", b"starvelab-test", b"secret", 6, session))
         runner = Runner(sandboxed=True, imports=[])
-        runner.open("/starvelab-scratch", {})
+        runner.open(Place("/starvelab-scratch"))
         number.append(runner.ask({"do": "run", "source": source, "seconds": 20}, 30)["outputs"][0]["text"])
         runner.end()
 
@@ -313,11 +309,11 @@ def test_a_notebook_that_does_not_end_takes_of_its_own_time(tmp_path, monkeypatc
 
 
 def test_a_sandbox_in_which_no_notebook_can_begin_is_the_students_own_doing(tmp_path, monkeypatch):
-    def hold(runner, folder, files, *seconds, **modules):
+    def hold(runner, *where):
         if runner.sandboxed:
             runner.end()
             raise process.ChannelError("Nothing came in time.")
-        return opened(runner, folder, files, **modules)
+        return opened(runner, *where)
 
     opened = Runner.open
     monkeypatch.setattr(Runner, "open", hold)

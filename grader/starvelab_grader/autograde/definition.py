@@ -9,25 +9,15 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-from nbgrader.api import (
-    BaseCell,
-    Comment,
-    Grade,
-    Gradebook,
-    GradeCell,
-    MissingEntry,
-    Notebook,
-    SourceCell,
-    SubmittedNotebook,
-    TaskCell,
-)
+from nbformat import NotebookNode
+from nbgrader.api import Comment, Grade, Gradebook, MissingEntry, Notebook, SubmittedNotebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
 from traitlets.config import Config
@@ -43,8 +33,7 @@ from ..submissions.reference import (
     read_reference,
     released_source,
 )
-from .nbgrader_private import make_gradebook, one_transaction, schema_of
-from .restoring import reference_cells
+from .nbgrader_private import make_gradebook, one_transaction, schema_of, without_hidden_tests
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
@@ -81,14 +70,11 @@ class Definition:
                     f"The gradebook has no assignment {assignment!r}; it has: {known}. "
                     f"Release it first: starvelab-grader release {assignment}"
                 ) from None
-            if folder is None:
-                known_cells = {name: reference_cells(book, name, assignment) for name in names}
-                folder = _folder_of_source(course, assignment, known_cells)
-            orders = {
-                name: names_in_order(read_reference(course, assignment, name, folder)) for name in names
-            }
-            cells = {name: reference_cells(book, name, assignment, orders[name]) for name in names}
+            cells = {name: reference_cells(book, name, assignment) for name in names}
             gradebook = _gradebook(book, assignment)
+        folder = folder or _folder_of_source(course, assignment, cells)
+        for name in names:
+            cells[name] = in_order(cells[name], read_reference(course, assignment, name, folder))
         source = {
             str(Path(path).relative_to(folder)): Path(path).read_bytes()
             for path in sorted(find_all_files(str(folder), course.ignore))
@@ -122,13 +108,41 @@ class Definition:
 
     def _written(self, notebook: str) -> list[tuple[str, dict[str, object]]]:
         """The instructor's code in its order; without what changes no grade, such as text and figures."""
-        content = self.source.get(f"{notebook}.ipynb")
-        cells = parse_cells(content) if content else ()
+        cells = parse_cells(self.source[f"{notebook}.ipynb"]) if f"{notebook}.ipynb" in self.source else ()
         return [
-            (cell.source, cell.metadata["nbgrader"])
-            for cell in cells
-            if cell.cell_type == "code" and name_of(cell)
+            (one.source, one.metadata["nbgrader"])
+            for one in cells
+            if one.cell_type == "code" and name_of(one)
         ]
+
+
+def in_order(cells: Iterable[ReferenceCell], written: Iterable[NotebookNode]) -> list[ReferenceCell]:
+    """Return cells in the order in which the instructor wrote them, and any others last."""
+    rank = {name: number for number, name in enumerate(names_in_order(written))}
+    return sorted(cells, key=lambda cell: rank.get(cell.name, len(rank)))
+
+
+def reference_cells(gradebook: Gradebook, notebook: str, assignment: str) -> list[ReferenceCell]:
+    """Return the instructor's cells of a notebook, in no order."""
+    entry = gradebook.find_notebook(notebook, assignment)
+    points = {cell.name: cell.max_score for cell in (*entry.grade_cells, *entry.task_cells)}
+    answers = {cell.name for cell in entry.solution_cells}
+    tasks = {cell.name for cell in entry.task_cells}
+    return [
+        ReferenceCell(
+            name=cell.name,
+            cell_type=cell.cell_type,
+            source=cell.source,
+            released=without_hidden_tests(cell.source),
+            checksum=cell.checksum,
+            locked=cell.locked,
+            grade=cell.name in points and cell.name not in tasks,
+            solution=cell.name in answers,
+            task=cell.name in tasks,
+            points=points.get(cell.name, 0.0),
+        )
+        for cell in entry.source_cells
+    ]
 
 
 def _folder_of_source(
@@ -136,17 +150,18 @@ def _folder_of_source(
 ) -> Path:
     """The notebooks that were released, unless nbgrader itself has released others since."""
     released = released_source(course, assignment)
-    if {path.stem for path in released.glob("*.ipynb")} == set(cells) and all(
-        _holds(released / f"{name}.ipynb", each) for name, each in cells.items()
+    there = {
+        path.stem: {name_of(cell): cell.source for cell in parse_cells(path.read_bytes())}
+        for path in released.glob("*.ipynb")
+    }
+    if there.keys() == cells.keys() and all(
+        there[name].get(cell.name) == cell.source
+        for name, each in cells.items()
+        for cell in each
+        if cell.grade and not cell.solution
     ):
         return released
     return Path(course.format_path(course.source_directory, ".", assignment))
-
-
-def _holds(path: Path, cells: list[ReferenceCell]) -> bool:
-    """True if a notebook has the tests that the gradebook knows."""
-    there = {name_of(cell): cell.source for cell in parse_cells(path.read_bytes())}
-    return all(there.get(cell.name) == cell.source for cell in cells if cell.grade and not cell.solution)
 
 
 def _settings(config: Config) -> Config:
@@ -176,7 +191,15 @@ def _gradebook(book: Gradebook, assignment: str) -> bytes:
 # --- an assignment's cells in a gradebook: added, changed and dropped -------------------------------------
 
 
-KINDS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
+# The kinds of cells, each with the entries that every submission has for such a cell.
+KINDS: dict[str, tuple[type[Grade | Comment], ...]] = {
+    "grade_cells": (Grade,),
+    "solution_cells": (Comment,),
+    "task_cells": (Grade, Comment),
+    "source_cells": (),
+}
+FIELDS = ("max_score", "cell_type", "locked", "source", "checksum")
+MARKS = ("manual_score", "extra_credit", "manual_comment")
 
 
 @dataclass
@@ -185,9 +208,8 @@ class Replaced:
 
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-    points: dict[str, tuple[float, float]] = field(
-        default_factory=dict
-    )  # before and after, where they changed
+    # Before and after, where they changed.
+    points: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Marks and comments that a person gave for what was dropped or gives no points any more, and their file.
     marks: list[dict[str, object]] = field(default_factory=list)
     marks_file: Path | None = None
@@ -201,7 +223,11 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
     with one_transaction(book):
         entry = book.update_or_create_assignment(assignment)
         for notebook in [one for one in entry.notebooks if one.name not in wanted]:
-            _drop_notebook(book, notebook, replaced)
+            _replace_cells(book, notebook, None, replaced)
+            book.db.flush()
+            for one in (*notebook.submissions, notebook):
+                book.db.delete(one)
+                book.db.flush()
         for name, model in wanted.items():
             try:
                 notebook = book.find_notebook(name, assignment)
@@ -219,78 +245,50 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
     return replaced
 
 
-def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook, replaced: Replaced) -> None:
-    place = (notebook.name, notebook.assignment.name)
-    for kind in KINDS:
+def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook | None, replaced: Replaced) -> None:
+    """Make the cells of a notebook those of another one; of none, drop them all."""
+    for kind, entries in KINDS.items():
         there = {cell.name: cell for cell in getattr(notebook, kind)}
-        wanted = {cell.name: cell for cell in getattr(model, kind)}
+        wanted = {cell.name: cell for cell in getattr(model, kind, ())}
         for name in there.keys() - wanted.keys():
-            _drop_cell(book, notebook, there[name], replaced)
+            for entry in [*getattr(there[name], "grades", ()), *getattr(there[name], "comments", ())]:
+                if _values(entry, MARKS):
+                    replaced.marks.append(_mark(entry))
+                book.db.delete(entry)
+            if Grade in entries:
+                replaced.dropped.append(f"{notebook.name}/{name}")
+            book.db.delete(there[name])
         book.db.flush()
         for name, cell in wanted.items():
-            update = getattr(book, f"update_or_create_{kind.removesuffix('s')}")
             before = getattr(there.get(name), "max_score", None)
-            new = update(name, *place, **_fields(cell))
+            update = getattr(book, f"update_or_create_{kind.removesuffix('s')}")
+            new = update(name, notebook.name, notebook.assignment.name, **_values(cell, FIELDS))
             if name not in there:
-                _add_marks(book, notebook, new)
-            if isinstance(new, GradeCell | TaskCell):
-                where = f"{notebook.name}/{name}"
-                if name not in there:
-                    replaced.added.append(where)
-                elif before != new.max_score:
-                    replaced.points[where] = (float(before or 0), new.max_score)
-                    _change_points(notebook, new, replaced)
+                # As nbgrader does when a submission is made.
+                for submission in notebook.submissions:
+                    book.db.add_all([entry(cell_id=new.id, notebook=submission) for entry in entries])
+                replaced.added += [f"{notebook.name}/{name}"] if Grade in entries else []
+            elif Grade in entries and before != new.max_score:
+                replaced.points[f"{notebook.name}/{name}"] = (float(before or 0), new.max_score)
+                _change_points(new.grades, new.max_score, replaced)
 
 
-def _fields(cell: BaseCell | SourceCell) -> dict[str, object]:
-    return _values(cell, "max_score", "cell_type", "locked", "source", "checksum")
-
-
-def _add_marks(book: Gradebook, notebook: Notebook, cell: BaseCell | SourceCell) -> None:
-    """Give a new cell its place in each submission, as nbgrader does when a submission is made."""
-    for submission in notebook.submissions:
-        if isinstance(cell, GradeCell | TaskCell):
-            book.db.add(Grade(cell_id=cell.id, notebook=submission))
-        if type(cell).__name__ in ("SolutionCell", "TaskCell"):
-            book.db.add(Comment(cell_id=cell.id, notebook=submission))
-
-
-def _change_points(notebook: Notebook, cell: BaseCell, replaced: Replaced) -> None:
-    for grade in cell.grades:
-        if grade.manual_score is None or grade.manual_score <= cell.max_score:
+def _change_points(grades: Sequence[Grade], max_score: float, replaced: Replaced) -> None:
+    for grade in grades:
+        if grade.manual_score is None or grade.manual_score <= max_score:
             continue
-        if cell.max_score == 0:
-            replaced.marks.append(_mark(notebook, cell, grade))
+        if max_score == 0:
+            replaced.marks.append(_mark(grade))
             grade.manual_score, grade.extra_credit, grade.needs_manual_grade = None, None, False
         else:
             grade.needs_manual_grade = True
             replaced.to_mark_again += 1
 
 
-def _mark(notebook: Notebook, cell: BaseCell, entry: Grade | Comment) -> dict[str, object]:
-    place = {"student": entry.notebook.student.id, "notebook": notebook.name, "cell": cell.name}
-    return place | _values(entry, "manual_score", "extra_credit", "manual_comment")
+def _mark(entry: Grade | Comment) -> dict[str, object]:
+    place = {"student": entry.notebook.student.id, "notebook": entry.notebook.name, "cell": entry.name}
+    return place | _values(entry, MARKS)
 
 
-def _values(entry: object, *names: str) -> dict[str, object]:
+def _values(entry: object, names: Sequence[str]) -> dict[str, object]:
     return {name: getattr(entry, name) for name in names if getattr(entry, name, None) is not None}
-
-
-def _drop_cell(book: Gradebook, notebook: Notebook, cell: BaseCell | SourceCell, replaced: Replaced) -> None:
-    for entry in [*getattr(cell, "grades", []), *getattr(cell, "comments", [])]:
-        mark = _mark(notebook, cell, entry)
-        if len(mark) > 3:
-            replaced.marks.append(mark)
-        book.db.delete(entry)
-    if isinstance(cell, GradeCell | TaskCell):
-        replaced.dropped.append(f"{notebook.name}/{cell.name}")
-    book.db.delete(cell)
-
-
-def _drop_notebook(book: Gradebook, notebook: Notebook, replaced: Replaced) -> None:
-    for cell in [cell for kind in KINDS for cell in getattr(notebook, kind)]:
-        _drop_cell(book, notebook, cell, replaced)
-    book.db.flush()
-    for entry in (*notebook.submissions, notebook):
-        book.db.delete(entry)
-        book.db.flush()

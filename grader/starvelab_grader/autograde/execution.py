@@ -1,31 +1,34 @@
-"""nbgrader's execution of a notebook, replaced: student code runs in a sandbox, the checks run outside it.
+"""nbgrader's two steps of grading, replaced: a notebook is restored, and it runs with its checks apart.
 
-Of the files beside the notebooks, data cross into the sandbox. Modules are the instructor's only: one of a
-student, whatever its name, could stand in the place of another.
+Student code runs in a sandbox, the checks outside it. Of the files beside the notebooks, data cross into the
+sandbox. Modules are the instructor's only: one of a student, whatever its name, could stand in the place of
+another.
 """
 
 from __future__ import annotations
 
-import base64
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path, PurePosixPath
 
+import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import find_all_files
-from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode, default
+from traitlets import Bool, Dict, Enum, Float, Instance, Integer, List, Unicode, default
 
 from ..errors import GraderError
 from ..fingerprints import VERSION
 from ..plugins import student_files
-from ..sandbox import bubblewrap, seccomp
-from ..sandbox.process import IMPORTS, scratch_folder
+from ..sandbox import bubblewrap
+from ..sandbox.process import IMPORTS, Place, Runners, scratch_folder
 from ..submissions import SubmissionWarning
+from ..submissions.reading import read_notebook, restore
 from ..submissions.reference import (
     ReferenceNotebook,
     is_check_side,
@@ -35,18 +38,60 @@ from ..submissions.reference import (
     released_source,
 )
 from ..text import enumerated, shown
-from .notebook_run import EXTRA_TIMEOUT, Limits, NotebookRun, NotebookRunInside, Place
+from .definition import in_order, reference_cells
+from .notebook_run import EXTRA_TIMEOUT, NotebookRun, NotebookRunInside
 from .outputs import as_nodes, printed, scored
-from .restoring import REJECTED, add_warnings
-from .runners import Runners
 
 # How a notebook was run, the safest first.
 MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, checks inside"]
-RESULT = "starvelab_graded"  # where a graded notebook says how it was run
+# Where a graded notebook says how it was run, what is to be said of it, and why it was not looked at.
+RESULT, WARNINGS, REJECTED = "starvelab_graded", "starvelab_warnings", "starvelab_rejected"
+NOTE_ID = "about-your-submission"
+LIMITS = ("timeout", "deadline", "max_output", "max_output_in_all")
 
 
 class NoSandboxError(GraderError, RuntimeError):
     """Student code cannot be run safely here."""
+
+
+class RestoreStructure(NbGraderPreprocessor):
+    """Puts the instructor's cells back, keeps the answers, and lists on top of the page what it changed."""
+
+    known_warnings = Dict(
+        help="Known warnings, by notebook: pairs of a text and of whether a person should look."
+    ).tag(config=True)
+    rejected = Dict(
+        help="Notebooks that earn nothing: the reason in words, and whether a person should look."
+    ).tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Make the notebook anew from its sources and from the instructor's cells."""
+        names = resources["nbgrader"]
+        notebook, assignment = names["notebook"], names["assignment"]
+        warnings = [SubmissionWarning(*each) for each in self.known_warnings.get(notebook, [])]
+        nb, more = read_notebook(nbformat.writes(nb).encode())
+        with Gradebook(names["db_url"]) as gradebook:
+            cells = reference_cells(gradebook, notebook, assignment)
+        locked = {cell.name for cell in cells if cell.is_check_side}
+        written = read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
+        outline = [name_of(cell) or cell.source for cell in written]
+        more += restore(nb, in_order(cells, written), outline)
+        if notebook in self.rejected:
+            more = [SubmissionWarning(*self.rejected[notebook])]
+            nb.metadata[REJECTED] = more[0].text
+        nb.metadata[WARNINGS] = []
+        add_warnings(nb, [*warnings, *more])
+        return nb, resources
+
+
+def add_warnings(nb: NotebookNode, warnings: Sequence[SubmissionWarning]) -> None:
+    """Write warnings on top of a notebook's page, and into the metadata, which become its record."""
+    if not warnings:
+        return
+    nb.metadata[WARNINGS] = [*nb.metadata.get(WARNINGS, []), *([one.text, one.person] for one in warnings)]
+    if not nb.cells or nb.cells[0].id != NOTE_ID:
+        nb.cells.insert(0, new_markdown_cell("**About your submission**\n", id=NOTE_ID))
+    nb.cells[0].source += "".join(f"\n- {one.text}" for one in warnings)
 
 
 class IsolatedExecute(NbGraderPreprocessor):
@@ -91,16 +136,16 @@ class IsolatedExecute(NbGraderPreprocessor):
         """Run all cells, and put their outputs where nbgrader looks for them; may raise NoSandboxError."""
         result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": VERSION}
         if reason := nb.metadata.get(REJECTED):
-            _earn_nothing(nb, reason)
+            for cell in filter(is_test, nb.cells):
+                reply = {"failed": False, "outputs": [printed(reason)], "value": 0.0}
+                cell.outputs = as_nodes(scored(reply, max_points=0.0))
             nb.metadata[RESULT] = result | {"mode": "not run"}
             return nb, resources
         is_sandboxed = self._is_sandboxed()
         run = self._run(nb, resources, is_sandboxed)
-        mode = "sandboxed" if is_sandboxed else "unsafe"
-        if self.checks == "inside":
-            mode += ", checks inside"
         nb.metadata[RESULT] = result | {
-            "mode": mode,
+            "mode": ("sandboxed" if is_sandboxed else "unsafe")
+            + (", checks inside" if self.checks == "inside" else ""),
             "notes": run.notes,
             "unreadable": run.unreadable,
             "out_of_time": run.is_out_of_time,
@@ -111,11 +156,11 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
         course, names = CourseDirectory(parent=self), resources["nbgrader"]
         assignment, student = names["assignment"], names["student"]
-        folder = Path(resources["metadata"]["path"])
-        attachments = read_attachments(course, assignment, student, folder, self.max_bytes)
+        files, checks_files, modules, warnings = read_attachments(
+            course, assignment, student, Path(resources["metadata"]["path"]), self.max_bytes
+        )
         restored = {str(name_of(cell)) for cell in nb.cells if is_check_side(cell)}
         written = read_reference(course, assignment, names["notebook"], locked=restored)
-        limits = Limits(self.timeout, self.deadline, self.max_output, self.max_output_in_all)
         self.runners.begin(
             (names.get("db_url"), assignment, student),
             sandboxed=is_sandboxed,
@@ -127,14 +172,16 @@ class IsolatedExecute(NbGraderPreprocessor):
             run = (NotebookRunInside if self.checks == "inside" else NotebookRun)(
                 nb,
                 ReferenceNotebook(written, nb.cells),
-                limits,
                 self.runners,
-                Place(checks_folder, attachments.checks, attachments.modules),
-                Place(students_folder, attachments.student, attachments.modules),
+                Place(checks_folder, checks_files, modules),
+                Place(students_folder, files, modules),
+                **{name: getattr(self, name) for name in LIMITS},
             )
             run.open()
             try:
-                add_warnings(nb, self.runners.new_warnings(attachments.warnings))
+                new = [one for one in warnings if one.text not in self.runners.shown_warnings]
+                self.runners.shown_warnings |= {one.text for one in new}
+                add_warnings(nb, new)
                 run.run_cells()
                 run.is_limited |= run.time_left() < EXTRA_TIMEOUT
                 add_warnings(nb, [SubmissionWarning(run.cut)] if run.cut else [])
@@ -143,36 +190,19 @@ class IsolatedExecute(NbGraderPreprocessor):
         return run
 
     def _is_sandboxed(self) -> bool:
-        reason = bubblewrap.why_not()
-        if not reason:
-            weakness = seccomp.why_not()
-            if weakness and self.runners.is_first_time(weakness):
-                self.log.warning(weakness)
-            return True
-        if not self.unsafe:
-            raise NoSandboxError(reason)
-        self.log.warning("UNSAFE: student code runs with all your rights. %s", reason)
-        return False
-
-
-def _earn_nothing(nb: NotebookNode, reason: str) -> None:
-    for cell in nb.cells:
-        if is_test(cell):
-            reply = {"failed": False, "outputs": [printed(reason)], "value": 0.0}
-            cell.outputs = as_nodes(scored(reply, max_points=0.0))
+        if reason := bubblewrap.why_not():
+            if not self.unsafe:
+                raise NoSandboxError(reason)
+            self.log.warning("UNSAFE: student code runs with all your rights. %s", reason)
+            return False
+        weakness = bubblewrap.weakness()
+        if weakness and weakness not in self.runners.logged:
+            self.log.warning(weakness)
+            self.runners.logged.add(weakness)
+        return True
 
 
 # --- the files beside the notebooks -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Attachments:
-    """The files that each side finds, in base64 by their paths, and warnings about others."""
-
-    student: dict[str, str]
-    checks: dict[str, str]
-    modules: dict[str, str]  # the instructor's, among the files of both
-    warnings: list[SubmissionWarning]
 
 
 def modules_in(paths: Iterable[str]) -> dict[str, str]:
@@ -191,8 +221,12 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
 
 def read_attachments(
     course: CourseDirectory, assignment: str, student: str, folder: Path, max_bytes: int
-) -> Attachments:
-    """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder."""
+) -> tuple[dict[str, bytes], dict[str, bytes], dict[str, str], list[SubmissionWarning]]:
+    """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder.
+
+    They are those that the student's side finds, those for the checks, the modules among both, and warnings
+    about others.
+    """
     # Where the student submitted a link, it has copied what that points to, be it the instructor's secret.
     beside = _files_of_the_instructor(course, assignment)
     submitted = Path(course.format_path(course.submitted_directory, student, assignment))
@@ -207,8 +241,7 @@ def read_attachments(
         elif path.is_file() and path.suffix != ".ipynb" and inner.parts[0][0] != ".":
             sizes[inner.as_posix()] = path.stat().st_size
     modules = {name: content for name, content in beside.items() if name.endswith(".py")}
-    files = _encoded(modules)
-    left, left_out = max_bytes, []
+    files, left, left_out = dict(modules), max_bytes, []
     own_limits = {name: most for name, (most, _) in student_files().items()}
     # What the lab wrote comes first, and no other file takes its place; then small files, so that most fit.
     for name, size in sorted(sizes.items(), key=lambda item: (item[0] not in own_limits, item[1], item[0])):
@@ -216,15 +249,15 @@ def read_attachments(
             left_out.append(name)
             continue
         left -= size
-        files |= _encoded({name: (folder / name).read_bytes()})
+        files[name] = (folder / name).read_bytes()
     if left_out:
         others = "".join(f", and `{name}` {most / 1e6:g} MB" for name, most in own_limits.items())
         rule = f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all{others}."
         text = f"{rule} These were left out: {enumerated(left_out)}."
         warnings.append(SubmissionWarning(text, person=True))
-    checks = _encoded(beside if sum(map(len, beside.values())) <= max_bytes else modules)
-    checks |= {name: content for name, content in files.items() if name in own_limits}
-    return Attachments(files, checks, modules_in(modules), warnings)
+    checks = beside if sum(map(len, beside.values())) <= max_bytes else modules
+    own = {name: content for name, content in files.items() if name in own_limits}
+    return files, checks | own, modules_in(modules), warnings
 
 
 def _files_of_the_instructor(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
@@ -236,10 +269,6 @@ def _files_of_the_instructor(course: CourseDirectory, assignment: str) -> dict[s
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.suffix != ".ipynb"
     }
-
-
-def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: base64.b64encode(content).decode() for name, content in files.items()}
 
 
 def _left_out(name: str, submitted: Path, beside: Mapping[str, bytes]) -> list[SubmissionWarning]:

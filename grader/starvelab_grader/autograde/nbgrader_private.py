@@ -30,9 +30,6 @@ from traitlets.config import Config
 NO_RESPONSE = "No response."
 
 
-# --- environment variables --------------------------------------------------------------------------------
-
-
 @contextmanager
 def environment_with(**variables: str) -> Iterator[None]:
     """Set these environment variables, and put back what they were before, also after an error."""
@@ -58,9 +55,6 @@ def path_with_alembic() -> str:
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", os.defpath)
     return path if programs in path.split(os.pathsep) else os.pathsep.join([programs, path])
-
-
-# --- files ------------------------------------------------------------------------------------------------
 
 
 def is_ignored(filename: str, ignore_globs: list[str] | None = None) -> bool:
@@ -155,9 +149,6 @@ def escape_names_in_formgrader() -> None:
     formgrader = sys.modules.get("nbgrader.server_extensions.formgrader.formgrader")
     if formgrader is not None:
         formgrader.Environment = _Pages  # type: ignore[attr-defined]
-
-
-# --- notebooks --------------------------------------------------------------------------------------------
 
 
 def without_hidden_tests(source: str) -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from nbformat import NotebookNode
 
 from ..errors import GraderError
 from ..plugins import student_files
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
-from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT
+from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
 from ..submissions.reference import ReferenceNotebook, defined, is_test, loaded, name_of
 from ..text import storable
 from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored
-from .runners import Runners
 
 EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
 MIN_CALLBACK_TIMEOUT = 0.01  # seconds
@@ -37,49 +35,31 @@ class _EndedError(GraderError):
     """The process of the notebook has ended, and why."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The most that student code may take."""
-
-    timeout: float  # of one cell [s]
-    deadline: float  # of all code of a submission [s]
-    notebook_output: int  # that is kept of a notebook [B]
-    submission_output: int  # that is kept of a submission [B]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a side of a notebook runs, and what it finds there: files in base64, and modules among them."""
-
-    folder: str
-    files: Mapping[str, str]
-    modules: Mapping[str, str]
-
-
+@dataclass
 class NotebookRun:
     """The cells of one notebook, run one after the other, each side in its place."""
 
-    def __init__(
-        self,
-        nb: NotebookNode,
-        reference: ReferenceNotebook,
-        limits: Limits,
-        runners: Runners,
-        checks_place: Place,
-        student_place: Place,
-    ) -> None:
-        self.cells = [cell for cell in nb.cells if cell.cell_type == "code"]
-        self.reference, self.limits, self.runners = reference, limits, runners
-        self.checks_place, self.student_place = checks_place, student_place
-        assert runners.checks is not None  # which `begin` has started
-        self.checks, self.student = runners.checks, runners.student_again()
-        # By test cell, what its checks noted: plain values by the names of the notes.
-        self.notes: dict[str, dict[str, list[object]]] = {}
-        # By name, why a value of the student could not be sent to the checks.
-        self.unreadable: dict[str, str] = {}
-        self.is_out_of_time = False  # whether on an idle machine it might have got further
-        self.is_limited = False  # whether the notebooks of the submission reached a limit together
-        self.cut = ""  # what is said where outputs were left out
+    nb: NotebookNode
+    reference: ReferenceNotebook
+    runners: Runners
+    checks_place: Place
+    student_place: Place
+    timeout: float  # of a cell [s]
+    deadline: float  # of all code of the submission [s]
+    max_output: int  # that is kept of the notebook [B]
+    max_output_in_all: int  # that is kept of the submission [B]
+    # By test cell, what its checks noted: plain values by the names of the notes.
+    notes: dict[str, dict[str, list[object]]] = field(default_factory=dict)
+    # By name, why a value of the student could not be sent to the checks.
+    unreadable: dict[str, str] = field(default_factory=dict)
+    is_out_of_time: bool = False  # whether on an idle machine it might have got further
+    is_limited: bool = False  # whether the notebooks of the submission reached a limit together
+    cut: str = ""  # what is said where outputs were left out
+
+    def __post_init__(self) -> None:
+        self.cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+        assert self.runners.checks is not None  # which `begin` has started
+        self.checks, self.student = self.runners.checks, self.runners.student_again()
         self._locked_done: list[str] = []  # locked cells that the side of the checks has run
         self._end_reason = ""
         self._output_bytes = 0
@@ -98,16 +78,15 @@ class NotebookRun:
                 return
             self.student = self.runners.student_again()
             try:
-                self._open_student(self.student_place.files)
+                self._open_student(self.student_place)
                 return
             except ChannelError as error:
                 reason = f"had to be ended ({error})"
         self._end(reason)
 
-    def _open_student(self, files: Mapping[str, str]) -> None:
-        place, seconds = self.student_place, min(START_TIMEOUT, self.time_left())
+    def _open_student(self, place: Place) -> None:
         with self.runners.counted(self.student):
-            self.student.open(place.folder, files, seconds, modules=place.modules)
+            self.student.open(place, min(START_TIMEOUT, self.time_left()))
 
     def _begin_again(self) -> None:
         """Open the notebook anew, and run what had run: what ended Python costs no other cell its points."""
@@ -140,12 +119,12 @@ class NotebookRun:
 
     def time_left(self) -> float:
         """Return the time that code of this submission may still take [s]."""
-        return self.limits.deadline - self.runners.seconds_used
+        return self.deadline - self.runners.seconds_used
 
     def _is_over(self) -> bool:
         """True if code of the student may run no longer; it is ended then."""
         if not self._end_reason and self.time_left() <= 0:
-            self._end(f"took longer in all than the {self.limits.deadline:g} s that it may")
+            self._end(f"took longer in all than the {self.deadline:g} s that it may")
         return bool(self._end_reason)
 
     def _end(self, reason: str) -> None:
@@ -163,19 +142,17 @@ class NotebookRun:
                 if is_test(cell):
                     self._run_test(cell)
                     continue
-                name = name_of(cell)
+                name = str(name_of(cell))
                 # A locked cell that stands too early waits for the first test that comes after it for the
                 # instructor.
-                is_locked = name is not None and self.reference.is_locked(cell)
-                if is_locked and self._locked_done == self.reference.before(str(name)):
-                    self._run_locked(str(name))
+                if self.reference.is_locked(cell) and self._locked_done == self.reference.before(name):
+                    self._run_locked(name)
                 cell.outputs = self._kept_outputs(self._run_in_sandbox(cell.source))
         finally:
             self.checks.close()
 
     def _open_checks(self) -> None:
-        place = self.checks_place
-        self.checks.open(place.folder, place.files, modules=place.modules)
+        self.checks.open(self.checks_place)
         self._locked_done = []
 
     def _run_in_sandbox(self, source: str) -> Message:
@@ -193,8 +170,8 @@ class NotebookRun:
         """True if outputs are more than may still be kept; if not, they are counted."""
         size = len(json.dumps(outputs))
         for limit, before, owner in (
-            (self.limits.notebook_output, self._output_bytes, "notebook"),
-            (self.limits.submission_output, self.runners.output_bytes, "submission"),
+            (self.max_output, self._output_bytes, "notebook"),
+            (self.max_output_in_all, self.runners.output_bytes, "submission"),
         ):
             if before + size > limit:
                 self.cut = f"Outputs are left out: a {owner} may put out {limit / 1e6:g} MB in all."
@@ -247,9 +224,9 @@ class NotebookRun:
 
     def _look(self, name: str) -> Message:
         """Ask a sandbox for a name, and answer in the form that `bind` takes."""
-        reply = (
-            {"kind": "missing"} if name in self._fatal else self._ask_student({"do": "look", "name": name})
-        )
+        if name in self._fatal:
+            return {"kind": "missing"}
+        reply = self._ask_student({"do": "look", "name": name})
         kind = reply.get("kind")
         if kind in ("missing", "function"):
             return {"kind": kind}
@@ -270,7 +247,7 @@ class NotebookRun:
 
     def _ask_checks(self, message: Message) -> Message:
         """Ask the side of the checks, and pass on what it asks of the student meanwhile."""
-        no_limit = self.limits.deadline + 2 * self.limits.timeout
+        no_limit = self.deadline + 2 * self.timeout
         reply = self.checks.ask(message, no_limit)
         while "ask" in reply:
             if reply.get("apart"):
@@ -283,7 +260,7 @@ class NotebookRun:
                     continue
                 # A function of the checks that code of the student calls takes of the student's time.
                 with self.runners.counted(self.student):
-                    left = min(self.limits.timeout, self.time_left())
+                    left = min(self.timeout, self.time_left())
                     answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
                     reply = self.checks.ask(answer, no_limit)
             except MessageTooLongError:
@@ -302,7 +279,7 @@ class NotebookRun:
             return
         try:
             self._exchange({"do": "pause"})
-            self._open_student({})
+            self._open_student(replace(self.student_place, files={}))
             self._is_apart = True
         except (_EndedError, ChannelError):
             self._begin_again()
@@ -339,7 +316,7 @@ class NotebookRun:
         return reply
 
     def _exchange(self, message: Message) -> Message:
-        seconds = min(self.limits.timeout, self.time_left())
+        seconds = min(self.timeout, self.time_left())
         clock = self.student.clock
         with self.runners.counted(self.student):
             start = clock()

@@ -28,13 +28,13 @@ from ..errors import GraderError
 from ..files import whole_folder, write_whole
 from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
+from ..sandbox.process import Runners
 from ..submissions.reference import ReferenceCell, is_test, name_of, released_source
 from ..submissions.submission import Submission
 from .definition import Definition, Replaced, replace_assignment
 from .execution import RESULT
 from .nbgrader_private import make_gradebook, schema_of
 from .notebook_run import ENDED, ENDED_PYTHON
-from .runners import Runners
 from .task import GradingResult, grade, log_into
 
 NAME = "the reference solution"
@@ -157,21 +157,14 @@ def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str
             f"These notebooks of {assignment} are not what their scripts say: {', '.join(stale)}. "
             f"It is graded as it was released. To let the scripts count: make build, and then {remedy}"
         ]
-    text = f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
-    is_changed = changed_since_release(course, assignment)
-    return [f"{text}To let the change count: {remedy}"] if is_changed else []
-
-
-def changed_since_release(course: CourseDirectory, assignment: str) -> bool:
-    """True if the instructor's notebooks are others than those that were released."""
-    folder = Path(course.format_path(course.source_directory, ".", assignment))
-    snapshot = released_source(course, assignment)
-    if not (folder.is_dir() and snapshot.is_dir()):
-        return False
     now, then = (
-        {path.name: path.read_bytes() for path in sorted(each.glob("*.ipynb"))} for each in (folder, snapshot)
+        {path.name: path.read_bytes() for path in each.glob("*.ipynb")} if each.is_dir() else None
+        for each in (folder, released_source(course, assignment))
     )
-    return now != then
+    if now is None or then is None or now == then:
+        return []
+    text = f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
+    return [f"{text}To let the change count: {remedy}"]
 
 
 # --- the reference solution -------------------------------------------------------------------------------
@@ -225,14 +218,10 @@ def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) ->
     """One line for each test that did not give all its points, with what is known of the reason."""
     nb = nbformat.reads(graded.files[f"{notebook}.ipynb"].decode(), as_version=4)
     unreadable: dict[str, str] = nb.metadata.get(RESULT, {}).get("unreadable", {})
-    outputs = {
-        cell.metadata.get("nbgrader", {}).get("grade_id"): cell.get("outputs", []) for cell in nb.cells
-    }
-    for cell in cells:
-        if not cell.is_test:
-            continue
-        points, _ = graded.grades[notebook].get(cell.name, (0.0, False))
-        if (points or 0.0) >= cell.points:
+    outputs = {name_of(cell): cell.get("outputs", []) for cell in nb.cells}
+    for cell in filter(lambda cell: cell.is_test, cells):
+        points = graded.grades[notebook].get(cell.name, (0.0, False))[0] or 0.0
+        if points >= cell.points:
             continue
         reasons = [
             f"`{name}` {CANNOT_LEAVE}, since {why}"
@@ -241,10 +230,8 @@ def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) ->
         ]
         reason = "; ".join(reasons) or _last_line(outputs.get(cell.name, []))
         first = _first_failure(nb.cells, cell.name)
-        yield (
-            f"{notebook}.ipynb, cell {cell.name} ({points or 0:g} of {cell.points:g}): "
-            f"{reason[:MAX_REASON]}{first[:MAX_REASON]}"
-        )
+        place = f"{notebook}.ipynb, cell {cell.name} ({points:g} of {cell.points:g})"
+        yield f"{place}: {reason[:MAX_REASON]}{first[:MAX_REASON]}"
 
 
 def _first_failure(cells: list[NotebookNode], test: str) -> str:

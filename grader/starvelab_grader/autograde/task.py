@@ -23,16 +23,15 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
+from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, read_notebook
 from ..submissions.reference import ReferenceCell, is_test
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
-from .execution import MODES, RESULT
+from .execution import MODES, REJECTED, RESULT, WARNINGS
 from .notebook_run import ENDED, ENDED_PYTHON
-from .restoring import REJECTED, WARNINGS
-from .runners import Runners
 
 # In its own course every student has the same name: no character of it can mislead a path.
 STUDENT = "student"
@@ -41,22 +40,28 @@ MAX_LOG = 4000  # characters
 
 
 @dataclass
-class GradingResult:
-    """The result of grading one submission, by notebook, and by cell where two dicts are nested."""
+class Graded:
+    """What a submission earns and what is said of it: by notebook, and by cell where dicts are nested."""
 
     student: str
     # Points, or None, and whether a person has to mark it.
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)  # graded notebooks and what stood beside them
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)  # notebooks that were missing or could not be read
     # What the checks noted, by names.
     notes: dict[str, dict[str, dict[str, list[object]]]] = field(default_factory=dict)
-    mode: str = ""  # how student code was run
-    seconds: float = 0.0
-    out_of_time: bool = False  # while others used the cores: on an idle machine it might earn more
+    mode: str = ""  # how student code was run: of several notebooks the least safe one
+    seconds: float = 0.0  # that the grading took
     limited: bool = False  # its notebooks reached a limit together: one may have cost another points
+
+
+@dataclass
+class GradingResult(Graded):
+    """The result of grading one submission just now."""
+
+    files: dict[str, bytes] = field(default_factory=dict)  # graded notebooks and what stood beside them
+    out_of_time: bool = False  # while others used the cores: on an idle machine it might earn more
     failed: str = ""  # why it could not be graded; all other fields are empty then
 
 
@@ -85,7 +90,7 @@ def grade(submission: Submission, definition: Definition, runners: Runners) -> G
     except (Exception, SystemExit):
         reason = f"{log.getvalue()[-MAX_LOG:]}\n{traceback.format_exc()}"
         result = GradingResult(submission.student, failed=reason.strip())
-    result.seconds = time.monotonic() - start
+    result.seconds = round(time.monotonic() - start, 3)
     return result
 
 
@@ -104,9 +109,18 @@ def _course(
         warnings = {name: list(each) for name, each in submission.warnings.items()}
         to_grade = _to_grade(submission, definition)
         for notebook in to_grade:
-            cells = definition.cells[notebook]
-            content = _notebook(notebook, submission, cells, rejected, warnings)
-            _write(submitted, f"{notebook}.ipynb", content)
+            nb = nbformat.v4.new_notebook()
+            if notebook in submission.notebooks:
+                content = submission.notebooks[notebook]
+                try:
+                    nb, more = read_notebook(content)
+                    more += outputs_only(content, definition.cells[notebook])
+                    warnings.setdefault(notebook, []).extend(more)
+                except UnreadableNotebookError as error:
+                    text = f"`{notebook}.ipynb` {error} Its exercises earn no points."
+                    rejected[notebook] = SubmissionWarning(text, person=True)
+            # Of a file that cannot be read an empty notebook takes the place.
+            _write(submitted, f"{notebook}.ipynb", nbformat.writes(nb).encode())
         if lost := [name for name, each in submission.files.items() if not _write(submitted, name, each)]:
             names = enumerated(lost)
             text = f"Of a file and a folder with one name the file that came first counts, without {names}."
@@ -134,26 +148,6 @@ def _to_grade(submission: Submission, definition: Definition) -> list[str]:
     return [name for name in definition.cells if chosen is None or name in chosen]
 
 
-def _notebook(
-    name: str,
-    submission: Submission,
-    cells: Iterable[ReferenceCell],
-    rejected: dict[str, SubmissionWarning],
-    warnings: dict[str, list[SubmissionWarning]],
-) -> bytes:
-    """A notebook that nbgrader can read; an empty one, and the reason, where the file cannot be read."""
-    nb = nbformat.v4.new_notebook()
-    if name in submission.notebooks:
-        content = submission.notebooks[name]
-        try:
-            nb, more = read_notebook(content)
-            warnings.setdefault(name, []).extend([*more, *outputs_only(content, cells)])
-        except UnreadableNotebookError as error:
-            text = f"`{name}.ipynb` {error} Its exercises earn no points."
-            rejected[name] = SubmissionWarning(text, person=True)
-    return bytes(nbformat.writes(nb).encode())
-
-
 def _write(folder: Path, inner: str, content: bytes) -> bool:
     """Write a file; False where two names collide, such as a file and a folder: the first stays."""
     path = folder / inner
@@ -177,9 +171,7 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
             result.grades[notebook.name] = {
                 grade.name: (grade.auto_score, bool(grade.needs_manual_grade)) for grade in notebook.grades
             }
-            result.comments[notebook.name] = {
-                comment.name: comment.auto_comment for comment in notebook.comments
-            }
+            result.comments[notebook.name] = {one.name: one.auto_comment for one in notebook.comments}
     autograded = folder / "autograded" / STUDENT / definition.assignment
     for path in sorted(autograded.rglob("*")):
         if path.is_file():
@@ -193,8 +185,7 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
         result.notes[name] = dict(run.get("notes", {}))
         result.out_of_time |= bool(run.get("out_of_time"))
         result.limited |= bool(run.get("limited"))
-        if REJECTED in nb.metadata:
-            result.rejected.append(name)
+        result.rejected += [name] if REJECTED in nb.metadata else []
         modes.append(run["mode"])
     # Notebooks that were not run say nothing about the others.
     result.mode = max(modes, key=MODES.index)
@@ -215,10 +206,9 @@ def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[Submiss
         return []
     open_cells = []
     for cell in _list(_at(notebook, "cells")):
-        name = _at(cell, "metadata", "nbgrader", "grade_id")
+        name, source = _at(cell, "metadata", "nbgrader", "grade_id"), _at(cell, "source")
         if _at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
             continue
-        source = _at(cell, "source")
         text = "".join(line for line in _list(source) or [source] if isinstance(line, str))
         if text.strip() not in ("", answers[name]):
             return []
@@ -246,16 +236,12 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     for line in stopped:
         runs_on = line.startswith(f"{ENDED}had to be ended")
         warnings.append(line if runs_on else f"{line} The cells after it were not run.")
-    lost = [cell.source for cell in nb.cells if is_test(cell) and _lost_points(cell)]
+    scores = [(cell.source, *determine_grade(cell)) for cell in nb.cells if is_test(cell)]
+    lost = [source for source, earned, most in scores if earned is not None and earned < most]
     for name, why in nb.metadata.get(RESULT, {}).get("unreadable", {}).items():
         if any(re.search(rf"\b{re.escape(name)}\b", source) for source in lost):
             warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
     return [SubmissionWarning(text, person=True) for text in warnings]
-
-
-def _lost_points(cell: NotebookNode) -> bool:
-    earned, most = determine_grade(cell)
-    return bool(earned is not None and earned < most)
 
 
 def _list(value: object) -> list[object]:

@@ -102,23 +102,19 @@ class Classroom:
     def pending(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> list[str]:
         """Return those whose submissions have to be graded; the grades of the others are in the gradebook."""
         pending = []
-        students = list(students)
-        for student in students:
-            if reason := _why_no_name(student):
-                outcome.failed[student] = reason
         with closing(self.gradebook()) as book:
             entries = entries_of(book, self.assignment)
-            for student in (one for one in students if one not in outcome.failed):
+            for student in students:
+                if reason := _why_no_name(student):
+                    outcome.failed[student] = reason
+                    continue
                 record = None
                 with one_student(student, outcome.failed, UNREADABLE, READ_TIMEOUT):
-                    record = None if again else self.records.load(student)
-                    record = record and self._up_to_date(record)
+                    record = None if again else self._up_to_date(student)
                     if record is None:
                         pending.append(student)
-                if (
-                    record is not None
-                    and student not in outcome.failed
-                    and (is_in_book(record, entries.get(student)) or self._merged(book, record, outcome))
+                if record is not None and (
+                    is_in_book(record, entries.get(student)) or self._merged(book, record, outcome)
                 ):
                     outcome.unchanged.append(student)
         return pending
@@ -138,15 +134,15 @@ class Classroom:
             return dict.fromkeys(self.definition.cells, next(iter(reasons.values())))
         return reasons
 
-    def _up_to_date(self, record: GradedSubmission) -> GradedSubmission | None:
+    def _up_to_date(self, student: str) -> GradedSubmission | None:
         """A record whose notebooks need no grading, brought up to date; None where some do."""
-        submission = self.submission_of(record.student)
-        if self._to_grade(record, submission):
+        record = self.records.load(student)
+        if record is None or self._to_grade(record, submission := self.submission_of(student)):
             return None
         if record.timestamp == submission.timestamp and record.inputs.keys() == self.definition.cells.keys():
             return record
         # Only the time has changed, or a notebook is not asked for any more.
-        return self.records.save(GradingResult(record.student), submission, self._inputs(submission))
+        return self.records.save(GradingResult(student), submission, self._inputs(submission))
 
     def submissions(
         self, students: Iterable[str], outcome: Outcome, again: bool = False
@@ -202,13 +198,10 @@ def matches(student: str, pattern: str) -> bool:
 def _why_no_name(student: str) -> str:
     """Why a folder's name cannot be that of a student in a gradebook; empty if it can."""
     try:
-        student.encode()
+        lengths = {"characters": (len(student), MAX_NAME), "bytes": (len(student.encode()), MAX_NAME_BYTES)}
     except UnicodeEncodeError:
         return "The name of the folder is not in UTF-8. Rename it."
-    for length, limit, unit in (
-        (len(student), MAX_NAME, "characters"),
-        (len(student.encode()), MAX_NAME_BYTES, "bytes"),
-    ):
+    for unit, (length, limit) in lengths.items():
         if length > limit:
             return f"The name of the folder has {length} {unit}, and {limit} are allowed. Rename it."
     return ""

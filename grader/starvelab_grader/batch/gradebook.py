@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, Notebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
@@ -50,42 +50,28 @@ def merge(book: Gradebook, record: GradedSubmission, config: Config) -> None:
         apply_late_penalty(submission, record.student, config)
 
 
-@dataclass
-class BookEntry:
-    """What the gradebook holds of a submission."""
-
-    timestamp: datetime | None  # when it was submitted, in UTC
-    # By notebook and cell, the points by test.
-    points: dict[tuple[str, str], float | None] = field(default_factory=dict)
+# When it was submitted, in UTC, and by notebook and cell the points by test.
+BookEntry: TypeAlias = tuple[datetime | None, dict[tuple[str, str], float | None]]
 
 
 def entries_of(book: Gradebook, assignment: str) -> dict[str, BookEntry]:
     """Return what the gradebook holds of an assignment, by student."""
     entries: dict[str, BookEntry] = {}
-    submitted = SubmittedAssignment
-    query = (
-        select(submitted.student_id, submitted.timestamp, Notebook.name, BaseCell.name, Grade.auto_score)
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .join(Notebook, SubmittedNotebook.notebook_id == Notebook.id)
-        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-        .join(BaseCell, Grade.cell_id == BaseCell.id)
-        .where(SubmittedAssignment.assignment_id == book.find_assignment(assignment).id)
-    )
-    for student, timestamp, notebook, cell, points in book.db.execute(query):
-        entries.setdefault(student, BookEntry(timestamp)).points[notebook, cell] = points
+    query = _by_cell(book, assignment, Grade, SubmittedAssignment.timestamp, Grade.auto_score)
+    for student, notebook, cell, timestamp, points in book.db.execute(query):
+        entries.setdefault(student, (timestamp, {}))[1][notebook, cell] = points
     return entries
 
 
 def is_in_book(record: GradedSubmission, entry: BookEntry | None) -> bool:
     """Return True if the gradebook holds the grades of a record."""
-    if entry is None or (record.timestamp and parse_utc(record.timestamp) != entry.timestamp):
+    if entry is None or (record.timestamp and parse_utc(record.timestamp) != entry[0]):
         return False
-    points = {
+    return entry[1] == {
         (notebook, cell): points
         for notebook, cells in record.grades.items()
         for cell, (points, _) in cells.items()
     }
-    return entry.points == points
 
 
 def retry(write: Callable[[], T], timeout: float = WRITE_TIMEOUT) -> T:
@@ -147,30 +133,32 @@ def submitted_notebooks(book: Gradebook, assignment: str) -> Select[tuple[str, s
     )
 
 
+def _by_cell(
+    book: Gradebook, assignment: str, kind: type[Grade | Comment], *columns: Any
+) -> Select[tuple[Any, ...]]:
+    """Select the student, the notebook, the cell and these columns, of each grade or comment."""
+    query = submitted_notebooks(book, assignment).add_columns(BaseCell.name, *columns)
+    query = query.join(kind, kind.notebook_id == SubmittedNotebook.id)
+    return query.join(BaseCell, kind.cell_id == BaseCell.id)
+
+
 def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
     """The marks of all who were graded, by student. They are sorted: a fingerprint is made of them."""
-    submitted = submitted_notebooks(book, assignment)
     by_student: dict[str, Marks] = defaultdict(Marks)
+    submitted = submitted_notebooks(book, assignment).add_columns(SubmittedNotebook.late_submission_penalty)
+    for student, notebook, penalty in sorted(book.db.execute(submitted), key=itemgetter(0, 1)):
+        by_student[student].penalties[notebook] = penalty or 0.0
 
     def rows(kind: type[Grade | Comment], *columns: Any) -> list[Any]:
-        by_cell = (
-            submitted.add_columns(BaseCell.name, *columns)
-            .join(kind, kind.notebook_id == SubmittedNotebook.id)
-            .join(BaseCell, kind.cell_id == BaseCell.id)
-        )
-        return sorted(book.db.execute(by_cell), key=itemgetter(0, 1, 2))
+        return sorted(book.db.execute(_by_cell(book, assignment, kind, *columns)), key=itemgetter(0, 1, 2))
 
-    penalties = book.db.execute(submitted.add_columns(SubmittedNotebook.late_submission_penalty))
-    for student, notebook, penalty in sorted(penalties, key=itemgetter(0, 1)):
-        by_student[student].penalties[notebook] = penalty or 0.0
     columns = (Grade.auto_score, Grade.manual_score, Grade.score, Grade.needs_manual_grade)
     for student, notebook, cell, by_test, by_hand, points, waits in rows(Grade, *columns):
         marked = by_test is not None or by_hand is not None or not waits
         mark = Mark(float(points) if marked else None, bool(waits))
         by_student[student].notebooks.setdefault(notebook, {})[cell] = mark
-    for student, notebook, cell, by_test, by_hand in rows(
-        Comment, Comment.auto_comment, Comment.manual_comment
-    ):
+    comments = rows(Comment, Comment.auto_comment, Comment.manual_comment)
+    for student, notebook, cell, by_test, by_hand in comments:
         if comment := by_hand or by_test:
             by_student[student].comments.setdefault(notebook, {})[cell] = comment
     return by_student
@@ -178,7 +166,5 @@ def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
 
 def names_of(book: Gradebook) -> dict[str, str]:
     """Names of students, where the gradebook has some."""
-    names = {
-        one.id: " ".join(part for part in (one.first_name, one.last_name) if part) for one in book.students
-    }
+    names = {one.id: " ".join(filter(None, (one.first_name, one.last_name))) for one in book.students}
     return {student: name for student, name in names.items() if name}

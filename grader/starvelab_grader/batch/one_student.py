@@ -13,6 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
 from ..errors import GraderError
+from ..sandbox import clock
 
 READ_TIMEOUT = 60.0  # seconds; an honest submission is read in less than one
 # Errors of the operating system that the next student would meet as well.
@@ -72,19 +73,8 @@ def reason(error: BaseException) -> str:
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Interrupt what takes longer, where the system can: in the main thread, and not on Windows."""
     can = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if seconds is None or not can:
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise _TimeIsUp
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
+        with clock.time_limit(seconds if can else None, _TimeIsUp):
+            yield
     except _TimeIsUp:
         raise StepTimeoutError(f"it took longer than {seconds:g} s.") from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

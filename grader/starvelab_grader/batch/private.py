@@ -54,12 +54,12 @@ def warning_if_open(course: CourseDirectory) -> str:
     if os.name != "posix":
         return ""
     open_parts = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]
-    if not open_parts:
-        return ""
     whose = "o=" if course.groupshared else "go="
     return (
         "Other users of this machine can open parts of this course, which hold submissions and marks. "
         f"Close them: chmod -R {whose} {' '.join(open_parts)}"
+        if open_parts
+        else ""
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..autograde.execution import MODES
-from ..autograde.task import GradingResult
+from ..autograde.task import Graded, GradingResult
 from ..files import whole_folder, write_whole
 from ..fingerprints import VERSION, fingerprint
 from ..submissions import SubmissionWarning
@@ -25,28 +25,19 @@ from ..submissions.submission import TIMESTAMP, Submission
 T = TypeVar("T")
 
 
-@dataclass
-class GradedSubmission:
-    """The result of grading a submission, without its files; what follows `submitted` is of the result."""
+@dataclass(kw_only=True)
+class GradedSubmission(Graded):
+    """The result of grading a submission, and what it depends on: without the files themselves."""
 
-    student: str
     assignment: str
     written: str  # the fingerprint of the graded notebooks
     at: str  # when it was graded last
     grader: str  # its version, and that of nbgrader
     nbgrader: str
-    mode: str  # the least safe one in which one of its notebooks was run
-    seconds: float  # that the last grading took
     inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # what each notebook's grade depends on
     resubmitted: list[str] = field(default_factory=list)  # notebooks that are others than before
     timestamp: str | None = None  # when it was submitted, if that is known
     submitted: dict[str, str] = field(default_factory=dict)  # fingerprints that are the same for two students
-    grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
-    comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
-    rejected: list[str] = field(default_factory=list)
-    notes: dict[str, dict[str, dict[str, list[object]]]] = field(default_factory=dict)
-    limited: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> GradedSubmission:
@@ -78,7 +69,7 @@ class GradedSubmissions:
         self._write_notebooks(result)
         submitted = {name: fingerprint({"": content}) for name, content in submission.notebooks.items()}
         record = GradedSubmission(
-            student=result.student,
+            **{each.name: getattr(result, each.name) for each in fields(Graded)},
             assignment=self.assignment,
             inputs={name: each for name, each in inputs.items() if name in result.grades},
             resubmitted=[
@@ -90,14 +81,6 @@ class GradedSubmissions:
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             grader=VERSION,
             nbgrader=version("nbgrader"),
-            mode=result.mode,
-            seconds=round(result.seconds, 3),
-            grades=result.grades,
-            comments=result.comments,
-            warnings=result.warnings,
-            rejected=result.rejected,
-            notes=result.notes,
-            limited=result.limited,
         )
         # A group that shares the course can read it, and nobody else: its mode follows the umask.
         write_whole(self._path(result.student), json.dumps(asdict(record), indent=1))
@@ -125,10 +108,10 @@ class GradedSubmissions:
             result,
             grades=joined(before.grades, result.grades),
             comments=joined(before.comments, result.comments),
-            files=kept | result.files,
             warnings=joined(before.warnings, result.warnings),
-            rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
             notes=joined(before.notes, result.notes),
+            files=kept | result.files,
+            rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
             mode=max(filter(None, (before.mode, result.mode)), key=MODES.index),
             limited=before.limited or result.limited,
         )

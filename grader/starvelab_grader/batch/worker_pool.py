@@ -8,21 +8,22 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from itertools import islice
 
 import cloudpickle
 import dask
 import psutil
 from dask.system import CPU_COUNT
-from distributed import Client, Future, KilledWorker, LocalCluster, Security, Worker, as_completed, get_worker
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, as_completed, get_worker
 from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
-from ..autograde.runners import Runners
 from ..autograde.task import GradingResult, grade
 from ..errors import GraderError
 from ..fingerprints import VERSION, package_fingerprint
 from ..sandbox import bubblewrap
+from ..sandbox.process import Runners
 from ..submissions.submission import Submission
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
@@ -35,12 +36,9 @@ QUIET = {
     "distributed.admin.tick.interval": "1s",
 }
 # Dask's web pages ask for no password, and show the names of students.
-NO_PAGES: dict[str, list[str]] = {
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-}
+NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker")}
 ENCRYPTED = ("tls://", "wss://")
-STATE = "starvelab_state"  # the attribute of a worker
+RUNNERS = "starvelab_runners"  # the attribute of a worker
 WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
 
 
@@ -73,18 +71,18 @@ def open_pool(
                 )
         else:
             stack.enter_context(dask.config.set(QUIET | NO_PAGES))
-            folder = stack.enter_context(_folder())
+            folder = tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
+            available = int(psutil.virtual_memory().available)
             with _interrupts_for_the_main_thread_only():
                 cluster = LocalCluster(
-                    n_workers=workers or _default_size(),
+                    n_workers=workers or max(1, min(CPU_COUNT, available // WORKER_MEMORY)),
                     threads_per_worker=1,
                     # Whoever reaches the port of a worker can run code in it, also another user of this
                     # machine. So both ends have to show a certificate, which exists in memory only.
                     security=Security.temporary(),
                     protocol="tls://",
-                    # Dask's own choice is a folder in /tmp with a known name, which another user may have
-                    # made.
-                    local_directory=folder,
+                    # Dask's own is a folder in /tmp with a known name, which another user may have made.
+                    local_directory=stack.enter_context(folder),
                     dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                 )
@@ -101,21 +99,12 @@ def _interrupts_for_the_main_thread_only() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    # Threads and processes inherit what is blocked; an interrupt that comes meanwhile is delivered
-    # afterwards.
+    # Threads and processes inherit what is blocked. An interrupt that comes meanwhile is delivered after it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
-
-
-def _default_size() -> int:
-    return max(1, min(CPU_COUNT, int(psutil.virtual_memory().available) // WORKER_MEMORY))
 
 
 def _require_encryption(scheduler: str, without_tls: bool) -> None:
@@ -212,26 +201,13 @@ def _result(future: Future[GradingResult], student: str) -> GradingResult:
 
 def _grade(submission: Submission, packed: bytes) -> GradingResult:
     warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
-    state = WorkerState.of(get_worker())
-    return grade(submission, state.definition(packed), state.runners)
+    # A worker keeps its runners between submissions.
+    runners: Runners = vars(get_worker()).setdefault(RUNNERS, Runners())
+    return grade(submission, _unpacked(packed), runners)
 
 
-class WorkerState:
-    """What a worker keeps between submissions: its runners, and the assignment that it grades."""
-
-    def __init__(self) -> None:
-        self.runners = Runners()
-        self._packed = b""
-        self._definition: Definition | None = None
-
-    @classmethod
-    def of(cls, worker: Worker) -> WorkerState:
-        """The state of a worker, which is made with its first submission."""
-        state: WorkerState = worker.__dict__.setdefault(STATE, cls())
-        return state
-
-    def definition(self, packed: bytes) -> Definition:
-        """An assignment, unpacked once for all submissions that follow each other."""
-        if self._definition is None or self._packed != packed:
-            self._packed, self._definition = packed, cloudpickle.loads(packed)
-        return self._definition
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Definition:
+    """An assignment, unpacked once for all submissions that follow each other."""
+    definition: Definition = cloudpickle.loads(packed)
+    return definition

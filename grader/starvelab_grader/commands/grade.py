@@ -10,7 +10,7 @@ from nbgrader.converters import Autograde
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
-from ..autograde.execution import IsolatedExecute
+from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..autograde.releasing import (
     is_remembered,
     release,
@@ -18,13 +18,12 @@ from ..autograde.releasing import (
     require_full_points,
     warnings_since_release,
 )
-from ..autograde.restoring import RestoreStructure
 from ..batch.classroom import Classroom, Outcome
 from ..batch.gradebook import names_of
 from ..batch.worker_pool import graded_by, open_pool
 from ..fingerprints import REASONS
 from ..report.findings import for_a_person
-from ..sandbox import bubblewrap, seccomp
+from ..sandbox import bubblewrap
 from ..submissions.submission import Submission
 from ..text import printed, shown
 from .command import ONLY, Command, print_list
@@ -94,7 +93,7 @@ class GradeApp(Command):
         unsafe = IsolatedExecute(parent=self).unsafe
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
-        elif weakness := seccomp.why_not():
+        elif weakness := bubblewrap.weakness():
             self.log.warning(weakness)
         for warning in warnings_since_release(self.coursedir, assignment):
             self.log.warning(warning)

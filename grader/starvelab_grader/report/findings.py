@@ -18,8 +18,8 @@ from statistics import StatisticsError, correlation, fmean, median
 from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
+from ..autograde.execution import NOTE_ID
 from ..autograde.nbgrader_private import NO_RESPONSE
-from ..autograde.restoring import NOTE_ID
 from ..batch.records import GradedSubmission
 from ..submissions.reference import ReferenceCell, name_of
 

@@ -1,25 +1,31 @@
-"""The command line that runs Python in bubblewrap, and whether that works on this machine.
+"""Python in bubblewrap: its command line, its filter of system calls, and whether that works on this machine.
 
-A sandbox has no network, and of the host it can read only the interpreter and its packages.
+A sandbox has no network, and of the host it can read only the interpreter and its packages. What the kernel
+refuses to whatever runs there, whoever it is, says a filter: libseccomp writes it, and bubblewrap installs it
+before the first instruction of Python.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from ..plugins import packages
-from . import seccomp
 
 SCRATCH = "/starvelab-scratch"  # the folder to work in
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # file systems in memory
-MEGABYTE = 1_000_000
+SIZE = 64_000_000  # bytes that each of them can hold
 # The packages as they run here, which need not be those that are installed.
 PACKAGES = (Path(__file__).parents[1], *(folder for folder, _ in packages().values()))
 REMEDY = (
@@ -33,23 +39,24 @@ PACKAGES_MISSING = (
 # Of the whole system only what programs are made of.
 SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/fonts")
 MERGED = ("/bin", "/lib", "/lib64", "/sbin")
+WEAKNESS = (
+    "libseccomp is not installed, so student code can reach more of the kernel, and can take memory that is "
+    "not counted (memfd, System V shared memory). Install it: sudo apt-get install libseccomp2"
+)
 
 
+@contextmanager
 def command(
     python: Iterable[str],
     *,
     user: int,
     environment: Mapping[str, str] | None = None,
     readable: Iterable[str] = (),
-    scratch: int = 64 * MEGABYTE,
-    filter_from: int | None = None,
-) -> list[str]:
-    """Return the command line that runs Python with these arguments in a sandbox.
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Give the command line that runs Python in a sandbox, and the files that it has to be started with.
 
     Where the caller is root, all inside belongs to `user`. Of an environment Python gets only what is given
-    here, and its path and home. Beside Python's own folders the readable ones can be read. In the scratch
-    folder, in /tmp and in /dev/shm that many bytes can be written each. From `filter_from`, a file
-    descriptor, bubblewrap reads the filter of system calls.
+    here, and its path and home. Beside Python's own folders the readable ones can be read.
     """
     args = [shutil.which("bwrap") or "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     args += ["--unshare-uts", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
@@ -57,7 +64,7 @@ def command(
         args += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     args += ["--proc", "/proc", "--dev", "/dev"]
     for folder in WRITABLE:
-        args += ["--perms", "1777", "--size", str(scratch), "--tmpfs", folder]
+        args += ["--perms", "1777", "--size", str(SIZE), "--tmpfs", folder]
     parents: set[Path] = set()
     for path in _needed_inside(readable):
         # Folders on the way to a file would be closed to other users, unless they are made like this.
@@ -73,19 +80,24 @@ def command(
             args += ["--ro-bind", link, link]
     # An ordinary user owns /dev inside too, and could fill it: its file system has no size.
     args += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SCRATCH]
-    if filter_from is not None:
-        args += ["--seccomp", str(filter_from)]
     own = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
     if elsewhere := [str(each.parent) for each in PACKAGES if not _is_packages(each.parent)]:
         own["PYTHONPATH"] = os.pathsep.join(elsewhere)
-    environment = own | dict(environment or {})
-    for name, value in environment.items():
+    for name, value in (own | dict(environment or {})).items():
         args += ["--setenv", name, value]
-    args.append("--")
-    if os.geteuid() == 0:
-        args += ["/usr/bin/setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
-        args += ["--no-new-privs", "--bounding-set", "-all", "--inh-caps", "-all"]
-    return [*args, sys.executable, *python]
+    source, sink = os.pipe()
+    try:
+        os.write(sink, program())  # it is smaller than a pipe
+        os.close(sink)
+        if program():
+            args += ["--seccomp", str(source)]
+        args.append("--")
+        if os.geteuid() == 0:
+            args += ["/usr/bin/setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+            args += ["--no-new-privs", "--bounding-set", "-all", "--inh-caps", "-all"]
+        yield [*args, sys.executable, *python], [source] if program() else []
+    finally:
+        os.close(source)
 
 
 def _needed_inside(readable: Iterable[str]) -> list[Path]:
@@ -109,22 +121,98 @@ def why_not() -> str:
         return f"Student code is run in bubblewrap, which needs Linux, and this is {sys.platform}. {REMEDY}"
     if shutil.which("bwrap") is None:
         return f"Student code is run in bubblewrap, and there is no bwrap on the PATH. {REMEDY}"
-    with seccomp.opened() as filter_from:
-        result = subprocess.run(
-            command(
-                ["-c", "import starvelab_grader.sandbox.runner"],
-                user=os.getuid() or 65_000,
-                filter_from=filter_from,
-            ),
-            env={},
-            pass_fds=[] if filter_from is None else [filter_from],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    check = ["-c", "import starvelab_grader.sandbox.runner"]
+    with command(check, user=os.getuid() or 65_000) as (argv, inherited):
+        result = subprocess.run(argv, env={}, pass_fds=inherited, capture_output=True, text=True, check=False)
     if result.returncode:
         lines = result.stderr.strip().splitlines() or [f"exit status {result.returncode}"]
         if lines[0].startswith("Traceback"):  # bubblewrap works
             return f"In the sandbox Python cannot load the grader: {lines[-1]}. {PACKAGES_MISSING}"
         return f"Student code is run in bubblewrap, and here it does not start: {lines[-1]}. {REMEDY}"
     return ""
+
+
+# --- the filter of system calls, and keys -----------------------------------------------------------------
+
+
+# Memory that no process of the sandbox seems to have, and keys of whoever grades.
+UNCOUNTED = ("memfd_secret", "shmget", "shmat", "msgget", "semget")
+KEYS = ("keyctl", "add_key", "request_key")
+# A process that is traced can be kept from ending.
+OTHER_PROCESSES = (
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd",
+    "kcmp",
+)  # fmt: skip
+# Many kernels share the cores between sessions (autogroup), and heed a niceness only within each. With
+# sessions of its own, each process of a sandbox would get as much as a whole sandbox.
+SHARES = ("setsid",)
+# Parts of the kernel that no exercise needs, where most ways out of a sandbox have been found.
+KERNEL = (
+    "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "lookup_dcookie", "quotactl", "quotactl_fd",
+    "acct", "syslog", "vhangup", "uselib", "personality", "modify_ldt", "ioperm", "iopl", "kexec_load",
+    "kexec_file_load", "reboot", "init_module", "finit_module", "delete_module", "swapon", "swapoff",
+    "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname",
+    "name_to_handle_at", "open_by_handle_at", "move_pages", "migrate_pages", "vmsplice",
+)  # fmt: skip
+# setns, and below unshare and clone, lead to a namespace in which a student would be root.
+NAMESPACES = (
+    "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount", "open_tree",
+    "fsopen", "fsconfig", "fsmount", "fspick",
+)  # fmt: skip
+# Programs that find these missing use an older call. What clone3 is asked for no filter can read.
+NEWER = ("clone3", "memfd_create", "io_uring_setup", "io_uring_enter", "io_uring_register")
+CLONE_NEWUSER = 0x10000000
+# Sockets of other kinds, such as AF_VSOCK and AF_ALG, know no network namespace or are seldom looked at.
+SOCKETS = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
+
+
+@cache
+def weakness() -> str:
+    """Return why there is no filter here; empty if there is."""
+    try:
+        import pyseccomp  # noqa: F401
+    # It raises RuntimeError where it does not find the library, and OSError where that cannot be loaded.
+    except (ImportError, RuntimeError, OSError):
+        return WEAKNESS
+    return ""
+
+
+@cache
+def program() -> bytes:
+    """Return the filter as the kernel takes it; nothing where there is no library to write it."""
+    if weakness():
+        return b""
+    import pyseccomp as lib
+
+    rules = lib.SyscallFilter(lib.ALLOW)
+
+    def refuse(number: int, name: str, *arguments: lib.Arg) -> None:
+        call = lib.resolve_syscall(lib.Arch.NATIVE, name)
+        if call != -1:  # an older library than the call, or a machine that never had it
+            rules.add_rule(lib.ERRNO(number), call, *arguments)
+
+    for name in (*UNCOUNTED, *KEYS, *OTHER_PROCESSES, *SHARES, *KERNEL, *NAMESPACES):
+        refuse(errno.EPERM, name)
+    for name in NEWER:
+        refuse(errno.ENOSYS, name)
+    for name in ("clone", "unshare"):
+        refuse(errno.EPERM, name, lib.Arg(0, lib.MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER))
+    for kind in range(1, max(SOCKETS)):
+        if kind not in SOCKETS:
+            refuse(errno.EAFNOSUPPORT, "socket", lib.Arg(0, lib.EQ, kind))
+    refuse(errno.EAFNOSUPPORT, "socket", lib.Arg(0, lib.GT, max(SOCKETS)))
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()
+
+
+def leave_keys() -> None:
+    """Give this thread, and what it starts, a new keyring: keys of whoever grades cannot be found in it."""
+    if weakness():
+        return
+    import pyseccomp as lib
+
+    join_session_keyring, no_name = 1, None
+    # The C library has no function for it. Where the kernel keeps no keys, there is none to leave.
+    ctypes.CDLL(None).syscall(lib.resolve_syscall(lib.Arch.NATIVE, "keyctl"), join_session_keyring, no_name)

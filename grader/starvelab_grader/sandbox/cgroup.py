@@ -53,11 +53,8 @@ class Group:
 
     def _set(self, name: str, value: int | str) -> None:
         # Not created where it is missing: then the kernel does not know this limit here.
-        end = os.open(self.folder / name, os.O_WRONLY)
-        try:
-            os.write(end, str(value).encode())
-        finally:
-            os.close(end)
+        with open(os.open(self.folder / name, os.O_WRONLY), "w") as file:
+            file.write(str(value))
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command in the group."""

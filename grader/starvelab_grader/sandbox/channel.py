@@ -6,6 +6,7 @@ The other end may be silent, send too much, or be closed: an error says so in ti
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import struct
@@ -41,26 +42,25 @@ class Channel:
         for end in (source, sink):
             os.set_blocking(end, False)
 
-    def send(self, message: Message, seconds: float | None = None) -> None:
+    def send(self, message: Message, seconds: float = math.inf) -> None:
         """Write a message, or raise a `ChannelError`."""
-        body = json.dumps(message).encode()
+        body, deadline = json.dumps(message).encode(), self.clock() + seconds
         if len(body) > MAX_MESSAGE:
             raise MessageTooLongError(
                 f"A message has at most {MAX_MESSAGE} bytes, and this one has {len(body)}."
             )
-        data, deadline = memoryview(HEADER.pack(len(body)) + body), self._deadline(seconds)
+        data = memoryview(HEADER.pack(len(body)) + body)
         while data:
             self._wait([], [self.sink], deadline)
             try:
-                data = data[os.write(self.sink, data[:CHUNK]) :]
-            except BlockingIOError:
-                pass
+                with suppress(BlockingIOError):
+                    data = data[os.write(self.sink, data[:CHUNK]) :]
             except BrokenPipeError as error:
                 raise ChannelError("The other end is gone.") from error
 
-    def receive(self, seconds: float | None = None) -> Message:
+    def receive(self, seconds: float = math.inf) -> Message:
         """Read a message, and not a byte more, or raise a `ChannelError`."""
-        deadline = self._deadline(seconds)
+        deadline = self.clock() + seconds
         (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
         if length > MAX_MESSAGE:
             raise ChannelError(f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}.")
@@ -73,7 +73,7 @@ class Channel:
             raise ChannelError("What was received is no message: it must be a mapping.")
         return message
 
-    def _read(self, length: int, deadline: float | None) -> bytes:
+    def _read(self, length: int, deadline: float) -> bytes:
         read = bytearray()
         while missing := length - len(read):
             self._wait([self.source], [], deadline)
@@ -84,16 +84,13 @@ class Channel:
                 read += part
         return bytes(read)
 
-    def _wait(self, readable: list[int], writable: list[int], deadline: float | None) -> None:
-        while True:
-            left = None if deadline is None else max(0.0, deadline - self.clock())
-            if any(select.select(readable, writable, [], left)):
+    def _wait(self, readable: list[int], writable: list[int], deadline: float) -> None:
+        left = math.inf
+        while left > 0:
+            left = max(0.0, deadline - self.clock())
+            if any(select.select(readable, writable, [], None if left == math.inf else left)):
                 return
-            if left == 0.0:
-                raise ChannelError("Nothing came in time.")
-
-    def _deadline(self, seconds: float | None) -> float | None:
-        return None if seconds is None else self.clock() + seconds
+        raise ChannelError("Nothing came in time.")
 
     def close(self) -> None:
         """Close both pipes."""

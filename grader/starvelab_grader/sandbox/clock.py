@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 MAX_STRETCH = 10.0  # seconds on the wall for one that counts
 STARVED = 0.05  # of its time, that a submission waited for a core
+ALARM = 0.01  # seconds that an interruption may be early
+UNKNOWN = (OSError, ValueError, IndexError)  # where the kernel does not say, or the process has ended
+
+
+class CellTimeoutError(Exception):
+    """A cell took longer than it may."""
 
 
 def waited(process: int | str = "self") -> float:
     """Seconds that a process was ready to run, and waited for a core."""
-    with suppress(OSError, ValueError, IndexError):
+    with suppress(*UNKNOWN):
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
     return 0.0
 
@@ -36,6 +43,30 @@ def threads(process: int) -> list[Path]:
 def own_time() -> float:
     """Seconds of a clock that stands still while this process waits for a core."""
     return time.monotonic() - waited()
+
+
+@contextmanager
+def time_limit(seconds: float | None, error: type[BaseException] = CellTimeoutError) -> Iterator[None]:
+    """Interrupt what takes longer. Code that catches this is ended from outside, by its deadline."""
+    if seconds is None:
+        yield
+        return
+    start = own_time()
+
+    def stop(*_: object) -> None:
+        left = seconds - (own_time() - start)
+        if left > ALARM:  # other processes used the cores meanwhile
+            signal.setitimer(signal.ITIMER_REAL, left)
+            return
+        raise error(f"This took longer than {seconds:g} s.")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def counted(passed: float, waiting: float, used: float) -> float:
@@ -54,12 +85,6 @@ def counted(passed: float, waiting: float, used: float) -> float:
     return max(passed - waiting, used, passed / MAX_STRETCH)
 
 
-def fair_niceness(busy: int) -> int:
-    """Return the niceness at which so many busy threads get together what one gets."""
-    # Each step takes a fifth off a thread's share.
-    return min(19, round(math.log(max(1, busy), 1.25)))
-
-
 class SandboxClock:
     """Seconds that count for a sandbox with so many cores, by what each look at its processes finds."""
 
@@ -68,7 +93,7 @@ class SandboxClock:
         self.looked = self.started = time()
         self.seconds = self.waiting = 0.0
         self.busy = 0  # threads that worked between the last two looks, or want to
-        self._seen: dict[int, tuple[float, float]] = {}
+        self._seen: dict[int, tuple[float, float]] = {}  # of each process: seconds at work, and waited
         self._ran: dict[int, float] = {}
 
     def __call__(self) -> float:
@@ -78,25 +103,20 @@ class SandboxClock:
     def look(self, processes: Sequence[int]) -> None:
         """Count what has passed since the last look; the sandbox consists of these processes now."""
         now = self.time()
-        times = {one: (_used(one), waited(one)) for one in processes}
-        changes = [
-            [
-                max(0.0, seconds - before)
-                for seconds, before in zip(new, self._seen.get(one, (0.0, 0.0)), strict=True)
-            ]
-            for one, new in times.items()
-        ]
-        passed = now - self.looked
+        passed, self.looked = now - self.looked, now
+        before, self._seen = self._seen, {one: (_used(one), waited(one)) for one in processes}
+        used, waits = 0.0, [0.0]
+        for one, (worked, waited_for) in self._seen.items():
+            used += max(0.0, worked - before.get(one, (0.0, 0.0))[0])
+            waits.append(waited_for - before.get(one, (0.0, 0.0))[1])
         at_work = {thread: one for process in processes for thread, one in _at_work(process).items()}
         self.busy = sum(ready or ran > self._ran.get(thread, 0.0) for thread, (ran, ready) in at_work.items())
         self._ran = {thread: ran for thread, (ran, _) in at_work.items()}
         # Threads that are more than there are cores wait for one another, and not for other people's.
         for_itself = passed * max(0.0, 1.0 - self.cores / max(1, self.busy))
-        waiting = min(passed, max((waiting for _, waiting in changes), default=0.0))
-        waiting = max(0.0, waiting - for_itself)
-        self.seconds += counted(passed, waiting, sum(used for used, _ in changes))
+        waiting = max(0.0, min(passed, max(waits)) - for_itself)
+        self.seconds += counted(passed, waiting, used)
         self.waiting += waiting
-        self.looked, self._seen = now, times
 
     @property
     def starved(self) -> bool:
@@ -116,12 +136,18 @@ def _at_work(process: int) -> dict[int, tuple[float, bool]]:
     """For each thread of a process the seconds that it has worked, and whether it wants to go on now."""
     at_work = {}
     for folder in threads(process):
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(*UNKNOWN):
             ran = int((folder / "schedstat").read_text().split()[0]) / 1e9
             # The state stands behind the name, which may hold anything.
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
             at_work[int(folder.name)] = (ran, state == "R")
     return at_work
+
+
+def fair_niceness(busy: int) -> int:
+    """Return the niceness at which so many busy threads get together what one gets."""
+    # Each step takes a fifth off a thread's share.
+    return min(19, round(math.log(max(1, busy), 1.25)))
 
 
 def slow_down(processes: Sequence[int], busy: int) -> None:

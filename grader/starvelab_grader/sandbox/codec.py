@@ -36,6 +36,7 @@ import numpy as np
 
 from .. import plugins
 from ..errors import GraderError
+from ..text import storable
 from .channel import Message
 
 MAX_DEPTH = 20  # lists within lists
@@ -68,59 +69,52 @@ class SerializationError(GraderError, TypeError):
     """A value that cannot be sent, or a message that holds no value."""
 
 
-def _checked_int(value: object) -> int:
-    if not isinstance(value, int):
-        raise SerializationError("it is no whole number")
-    if abs(value) >= TOO_LARGE:
-        raise SerializationError("it is too large")
-    return value
+def _require(condition: object, otherwise: str) -> None:
+    if not condition:
+        raise SerializationError(otherwise)
+
+
+def _checked_int(value: Any) -> int:
+    _require(isinstance(value, int), "it is no whole number")
+    _require(abs(value) < TOO_LARGE, "it is too large")
+    return cast(int, value)
 
 
 def _checked_text(text: str) -> str:
-    if len(text) > MAX_CHARACTERS:
-        raise SerializationError("the text is too long")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SerializationError(
-            "the text holds half a character (a surrogate), which no file can hold"
-        ) from None
+    _require(len(text) <= MAX_CHARACTERS, "the text is too long")
+    half = "the text holds half a character (a surrogate), which no file can hold"
+    _require(text == storable(text), half)
     return text
 
 
 def _checked_decimal(text: str) -> str:
-    if len(text) > MAX_DIGITS:
-        raise SerializationError("it is a decimal of too many digits")
+    _require(len(text) <= MAX_DIGITS, "it is a decimal of too many digits")
     return text
 
 
 def _short(values: range) -> range:
-    if values[MAX_VALUES:]:
-        raise SerializationError(TOO_MANY)
+    _require(not values[MAX_VALUES:], TOO_MANY)
     return values
 
 
 def _array_of(code: str, *values: Any) -> array[Any]:
-    if code not in ARRAY_CODES:
-        raise SerializationError("it is an array of an unknown kind")
+    _require(code in ARRAY_CODES, "it is an array of an unknown kind")
     return array(code, values)
 
 
 def _unique(make: Callable[[Any], Any], parts: Iterable[object], keys: tuple[object, ...]) -> Any:
     """Make a set or a dict, unless some of its keys became equal and fell together."""
     # To put n keys with the same hash into a table takes n * n steps, and such numbers are easily found.
-    if len(keys) - len(set(map(hash, keys))) > MAX_SAME_HASH:
-        raise SerializationError("too many of its keys or members have the same hash")
+    same_hash = len(keys) - len(set(map(hash, keys)))
+    _require(same_hash <= MAX_SAME_HASH, "too many of its keys or members have the same hash")
     values = make(parts)
-    if len(values) != len(keys):
-        raise SerializationError("two of its keys or members are equal once they have been sent")
+    _require(len(values) == len(keys), "two of its keys or members are equal once they have been sent")
     return values
 
 
 def _dict(*parts: object) -> dict[Any, Any]:
     """Make a dict of its keys and values in turn, as `_flat` gives them."""
-    made: dict[Any, Any] = _unique(dict, zip(parts[::2], parts[1::2], strict=True), parts[::2])
-    return made
+    return cast(dict[Any, Any], _unique(dict, zip(parts[::2], parts[1::2], strict=True), parts[::2]))
 
 
 def _flat(mapping: Mapping[Any, object]) -> Iterable[object]:
@@ -180,8 +174,7 @@ class Encoder:
     def encode(self, value: object, depth: int = 0) -> Json:
         """Return `value` as dicts, lists, text and numbers, or raise a `SerializationError`."""
         self.left -= 1
-        if depth > MAX_DEPTH or self.left < 0:
-            raise SerializationError(TOO_MANY)
+        _require(depth <= MAX_DEPTH and self.left >= 0, TOO_MANY)
         if isinstance(value, np.ndarray | np.generic):
             if value.dtype.char not in "US" or value.ndim != 0:
                 return self._array(value)
@@ -235,22 +228,19 @@ class Encoder:
 
     def _base64(self, data: bytes) -> str:
         self.bytes_left -= len(data)
-        if self.bytes_left < 0:
-            raise SerializationError(f"it has more than {MAX_BYTES / 1e6:g} MB")
+        _require(self.bytes_left >= 0, f"it has more than {MAX_BYTES / 1e6:g} MB")
         return base64.b64encode(data).decode()
 
     def _array(self, value: np.generic | Array) -> Json:
         is_scalar = isinstance(value, np.generic)
         dtype = value.dtype.str if value.dtype.char in "USmM" else value.dtype.str[0] + value.dtype.char
-        if not DTYPE.fullmatch(dtype):
-            raise SerializationError(
-                f"it is a NumPy {'scalar' if is_scalar else 'array'} of {value.dtype}; "
-                "bools, integers, text, dates, floats and complex numbers up to double precision can cross"
-            )
-        if isinstance(value, np.ma.MaskedArray):
-            raise SerializationError(
-                "it is a masked array; its method filled() makes an array that can cross"
-            )
+        _require(
+            DTYPE.fullmatch(dtype),
+            f"it is a NumPy {'scalar' if is_scalar else 'array'} of {value.dtype}; "
+            "bools, integers, text, dates, floats and complex numbers up to double precision can cross",
+        )
+        masked = "it is a masked array; its method filled() makes an array that can cross"
+        _require(not isinstance(value, np.ma.MaskedArray), masked)
         # As bytes: a list of Python's numbers would lose what these cannot say, such as the payload of a NaN.
         data = np.asarray(value).tobytes() if value.nbytes <= MAX_BYTES else bytes(MAX_BYTES + 1)
         shape: Json = None if is_scalar else list(value.shape)
@@ -277,8 +267,7 @@ class Decoder:
 
     def _decode(self, value: object, depth: int) -> object:
         self.left -= 1
-        if depth > 2 * MAX_DEPTH or self.left < 0:
-            raise SerializationError(TOO_MANY)
+        _require(depth <= 2 * MAX_DEPTH and self.left >= 0, TOO_MANY)
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
@@ -313,9 +302,8 @@ class Decoder:
         """A named tuple or a dataclass, of a type that is made of nothing but names."""
         key = (kind, name, *parts[::2])
         if key not in self._types:
-            is_private = any(field.startswith("_") for field in parts[::2])
-            if len(self._types) >= MAX_TYPES or is_private or not all(map(NAME.fullmatch, key)):
-                raise SerializationError("its names cannot be read")
+            names_fit = all(map(NAME.fullmatch, key)) and not any(one.startswith("_") for one in parts[::2])
+            _require(len(self._types) < MAX_TYPES and names_fit, "its names cannot be read")
             make = namedtuple if kind == "namedtuple" else dataclasses.make_dataclass
             self._types[key] = make(name, parts[::2])
         return self._types[key](*parts[1::2])
@@ -323,18 +311,17 @@ class Decoder:
 
 def _array(value: Message) -> object:
     """An array or a scalar of NumPy."""
-    if not DTYPE.fullmatch(value["dtype"]):
-        raise SerializationError("it is an array of an unknown kind")
+    _require(DTYPE.fullmatch(value["dtype"]), "it is an array of an unknown kind")
     dtype = np.dtype(value["dtype"])
     shape = () if value["shape"] is None else tuple(int(length) for length in value["shape"])
     # The product of some thousand long numbers would take minutes.
-    if len(shape) > MAX_DIMENSIONS or any(not 0 <= length <= MAX_BYTES for length in shape):
-        raise SerializationError("the array is too large, or not of its shape")
+    is_short = len(shape) <= MAX_DIMENSIONS and all(0 <= length <= MAX_BYTES for length in shape)
+    _require(is_short, "the array is too large, or not of its shape")
     data, size = base64.b64decode(value["data"], validate=True), math.prod(shape)
-    if len(data) != size * dtype.itemsize or (size and not data):
-        raise SerializationError("the array is not of its shape")
-    if dtype.char == "?" and data.strip(b"\0\1"):
-        raise SerializationError("it is an array of bools that are neither true nor false")
+    fits = len(data) == size * dtype.itemsize and (data or not size)
+    _require(fits, "the array is not of its shape")
+    if dtype.char == "?":
+        _require(not data.strip(b"\0\1"), "it is an array of bools that are neither true nor false")
     if dtype.char == "U":
         # A number that is no character would fail wherever a check looks at it.
         np.frombuffer(data, f"{dtype.str[0]}u4").astype("<u4").tobytes().decode("utf-32-le")
@@ -382,8 +369,7 @@ def _values(data: object) -> list[object]:
 
 def _bars(bars: Any) -> dict[str, object]:
     lying = bars.orientation == "horizontal"
-    starts = [
-        bar.get_y() + bar.get_height() / 2 if lying else bar.get_x() + bar.get_width() / 2 for bar in bars
-    ]
-    lengths = [bar.get_width() if lying else bar.get_height() for bar in bars]
+    boxes = [(bar.get_x(), bar.get_width(), bar.get_y(), bar.get_height()) for bar in bars]
+    starts = [y + height / 2 if lying else x + width / 2 for x, width, y, height in boxes]
+    lengths = [width if lying else height for _, width, _, height in boxes]
     return {"label": bars.get_label(), "at": starts, "length": lengths, "lying": lying}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import builtins
-import contextlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import tee
 from pathlib import Path
 
 from ..plugins import NOTE
 from ..text import storable
 from .channel import Channel, ChannelError, Message
+from .clock import time_limit
 from .codec import NAME, Decoder, Encoder, Json, SerializationError
-from .shell import Outputs, Shell, time_limit
+from .shell import Outputs, Shell, text_of
 
 OWN_FILES = "/starvelab_grader/"  # in the frames of a traceback that belong to the grader
 MAX_TYPE_NAME = 60  # characters
@@ -53,7 +54,7 @@ class NotebookProcess:
         """Answer until the notebook is over."""
         while (message := self.channel.receive())["do"] != "close":
             try:
-                reply = self.answer(message)
+                reply = getattr(self, message["do"])(message)  # it comes from the grader
             except ChannelError:
                 raise
             # Every question gets an answer, also one that fails: the other side waits for it.
@@ -62,20 +63,19 @@ class NotebookProcess:
             if message["do"] != "pause":
                 self.channel.send(reply)
 
-    def answer(self, message: Message) -> Message:
-        """Do what is asked."""
-        tasks = (self.run, self.names, self.bind, self.look, self.call, self.read, self.write, self.pause)
-        return {task.__name__: task for task in tasks}[message["do"]](message)
-
     # --- cells ----------------------------------------------------------------------------------------
 
     def run(self, message: Message) -> Message:
         """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
         self._notes = {}
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
-        _insert_frames(outputs, getattr(error, "their_frames", []))
+        for entry in outputs.entries:
+            if entry["output_type"] == "error":
+                # The frames of the student's function stand where the checks called it.
+                *before, last = [frame for frame in entry["traceback"] if OWN_FILES not in frame] or [""]
+                entry["traceback"] = [*before, *getattr(error, "their_frames", []), last]
         value: Json = None
-        with contextlib.suppress(SerializationError):
+        with suppress(SerializationError):
             value = Encoder().encode(self.shell.result)
         return {
             "outputs": [_as_json(entry) for entry in outputs.entries],
@@ -91,7 +91,7 @@ class NotebookProcess:
             if self.shell.user_ns.get(name) is value:
                 self.shell.user_ns.pop(name, None)
         self._bound = {
-            name: Remote(self, name) if binding["kind"] == "function" else value_of(binding)
+            name: Remote(self, name) if binding["kind"] == "function" else _value_of(binding)
             for name, binding in message["names"].items()
             if binding["kind"] != "missing"
         }
@@ -118,68 +118,61 @@ class NotebookProcess:
             with time_limit(message.get("seconds")):
                 return {"kind": "value", "value": Encoder().encode(value)}
         except Exception as error:
-            return (
-                {"kind": "function"} if callable(value) else {"kind": "other", "strange": message_of(error)}
-            )
+            strange = {"kind": "other", "strange": text_of(error)[:MAX_TEXT]}
+            return {"kind": "function"} if callable(value) else strange
 
     def call(self, message: Message) -> Message:
-        """Call a function of the student."""
+        """Call a function of the student, or run a text where no cell has run."""
         before, self.shell.outputs = self.shell.outputs, Outputs()
+        function = _run_text if message.get("apart") else self.shell.user_ns.get(message["name"])
+        decoder = Decoder(call=lambda number: lambda *args, **more: self._call_back(number, args, more))
         try:
             with self.shell.captured() as captured:
-                reply = self._called(message)
+                reply = _called(function, message, decoder)
+        except SerializationError as error:
+            reply = {"strange": text_of(error)[:MAX_TEXT]}
+        except ChannelError:
+            raise
+        # SystemExit is an answer like any other error.
+        except BaseException as error:
+            reply = {"error": self._describe_error(error)}
         finally:
             self.shell.outputs = before
         text = "".join(output["text"] for output in captured.entries if output.get("name") == "stdout")
         return {**reply, "printed": text}
 
-    def pause(self, _: Message) -> Message:
-        """Stop until another process, which the runner forks, has run a text. The runner answers."""
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return {}
-
-    def _called(self, message: Message) -> Message:
-        function = _run_text if message.get("apart") else self.shell.user_ns.get(message["name"])
-        try:
-            decoder = Decoder(call=lambda number: lambda *args, **more: self._call_back(number, args, more))
-            return called(function, message, decoder)
-        except SerializationError as error:
-            return {"strange": message_of(error)}
-        except ChannelError:
-            raise
-        # SystemExit is an answer like any other error.
-        except BaseException as error:
-            return {"error": self._describe_error(error)}
-
-    def _describe_error(self, error: BaseException) -> Message:
-        """An error as text: its type, its message, and how IPython shows where it happened."""
-        try:
-            parts = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
-        # A student's error may fail even where it is shown.
-        except Exception:
-            parts = []
-        frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if OWN_FILES not in str(part)]
-        name = type(error).__name__[:MAX_TYPE_NAME]
-        return {"type": name, "message": message_of(error), "frames": frames[-MAX_FRAMES:]}
-
     def _call_back(self, number: int, args: tuple[object, ...], more: Mapping[str, object]) -> object:
         encoder = Encoder()
         self.channel.send({"callback": number, "args": encoder.encode(args), "more": encoder.encode(more)})
-        return value_of(self.channel.receive())
+        return _value_of(self.channel.receive())
+
+    def _describe_error(self, error: BaseException) -> Message:
+        """An error as text: its type, its message, and how IPython shows where it happened."""
+        parts: list[str] = []
+        with suppress(Exception):  # a student's error may fail even where it is shown
+            parts = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+        frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if OWN_FILES not in str(part)]
+        name = type(error).__name__[:MAX_TYPE_NAME]
+        return {"type": name, "message": text_of(error)[:MAX_TEXT], "frames": frames[-MAX_FRAMES:]}
 
     def read(self, message: Message) -> Message:
         """A file of the student, as it stands after the cells have run; nothing of one that is too long."""
         content = b""
-        with contextlib.suppress(OSError), Path(message["file"]).open("rb") as file:
+        with suppress(OSError), Path(message["file"]).open("rb") as file:
             content = file.read(message["most"] + 1)
         kept = content if len(content) <= message["most"] else b""
         return {"content": base64.b64encode(kept).decode()}
 
     def write(self, message: Message) -> Message:
         """Write a file of the student, for checks that read it; nothing where it cannot be decoded."""
-        with contextlib.suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError):
             if content := base64.b64decode(message["content"], validate=True):
                 Path(message["file"]).write_bytes(content)
+        return {}
+
+    def pause(self, _: Message) -> Message:
+        """Stop until another process, which the runner forks, has run a text. The runner answers."""
+        os.kill(os.getpid(), signal.SIGSTOP)
         return {}
 
     # --- what the student's side asks back ------------------------------------------------------------
@@ -193,9 +186,10 @@ class NotebookProcess:
         """Call the function of that number."""
         try:
             # The number comes from the student's side, and may be anything.
-            return called(self._callbacks[message["callback"]], message, Decoder())
+            return _called(self._callbacks[message["callback"]], message, Decoder())
+        # Without its frames: they show what a check does.
         except Exception as error:
-            return {"error": {"type": type(error).__name__, "message": message_of(error)}}
+            return {"error": {"type": type(error).__name__, "message": text_of(error)[:MAX_TEXT]}}
 
 
 class StudentError(Exception):
@@ -217,7 +211,7 @@ class Remote:
         while "callback" in (reply := process.channel.receive()):
             process.channel.send({"ask": "called", **process.called_back(reply)})
         print(str(reply.get("printed", "")), end="")
-        return value_of(reply)
+        return _value_of(reply)
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
@@ -233,10 +227,10 @@ class Unreadable:
         return f"<something that no check can read: {self.reason}>"
 
 
-def value_of(reply: Message) -> object:
+def _value_of(reply: Message) -> object:
     """The value of a reply, or its error raised."""
     if "error" in reply:
-        raise error_of(reply["error"])
+        raise _error_of(reply["error"])
     if "value" not in reply:
         return Unreadable(reply.get("strange", "nothing came"))
     try:
@@ -245,7 +239,7 @@ def value_of(reply: Message) -> object:
         return Unreadable(error)
 
 
-def error_of(description: object) -> Exception:
+def _error_of(description: object) -> Exception:
     """An error as it was described: of Python's own type of that name, or of a new type with that name."""
     fields = description if isinstance(description, dict) else {}
     name, message = str(fields.get("type")), str(fields.get("message", ""))[:MAX_TEXT]
@@ -262,15 +256,7 @@ def error_of(description: object) -> Exception:
     return error
 
 
-def message_of(error: BaseException) -> str:
-    """The message of an error; empty where even that fails."""
-    try:
-        return str(error)[:MAX_TEXT]
-    except Exception:
-        return ""
-
-
-def called(function: Callable[..., object], message: Message, decoder: Decoder) -> Message:
+def _called(function: Callable[..., object], message: Message, decoder: Decoder) -> Message:
     """The reply to a call with the arguments of a message."""
     args, more = decoder.decode(message["args"]), decoder.decode(message["more"])
     assert isinstance(args, tuple)
@@ -282,14 +268,6 @@ def called(function: Callable[..., object], message: Message, decoder: Decoder) 
 
 def _run_text(text: str, names: Mapping[str, object]) -> None:
     exec(compile(text, "<text>", "exec"), {"__name__": "__main__", **names})
-
-
-def _insert_frames(outputs: Outputs, frames: list[str]) -> None:
-    """Put the frames of the student's function where the checks called it."""
-    for entry in outputs.entries:
-        if entry["output_type"] == "error":
-            *before, last = [frame for frame in entry["traceback"] if OWN_FILES not in frame] or [""]
-            entry["traceback"] = [*before, *frames, last]
 
 
 def _as_json(value: object) -> Json:

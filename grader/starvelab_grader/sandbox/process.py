@@ -1,7 +1,8 @@
-"""A runner as the grader sees it: started, asked, watched, and ended whatever it does."""
+"""Runners as the grader sees them: started, asked, watched, and ended whatever they do."""
 
 from __future__ import annotations
 
+import base64
 import itertools
 import mmap
 import os
@@ -11,18 +12,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import psutil
 from dask.system import CPU_COUNT
+from traitlets.config import Config
 
 from .. import plugins
-from . import bubblewrap, cgroup, seccomp
+from . import bubblewrap, cgroup
 from .channel import Channel, ChannelError, Message, MessageTooLongError
-from .clock import SandboxClock, slow_down, threads
+from .clock import UNKNOWN, SandboxClock, slow_down, threads
 
 # Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
 PROGRAM = """\
@@ -34,20 +40,12 @@ main()"""
 # Without -P, Python would look for modules in the current folder first.
 PYTHON = ["-P", "-c", PROGRAM]
 # What a runner imports before it forks: what most cells import, so that it is done once.
-IMPORTS = (
-    "numpy",
-    "IPython",
-    "ipywidgets",
-    "matplotlib.figure",
-    "matplotlib.patches",
-    "starvelab_grader.sandbox.preload",
-)
+IMPORTS = ("numpy", "IPython", "ipywidgets", "matplotlib.figure", "matplotlib.patches")
 MAX_MEMORY = 2_500_000_000  # bytes of all processes of a sandbox together
 INODE_SIZE = 1_500  # bytes that the kernel may need for a file, beside its content
 SOCKET_SIZE = 500_000  # bytes that it may need for a socket
 MAX_PROCESSES = 64  # of a sandbox
 WATCH_INTERVAL = 0.2  # seconds between two looks at them
-END_TIMEOUT = 10.0  # seconds until killed processes are gone
 START_TIMEOUT = 60.0  # seconds until a runner must be there
 CLOSE_TIMEOUT = 10.0  # seconds until a notebook must be over
 LIMITS = {
@@ -69,6 +67,16 @@ ENVIRONMENT = {
 # Processes are counted by user: each sandbox is one of its own.
 _users = itertools.count(os.getpid() % 1000 * 30)
 FIRST_USER = 1_000_000
+Process: TypeAlias = "subprocess.Popen[bytes]"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a side of a notebook runs, and what it finds there: files, and modules among them, by name."""
+
+    folder: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
 
 
 class Runner:
@@ -82,16 +90,16 @@ class Runner:
         imports: Sequence[str] = IMPORTS,
         readable: Sequence[str] = (),
     ) -> None:
-        self.sandboxed, self.trusted = sandboxed, trusted
+        self.sandboxed, self.trusted, self.readable = sandboxed, trusted, readable
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
         # In a control group each sandbox has one core.
         self.clock = SandboxClock(cores=1 if self.group is not None else CPU_COUNT)
         if trusted:
-            self.process = _started([sys.executable, *PYTHON], os.environ | ENVIRONMENT)
+            self.process = self._start()
         else:
-            started: Future[subprocess.Popen[bytes]] = Future()
-            threading.Thread(target=self._start_and_watch, args=(readable, started), daemon=True).start()
+            started: Future[Process] = Future()
+            threading.Thread(target=self._start_and_watch, args=[started], daemon=True).start()
             self.process = started.result()
         # Without Python's buffers: a message is read to its end and no further.
         stdin, stdout = self.process.stdin, self.process.stdout
@@ -105,15 +113,29 @@ class Runner:
         limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
         self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
 
-    def _start_and_watch(self, readable: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
+    def _start(self) -> Process:
+        if not self.sandboxed:
+            return _started([sys.executable, *PYTHON], env=os.environ | ENVIRONMENT)
+        folders = {name: str(find()) for name, find in plugins.declared("folders").items()}
+        # In the host's own /tmp another user might have left a configuration of that name.
+        own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
+        with bubblewrap.command(
+            PYTHON,
+            user=FIRST_USER + next(_users) % 30_000,
+            environment=ENVIRONMENT | own | folders,
+            readable=[*self.readable, *filter(os.path.isdir, folders.values())],
+        ) as (argv, inherited):
+            # What bubblewrap's own environment holds can be read inside, so it gets none.
+            argv = argv if self.group is None else self.group.command(argv)
+            return _started(argv, env={}, pass_fds=inherited)
+
+    def _start_and_watch(self, started: Future[Process]) -> None:
         """Start it, count its time, and end all its processes once they take too much."""
         # In a thread of its own: a keyring belongs to a thread, and bubblewrap ends with its starter.
         try:
             if self.sandboxed:
-                seccomp.leave_keys()
-                process = _started_in_sandbox(readable, self.group)
-            else:
-                process = _started([sys.executable, *PYTHON], os.environ | ENVIRONMENT)
+                bubblewrap.leave_keys()
+            process = self._start()
         except BaseException as error:
             started.set_exception(error)
             return
@@ -142,7 +164,7 @@ class Runner:
         """
         given_up = self.clock() + seconds
         try:
-            self.channel.send(dict(message), seconds)
+            self.channel.send(message, seconds)
             while True:
                 reply = self.channel.receive(max(0.0, given_up - self.clock()))
                 # Before a notebook begins, it may be said that an earlier one has ended.
@@ -154,16 +176,10 @@ class Runner:
             self.end()
             raise
 
-    def open(
-        self,
-        folder: str,
-        files: Mapping[str, str],
-        seconds: float = START_TIMEOUT,
-        *,
-        modules: Mapping[str, str] | None = None,
-    ) -> None:
-        """Fork for a notebook that finds these files, in base64, and can import those that are named."""
-        message = {"folder": folder, "files": dict(files), "modules": dict(modules or {})}
+    def open(self, place: Place, seconds: float = START_TIMEOUT) -> None:
+        """Fork for a notebook."""
+        files = {name: base64.b64encode(content).decode() for name, content in place.files.items()}
+        message = {"folder": place.folder, "files": files, "modules": dict(place.modules)}
         reply = self.ask(message | {"checks": self.trusted}, seconds)
         if "open" not in reply:
             self.end()
@@ -187,9 +203,9 @@ class Runner:
         for process in below:
             with suppress(psutil.Error):
                 process.kill()
-        given_up = time.monotonic() + END_TIMEOUT
+        given_up = time.monotonic() + cgroup.END_TIMEOUT
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(END_TIMEOUT)
+            self.process.wait(cgroup.END_TIMEOUT)
         while any(map(_runs, below)) and time.monotonic() < given_up:
             time.sleep(0.002)
         self.over.set()
@@ -204,20 +220,102 @@ class Runner:
         return self.process.poll() is None
 
 
-def _tree(root: int) -> list[int]:
-    """A process and all below it."""
-    with suppress(psutil.Error):
-        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
-    return []
+class Runners:
+    """Two runners and what they have used: one runs the checks, the other the code of one student."""
+
+    # Notebooks of one submission share a sandbox, and no two submissions do. nbgrader makes a preprocessor
+    # anew for each notebook, so whoever starts nbgrader passes these in the configuration.
+
+    def __init__(self) -> None:
+        self.checks: Runner | None = None
+        self.student: Runner | None = None
+        self.seconds_used = 0.0  # by code of the student
+        self.output_bytes = 0  # that were kept of the student's outputs
+        self.shown_warnings: set[str] = set()  # those that stand in another notebook of the submission
+        self.logged: set[str] = set()  # what one log entry for the first notebook is enough for
+        # Held while nbgrader grades: it changes the current folder of the whole process.
+        self.lock = threading.Lock()
+        self._submission: Hashable = None
+        self._new = partial(Runner, sandboxed=True)
+        self._running: list[Runner] = []
+        # Also where nobody calls `close`: when this object is deleted, or when Python ends.
+        self._finalizer = weakref.finalize(self, _end_all, self._running)
+
+    @classmethod
+    def of(cls, config: Config) -> Runners:
+        """Return the runners that `configure` has put into a configuration; new ones where there are none."""
+        runners = config.get("IsolatedExecute", {}).get("runners")
+        return runners if isinstance(runners, Runners) else cls()
+
+    def __deepcopy__(self, memo: object) -> Runners:
+        """Return the same object: traitlets copies what stands in a configuration."""
+        return self
+
+    def begin(
+        self,
+        submission: tuple[str | None, ...],
+        *,
+        sandboxed: bool,
+        imports: Sequence[str],
+        readable: Sequence[str],
+        shown_warnings: Iterable[str] = (),
+    ) -> None:
+        """Begin a notebook of a submission, which is told from every other one by this tuple."""
+        key = (os.getpid(), *submission, sandboxed)
+        if self._submission != key:
+            self.end_student()
+            self._submission = key
+            self.shown_warnings |= set(shown_warnings)
+        self._new = partial(Runner, sandboxed=sandboxed, imports=imports, readable=readable)
+        if self.checks is None or not self.checks.alive:
+            self.checks = self._kept(Runner(sandboxed=False, trusted=True, imports=imports))
+
+    def student_again(self) -> Runner:
+        """Return the runner of the student; a new one in the place of one that was ended."""
+        if self.student is None or not self.student.alive:
+            self.student = self._kept(self._new())
+        return self.student
+
+    def _kept(self, runner: Runner) -> Runner:
+        self._running[:] = [*(each for each in self._running if each.alive), runner]
+        return runner
+
+    def end_student(self) -> None:
+        """End the sandbox of the student whose turn it was."""
+        if self.student is not None:
+            self.student.end()
+        self.student, self._submission, self.seconds_used, self.output_bytes = None, None, 0.0, 0
+        self.shown_warnings.clear()
+
+    def close(self) -> None:
+        """End both runners."""
+        self.end_student()
+        if self.checks is not None:
+            self.checks.end()
+            self.checks = None
+
+    @contextmanager
+    def counted(self, student: Runner) -> Iterator[None]:
+        """Count what this block takes as time of the student."""
+        start = student.clock()
+        try:
+            yield
+        finally:
+            # The clock takes back seconds that others had the cores for, also some of before this block.
+            self.seconds_used = max(0.0, self.seconds_used + student.clock() - start)
 
 
-def _started(
-    argv: Sequence[str], environment: Mapping[str, str], keep_open: Sequence[int] = ()
-) -> subprocess.Popen[bytes]:
+def _end_all(runners: list[Runner]) -> None:
+    for runner in runners:
+        if runner.alive:
+            runner.end()
+
+
+def _started(argv: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> Process:
     return subprocess.Popen(
         argv,
-        env=environment,
-        pass_fds=keep_open,
+        env=env,
+        pass_fds=pass_fds,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -225,22 +323,11 @@ def _started(
     )
 
 
-def _started_in_sandbox(readable: Sequence[str], group: cgroup.Group | None) -> subprocess.Popen[bytes]:
-    folders = {name: str(find()) for name, find in plugins.declared("folders").items()}
-    # In the host's own /tmp another user might have left a configuration of that name.
-    own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
-    with seccomp.opened() as filter_from:
-        argv = bubblewrap.command(
-            PYTHON,
-            user=FIRST_USER + next(_users) % 30_000,
-            environment=ENVIRONMENT | own | folders,
-            readable=[*readable, *filter(os.path.isdir, folders.values())],
-            filter_from=filter_from,
-        )
-        if group is not None:
-            argv = group.command(argv)
-        # What bubblewrap's own environment holds can be read inside, so it gets none.
-        return _started(argv, {}, [] if filter_from is None else [filter_from])
+def _tree(root: int) -> list[int]:
+    """A process and all below it."""
+    with suppress(psutil.Error):
+        return [root, *(one.pid for one in psutil.Process(root).children(recursive=True))]
+    return []
 
 
 def _group() -> cgroup.Group | None:
@@ -281,7 +368,7 @@ def _kernel_memory(bwrap: int) -> int:
                 room = os.statvfs(f"/proc/{inside}/root{folder}")
                 size += (room.f_blocks - room.f_bfree) * room.f_frsize
                 size += (room.f_files - room.f_ffree) * INODE_SIZE
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(*UNKNOWN):
             # "sockets: used 12", of the sandbox's own network.
             size += int(Path(f"/proc/{inside}/net/sockstat").read_text().split()[2]) * SOCKET_SIZE
     return size
@@ -294,7 +381,7 @@ def _resident(process: int) -> int:
             return int(psutil.Process(process).memory_info().rss)
     # All threads have the same memory; but a first thread that ended before the others shows none any more.
     for thread in threads(process):
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(*UNKNOWN):
             if pages := int((thread / "statm").read_text().split()[1]):
                 return pages * mmap.PAGESIZE
     return 0
@@ -303,7 +390,7 @@ def _resident(process: int) -> int:
 def _proportional(process: int) -> int:
     """Bytes of memory that a process uses, divided by the number of those who use them."""
     for thread in threads(process):
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(*UNKNOWN):
             lines = (thread / "smaps_rollup").read_text().splitlines()
             return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))
     return _resident(process)  # it hides what it shares: then all of that counts

@@ -7,39 +7,22 @@ input.
 from __future__ import annotations
 
 import base64
-import contextlib
 import gc
 import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
+from IPython.core.ultratb import VerboseTB
+
+from ..plugins import functions
 from .channel import Channel, ChannelError, Message
 from .notebook_process import NotebookProcess
-
-
-class _Modules(MetaPathFinder):
-    """Finds modules in these files, and nothing else beside them."""
-
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self.files = files
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,  # noqa: ARG002 (arguments of Python's own)
-        target: ModuleType | None = None,  # noqa: ARG002
-    ) -> ModuleSpec | None:
-        """Where a module stands."""
-        file = self.files.get(fullname)
-        return None if file is None else spec_from_file_location(fullname, file)
 
 
 def main() -> None:
@@ -51,14 +34,16 @@ def main() -> None:
     start = channel.receive()
     gc.disable()
     for name in start["imports"]:
-        with contextlib.suppress(ImportError):
+        with suppress(ImportError):
             import_module(name)
+    _preload()
     # What is imported stays: no notebook's collection need look at it, or copy the memory that it shares.
     gc.freeze()
     gc.enable()
-    _set_limits(start["limits"])
+    for name, limit in start["limits"].items():
+        resource.setrlimit(getattr(resource, name), (limit, limit))
     channel.send({"ready": sys.version})
-    with contextlib.suppress(ChannelError):
+    with suppress(ChannelError):
         while True:
             message = channel.receive()
             if "folder" in message:
@@ -68,9 +53,17 @@ def main() -> None:
             # Any other question was asked of a notebook that has ended, and that it has was the answer.
 
 
-def _set_limits(limits: Mapping[str, int]) -> None:
-    for name, limit in limits.items():
-        resource.setrlimit(getattr(resource, name), (limit, limit))
+def _preload() -> None:
+    """Read what packages of the course need, and show an error, once for all notebooks."""
+    with suppress(ImportError):
+        for preload in functions("preload"):
+            preload()
+    # If a library has changed, notebooks become slower, and nothing else happens.
+    with suppress(Exception):
+        try:
+            raise RuntimeError("an error to show")
+        except RuntimeError:
+            VerboseTB().structured_traceback(*sys.exc_info())
 
 
 def _run_notebook(channel: Channel, opened: Message) -> int:
@@ -102,3 +95,10 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
         process.serve()
     finally:
         os._exit(0)
+
+
+class _Modules(dict[str, Path]):
+    """Finds modules in these files, and nothing else beside them."""
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return spec_from_file_location(name, self[name]) if name in self else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import signal
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 
 from IPython.core.displayhook import DisplayHook
@@ -16,16 +14,11 @@ from traitlets import Type
 from traitlets.config import Config
 
 from .channel import Message
-from .clock import own_time
+from .clock import time_limit
 
-ALARM = 0.01  # seconds that an interruption may be early
 MAX_OUTPUT = 1_000_000  # characters that a cell may put out; a figure has about 50,000
 MORE_OUTPUT = "\n[More output follows, which is not kept.]\n"
 MAX_ERROR = 4000  # characters of the message of an error that comes after so much
-
-
-class CellTimeoutError(Exception):
-    """A cell took longer than it may."""
 
 
 @dataclass
@@ -109,7 +102,7 @@ class Shell(InteractiveShell):
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         self.outputs.add(
-            "error", ename=str(etype.__name__), evalue=_text(evalue), traceback=[str(line) for line in stb]
+            "error", ename=str(etype.__name__), evalue=text_of(evalue), traceback=[str(line) for line in stb]
         )
 
     def run(self, source: str, seconds: float | None = None) -> tuple[Outputs, BaseException | None]:
@@ -120,7 +113,7 @@ class Shell(InteractiveShell):
         error = result.error_before_exec or result.error_in_exec
         if error is not None and not any(one["output_type"] == "error" for one in self.outputs.entries):
             # There was too much output before the error, which has to be shown all the same.
-            name, text = type(error).__name__, _text(error)[:MAX_ERROR]
+            name, text = type(error).__name__, text_of(error)[:MAX_ERROR]
             shown = {"ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
             self.outputs.entries.append({"output_type": "error", **shown})
         return self.outputs, error
@@ -129,42 +122,16 @@ class Shell(InteractiveShell):
         """End the cell for `exit` and `quit`; a terminal of IPython would ask first."""
         raise SystemExit("exit")
 
-    @contextlib.contextmanager
+    @contextmanager
     def captured(self) -> Iterator[Outputs]:
         """Send to the outputs what is printed meanwhile."""
-        before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
-        try:
+        streams = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
+        with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             yield self.outputs
-        finally:
-            sys.stdout, sys.stderr = before
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt what takes longer. Code that catches this is ended from outside, by its deadline."""
-    if seconds is None:
-        yield
-        return
-    start = own_time()
-
-    def stop(*_: object) -> None:
-        left = seconds - (own_time() - start)
-        if left > ALARM:  # other processes used the cores meanwhile
-            signal.setitimer(signal.ITIMER_REAL, left)
-            return
-        raise CellTimeoutError(f"This took longer than {seconds:g} s.")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """The message of an error; a student's own may fail even there."""
     try:
         return str(error)
     except Exception as failure:

@@ -10,8 +10,8 @@ import pytest
 from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute, NoSandboxError
+from starvelab_grader.autograde.execution import WARNINGS
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
-from starvelab_grader.autograde.restoring import WARNINGS
 from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import Runner
@@ -43,11 +43,6 @@ def test_an_answer_that_is_right_in_its_own_way_gets_all(tmp_path, answer):
     assert graded(answer, tmp_path) == MOST
 
 
-def test_half_an_answer_gets_its_part(tmp_path):
-    only_numbers = "def double(x): return 2.0 * float(x)\nanswer = 41"
-    assert graded(only_numbers, tmp_path) == {"whole": 2, "in-parts": 1, "value": 0}
-
-
 def test_what_is_missing_is_a_name_that_is_not_defined(tmp_path):
     nb = execute(notebook("pass"), tmp_path)
     assert points(nb) == {"whole": 0, "in-parts": 0, "value": 0}
@@ -66,38 +61,56 @@ def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
     assert points(nb)["value"] == 1
 
 
-def test_an_error_that_ends_a_loop_ends_no_loop_of_a_check(tmp_path):
-    answer = "def double(x): raise StopIteration"
-    source = "assert all(map(lambda n: double(n) == 2 * n, range(3)))"
-    nb = execute(notebook(answer, each=(1, source)), tmp_path)
-    assert points(nb) == {"each": 0}
-    assert "StopIteration" in printed(nb, "each")
+# An answer, tests, what they earn, and what stands below a cell.
+SAID = {
+    "half an answer gets its part": (
+        "def double(x): return 2.0 * float(x)\nanswer = 41", {}, {"whole": 2, "in-parts": 1, "value": 0}, {},
+    ),
+    "an error that ends a loop ends no loop of a check": (
+        "def double(x): raise StopIteration",
+        {"each": (1, "assert all(map(lambda n: double(n) == 2 * n, range(3)))")},
+        {"each": 0},
+        {"each": "StopIteration"},
+    ),
+    "an error of a type of one's own keeps its name": (
+        "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42",
+        {}, NOTHING | {"value": 1}, {"in-parts": "Strange: on purpose"},
+    ),
+    "what a function prints stands with the check that called it": (
+        "def double(x):\n    print('called with', x)\n    return 2 * x\nanswer = 42",
+        {}, MOST, {"whole": "called with 2"},
+    ),
+    "a value that cannot cross is named": (
+        "def double(x): return print\nanswer = open",
+        {}, NOTHING, {"whole": "it is of the type builtin_function_or_method"},
+    ),
+    "an error in a function of the check reaches the student and comes back": (
+        "def safe(function):\n    try: return function(1)\n    except ValueError as error: return str(error)",
+        {"one": (1, "def picky(x): raise ValueError('not that')\ncheck(safe(picky), 'not that')")},
+        {"one": 1}, {},
+    ),
+    "what the set-up defines is not the student's to change": (
+        "def check(*args, **more): pass\ndouble = check\nanswer = 0", {}, NOTHING, {},
+    ),
+    "a check may use names of an earlier check": (
+        f"{RIGHT}\nkept = 5",
+        {"first": (1, "kept = 3\ncheck(double(1), 2)"), "second": (1, "check(double(kept), 6)")},
+        {"first": 1, "second": 1}, {},
+    ),
+    # With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none.
+    "a check that fails after much was printed says so and costs its points": (
+        "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0",
+        {}, NOTHING, {"whole": "WrongAnswer: twice 2 is 0, and that is not right: it is too small."},
+    ),
+}  # fmt: skip
 
 
-def test_an_error_of_a_type_of_ones_own_keeps_its_name(tmp_path):
-    source = "class Strange(Exception): pass\ndef double(x): raise Strange('on purpose')\nanswer = 42"
-    nb = execute(notebook(source), tmp_path)
-    assert "Strange: on purpose" in printed(nb, "in-parts")
-
-
-def test_what_a_function_prints_stands_with_the_check_that_called_it(tmp_path):
-    nb = execute(
-        notebook("def double(x):\n    print('called with', x)\n    return 2 * x\nanswer = 42"), tmp_path
-    )
-    assert "called with 2" in printed(nb, "whole")
-
-
-def test_a_check_that_fails_after_much_was_printed_says_so_and_costs_its_points(tmp_path):
-    """With its error more is put out than a cell keeps, and nbgrader gives all points where it sees none."""
-    answer = "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0"
-    nb = execute(notebook(answer), tmp_path)
-    assert points(nb) == NOTHING
-    assert "WrongAnswer: twice 2 is 0, and that is not right: it is too small." in printed(nb, "whole")
-
-
-def test_a_value_that_cannot_cross_is_named(tmp_path):
-    nb = execute(notebook("def double(x): return print\nanswer = open"), tmp_path)
-    assert "it is of the type builtin_function_or_method" in printed(nb, "whole")
+@pytest.mark.parametrize(("answer", "tests", "earned", "said"), SAID.values(), ids=SAID)
+def test_what_an_answer_earns_and_what_its_student_reads(tmp_path, answer, tests, earned, said):
+    nb = execute(notebook(answer, **tests), tmp_path)
+    assert points(nb) == earned
+    for name, text in said.items():
+        assert text in printed(nb, name)
 
 
 def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
@@ -148,25 +161,6 @@ def test_a_check_can_look_at_a_figure(tmp_path):
     )
     nb = execute(notebook(answer, drawn=(3, test)), tmp_path)
     assert points(nb) == {"drawn": 3}, printed(nb, "drawn")
-
-
-def test_an_error_in_a_function_of_the_check_reaches_the_student_and_comes_back(tmp_path):
-    source = "def picky(x): raise ValueError('not that')\ncheck(safe(picky), 'not that')"
-    answer = (
-        "def safe(function):\n    try: return function(1)\n    except ValueError as error: return str(error)"
-    )
-    assert points(execute(notebook(answer, one=(1, source)), tmp_path)) == {"one": 1}
-
-
-def test_what_the_set_up_defines_is_not_the_students_to_change(tmp_path):
-    assert graded("def check(*args, **more): pass\ndouble = check\nanswer = 0", tmp_path) == dict.fromkeys(
-        MOST, 0
-    )
-
-
-def test_a_check_may_use_names_of_an_earlier_check(tmp_path):
-    tests = {"first": (1, "kept = 3\ncheck(double(1), 2)"), "second": (1, "check(double(kept), 6)")}
-    assert points(execute(notebook(RIGHT + "\nkept = 5", **tests), tmp_path)) == {"first": 1, "second": 1}
 
 
 def test_no_check_and_no_expected_value_enters_the_sandbox(tmp_path, monkeypatch):
@@ -448,7 +442,8 @@ def test_a_sandbox_runs_the_package_that_grades_and_says_what_it_does_not_find(t
 
 def test_an_ordinary_user_gets_a_namespace_of_its_own(monkeypatch):
     monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: 1000)
-    line = " ".join(bubblewrap.command(["-c", ""], user=5))
+    with bubblewrap.command(["-c", ""], user=5) as (argv, _):
+        line = " ".join(argv)
     assert "--unshare-user --disable-userns --cap-drop ALL" in line
     assert "setpriv" not in line
 

@@ -122,7 +122,8 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
     texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
     for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
-        record = GradedSubmission("ada", "lab", seconds=1.0, grades=grades, resubmitted=resubmitted, **texts)
+        told = texts | {"grades": grades, "resubmitted": resubmitted}
+        record = GradedSubmission("ada", assignment="lab", seconds=1.0, **told)
         merge(marked, record, Config())
         essay = marked.find_grade("essay", "one", "lab", "ada")
         assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)

@@ -12,8 +12,7 @@ from starvelab_grader.autograde.task import cost_of_running, outputs_only
 from starvelab_grader.submissions.reference import ReferenceCell
 
 CELLS = [
-    ReferenceCell("a", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
-    ReferenceCell("b", "code", "stub", "stub", "", locked=False, grade=False, solution=True),
+    ReferenceCell(name, "code", "stub", "stub", "", locked=False, grade=False, solution=True) for name in "ab"
 ]
 
 
@@ -53,26 +52,27 @@ def test_what_is_no_notebook_is_somebody_elses_affair(content):
     assert outputs_only(content, CELLS) == []
 
 
-def test_time_limits_and_cells_that_end_python_are_told():
-    def ran(*outputs):
-        return new_notebook(cells=[new_code_cell("x", id="c", outputs=list(outputs))])
+def error(name):
+    return new_output("error", ename=name, evalue="", traceback=[])
 
-    def stream(text):
-        return new_output("stream", text=text)
 
-    def error(name):
-        return new_output("error", ename=name, evalue="", traceback=[])
+def stream(text):
+    return new_output("stream", text=text)
 
-    assert cost_of_running(ran(stream("fine"), error("ValueError"))) == []
-    for outputs, said in (
-        ([error("CellTimeoutError")], "Cells took longer than they may: c."),
-        ([error("SystemExit")], "Cells ended Python: c."),
-        ([stream(ENDED_PYTHON)], "Cells ended Python: c."),
-        (
-            [stream("The submitted code took longer in all than the 3 s that it may.\n")] * 2,
-            "The submitted code took longer in all than the 3 s that it may. "
-            "The cells after it were not run.",
-        ),
-    ):
-        (one,) = cost_of_running(ran(*outputs))
-        assert (one.text, one.person) == (said, True)
+
+LONG = "The submitted code took longer in all than the 3 s that it may."
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ([stream("fine"), error("ValueError")], []),
+        ([error("CellTimeoutError")], ["Cells took longer than they may: c."]),
+        ([error("SystemExit")], ["Cells ended Python: c."]),
+        ([stream(ENDED_PYTHON)], ["Cells ended Python: c."]),
+        ([stream(f"{LONG}\n")] * 2, [f"{LONG} The cells after it were not run."]),
+    ],
+)
+def test_time_limits_and_cells_that_end_python_are_told(outputs, said):
+    nb = new_notebook(cells=[new_code_cell("x", id="c", outputs=outputs)])
+    assert [(one.text, one.person) for one in cost_of_running(nb)] == [(text, True) for text in said]

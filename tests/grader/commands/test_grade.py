@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from unittest import mock
 
 import nbformat
@@ -40,6 +39,7 @@ from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from tests.grader.a_course import MOST, TINY, Course
 from tests.grader.in_process import run_here
+from tests.rejected import message
 
 pytestmark = [
     pytest.mark.grading,
@@ -68,23 +68,6 @@ def done(graded_course, tmp_path) -> Course:
 def grade(course: Course, *more: str, fine: bool = True) -> subprocess.CompletedProcess:
     """Run the command in this process, which also grades: workers take seconds to start."""
     return run_here(course, GradeApp(), TINY, *more, fine=fine)
-
-
-def collect(course: Course, download: Path) -> None:
-    """Run the command that sorts a download, in this process."""
-    with ExitStack() as stack:
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        stack.enter_context(mock.patch.dict(os.environ))
-        patch.chdir(course.folder)
-        command = CollectApp()
-        command.initialize([TINY, str(download)])
-        command.start()
-
-
-def grade_by_workers(
-    course: Course, *more: str, fine: bool = True, **env: str
-) -> subprocess.CompletedProcess:
-    return course.run("starvelab-grader", "grade", TINY, "--workers=1", *more, fine=fine, **env)
 
 
 # --- the usual way ----------------------------------------------------------------------------------------
@@ -164,20 +147,13 @@ def test_a_course_that_others_can_open_is_said(done, monkeypatch):
 
 
 def test_what_is_done_and_unchanged_is_not_graded_again(done):
-    before = (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes()
+    before = record(done, "ada")
     source = done.folder / "source" / TINY / "two.ipynb"
     source.write_text(source.read_text().replace("answer = 42", "answer = 43"))
     printed = grade(done)
     assert "tiny: 0 graded, 2 unchanged" in printed.stdout
     assert "The notebooks of tiny have changed since it was released" in printed.stderr
-    assert (done.folder / "course" / "graded" / TINY / "ada.json").read_bytes() == before
-
-
-def test_what_was_handed_in_anew_is_graded_and_nothing_else(done):
-    done.hand_in("bob", done.solved())
-    printed = grade(done)
-    assert "tiny: 1 graded, 1 unchanged" in printed.stdout
-    assert done.scores()["bob"] == PERFECT
+    assert record(done, "ada") == before
 
 
 @pytest.fixture
@@ -348,7 +324,7 @@ def test_being_late_costs_what_the_instructors_rule_says(done):
         for name, nb in done.solved().items():
             archive.writestr(f"cemadams_LATE_77_1_{name}.ipynb", nbformat.writes(nb))
         archive.writestr("deeadams_78_1_two.ipynb", nbformat.writes(done.solved()["two"]))
-    collect(done, download)
+    run_here(done, CollectApp(), TINY, str(download))
     assert "2 graded" in grade(done, "--only=77,78").stdout
 
     def penalties(student: str) -> list[float | None]:
@@ -403,7 +379,7 @@ def test_a_scheduler_that_runs_already_grades_with_its_workers(done):
         options = ("--again", f"--scheduler={address}", "--without-tls")
         flags = ("--nthreads=2", "--no-dashboard", "--no-nanny")
         worker, _ = start("worker", address, *flags, until="Starting established connection")
-        assert "tiny: 2 graded" in grade_by_workers(done, *options).stdout
+        assert "tiny: 2 graded" in done.run("starvelab-grader", "grade", TINY, *options).stdout
         assert done.scores()["ada"] == PERFECT
         assert (scheduler.poll(), worker.poll()) == (None, None)
 
@@ -421,29 +397,28 @@ def test_an_assignment_that_was_not_released_is_refused_with_the_remedy(course):
 
 
 def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_remedy(course):
-    with pytest.raises(NotReleasedError) as error:
-        Definition.of(CourseDirectory(config=course.config), course.config, "draft")
-    assert str(error.value) == (
+    def released() -> str:
+        directory = CourseDirectory(config=course.config)
+        return message(NotReleasedError, Definition.of, directory, course.config, "draft")
+
+    assert released() == (
         "The gradebook has no assignment 'draft'; it has: tiny. "
         "Release it first: starvelab-grader release draft"
     )
+    course.config.CourseDirectory.db_url = f"sqlite:///{course.folder / 'new.db'}"
+    assert "it has: none. Release" in released()
 
 
-def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path, capsys, monkeypatch):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    monkeypatch.chdir(empty)
+def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path):
     for command in (GradeApp, CollectApp, FeedbackApp, MarkApp, ReleaseApp):
-        app = command()
-        app.initialize([TINY, "x.zip"] if command is CollectApp else [TINY])
-        with pytest.raises(SystemExit) as end:
-            app.start()
-        assert end.value.code == 1
-        assert capsys.readouterr().err.endswith(
-            f"This folder, {empty}, is no course: it has no nbgrader_config.py. "
+        arguments = [TINY, "x.zip"] if command is CollectApp else [TINY]
+        printed = run_here(Course(tmp_path), command(), *arguments, fine=False)
+        assert printed.returncode == 1
+        assert printed.stderr.endswith(
+            f"This folder, {tmp_path}, is no course: it has no nbgrader_config.py. "
             "Go to the folder that has one.\n"
         )
-        assert list(empty.iterdir()) == []
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -485,12 +460,10 @@ def test_a_course_folder_that_cannot_be_written_is_said_and_no_other_place_is_wr
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
-    with pytest.raises(SystemExit) as end, errors_in_a_paragraph(""):
+    with pytest.raises(SystemExit, match="1"), errors_in_a_paragraph(""):
         raise PermissionError(13, "Permission denied", "/course/graded")
-    assert end.value.code == 1
-    assert capsys.readouterr().err == (
-        "/course/graded cannot be used: Permission denied. Check that you may read and write there.\n"
-    )
+    told = "/course/graded cannot be used: Permission denied. Check that you may read and write there.\n"
+    assert capsys.readouterr().err == told
 
 
 def test_what_a_student_wrote_is_text_on_the_terminal(capsys):
@@ -517,25 +490,17 @@ def test_no_assignment_at_all_is_answered_with_an_example(course):
     assert "Which assignment? For example: starvelab-grader grade starving-the-gpu" in printed.stderr
 
 
-def test_an_empty_gradebook_says_that_it_is(tmp_path, course):
-    course.config.CourseDirectory.db_url = f"sqlite:///{tmp_path / 'new.db'}"
-    with pytest.raises(NotReleasedError, match=r"it has: none"):
-        course.classroom()
-
-
-def test_nobody_is_said(course):
-    with pytest.raises(NoSubmissionError, match=r"Nobody has submitted tiny: there is no folder .*Make one"):
-        course.classroom().students()
-
-
-def test_an_unknown_student_is_said(course):
+def test_nobody_and_an_unknown_student_are_said(course):
+    students = course.classroom().students
+    assert message(NoSubmissionError, students).startswith(
+        f"Nobody has submitted tiny: there is no folder {course.folder}"
+    )
     for name in "abcdefg":
         course.hand_in(name, {})
-    with pytest.raises(NoSubmissionError) as error:
-        course.classroom().students("a, z*")
-    assert str(error.value) == "No student who has submitted is called 'z*'. There are: a, b, c, d, e, …"
+    told = message(NoSubmissionError, students, "a, z*")
+    assert told == "No student who has submitted is called 'z*'. There are: a, b, c, d, e, …"
     course.hand_in("[x]", {})
-    assert course.classroom().students("a, [bc], [x]") == ["[x]", "a", "b", "c"]
+    assert students("a, [bc], [x]") == ["[x]", "a", "b", "c"]
 
 
 def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
@@ -575,67 +540,49 @@ def test_two_at_once_are_refused(course):
         pass
 
 
-def test_no_scheduler_is_said(monkeypatch):
+TLS = r"must use TLS, and {} does not.*--without-tls\."
+
+
+@pytest.mark.parametrize(
+    ("address", "without_tls", "message"),
+    [
+        ("tcp://127.0.0.1:9", True, r"No Dask scheduler answers at tcp://127.0.0.1:9"),
+        ("tcp://127.0.0.1:9", False, TLS.format("tcp://127.0.0.1:9")),
+        ("127.0.0.1:9", False, TLS.format("127.0.0.1:9")),
+        ("ws://127.0.0.1:9", False, TLS.format("ws://127.0.0.1:9")),
+        ("tls://127.0.0.1:9", False, r"names none\. Name the files there, .*client\.cert and client"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_used_is_refused_with_what_to_do(
+    monkeypatch, address, without_tls, message
+):
     monkeypatch.setattr(worker_pool, "START_TIMEOUT", "1s")
     with (
-        pytest.raises(worker_pool.NoWorkersError, match=r"No Dask scheduler answers at tcp://127.0.0.1:9"),
-        worker_pool.open_pool(scheduler="tcp://127.0.0.1:9", without_tls=True),
+        pytest.raises(worker_pool.NoWorkersError, match=message),
+        worker_pool.open_pool(scheduler=address, without_tls=without_tls),
     ):
         pass
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "ws://127.0.0.1:9"])
-def test_a_scheduler_without_tls_is_refused_with_what_to_do(address):
-    with (
-        pytest.raises(
-            worker_pool.NoWorkersError, match=rf"must use TLS, and {address} does not.*--without-tls\."
-        ),
-        worker_pool.open_pool(scheduler=address),
-    ):
-        pass
+MINE = {"tcp://1": (worker_pool.code(), ""), "tcp://2": (worker_pool.code(), "bubblewrap is missing")}
+OTHER = {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
+MISSING = ModuleNotFoundError("No module named 'starvelab'")
 
 
-def test_a_scheduler_with_tls_needs_a_certificate_here():
-    with (
-        pytest.raises(
-            worker_pool.NoWorkersError, match=r"names none\. Name the files there, .*client\.cert and client"
-        ),
-        worker_pool.open_pool(scheduler="tls://127.0.0.1:9"),
-    ):
-        pass
-
-
-def test_workers_without_a_sandbox_are_refused(monkeypatch):
-    class Two:
-        def run(self, question):
-            mine = worker_pool.code()
-            return {"tcp://1": (mine, ""), "tcp://2": (mine, "bubblewrap is missing")}
-
-    with pytest.raises(worker_pool.NoWorkersError, match=r"^bubblewrap is missing$"):
-        worker_pool._require_ready(Two(), unsafe=False)
-    worker_pool._require_ready(Two(), unsafe=True)
-
-
-def test_workers_with_another_starvelab_are_refused():
-    class Old:
-        def run(self, question):
-            return {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
-
-    with pytest.raises(
-        worker_pool.NoWorkersError, match=r"and tcp://1 has .* \(another fact\)\. Install the same"
-    ):
-        worker_pool._require_ready(Old(), unsafe=True)
-
-
-def test_workers_without_starvelab_are_refused():
-    class Bare:
-        def run(self, question):
-            raise ModuleNotFoundError("No module named 'starvelab'")
-
-    with pytest.raises(
-        worker_pool.NoWorkersError, match=r"A worker cannot run starvelab: ModuleNotFoundError"
-    ):
-        worker_pool._require_ready(Bare(), unsafe=True)
+@pytest.mark.parametrize(
+    ("answers", "unsafe", "message"),
+    [
+        (MINE, False, r"^bubblewrap is missing$"),
+        (OTHER, True, r"and tcp://1 has .* \(another fact\)\. Install the same"),
+        (MISSING, True, r"A worker cannot run starvelab: ModuleNotFoundError"),
+    ],
+)
+def test_workers_that_cannot_grade_are_refused(answers, unsafe, message):
+    workers = mock.Mock(**{"run.side_effect": [answers, answers]})
+    with pytest.raises(worker_pool.NoWorkersError, match=message):
+        worker_pool._require_ready(workers, unsafe=unsafe)
+    if not unsafe:
+        worker_pool._require_ready(workers, unsafe=True)
 
 
 # --- trouble ----------------------------------------------------------------------------------------------
@@ -650,16 +597,16 @@ def test_a_gradebook_that_was_lost_gets_its_points_back_and_nothing_is_run(done)
     assert done.scores() == expected
 
 
-def test_graded_notebooks_that_were_lost_are_made_again(done):
-    folder = done.folder / "course" / "autograded" / "ada" / TINY
-    (folder / "one.ipynb").unlink()
+@pytest.mark.parametrize("lost", ["autograded/ada/tiny/one.ipynb", "graded/tiny/ada.json"])
+def test_graded_notebooks_or_a_record_that_were_lost_are_made_again(done, lost):
+    path = done.folder / "course" / lost
+    path.chmod(0o600)
+    path.write_text("{")
     assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
-    assert (folder / "one.ipynb").exists()
-
-
-def test_a_record_that_cannot_be_read_is_made_again(done):
-    (done.folder / "course" / "graded" / TINY / "ada.json").write_text("{")
+    assert path.stat().st_size > 1
+    path.unlink()
     assert "tiny: 1 graded, 1 unchanged" in grade(done).stdout
+    assert path.exists()
 
 
 def test_what_a_killed_run_had_begun_to_write_is_removed(done):

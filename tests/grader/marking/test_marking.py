@@ -230,7 +230,7 @@ def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essay
     told = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
-        record = GradedSubmission("bob", LAB, resubmitted=resubmitted, grades=grades, **told)
+        record = GradedSubmission("bob", assignment=LAB, resubmitted=resubmitted, grades=grades, **told)
         with closing(essays.open()) as book:
             merge(book, record, Config())
         assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")

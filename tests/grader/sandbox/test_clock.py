@@ -12,12 +12,18 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from starvelab_grader.autograde.runners import Runners
-from starvelab_grader.sandbox import clock, shell
+from starvelab_grader.sandbox import clock
 from starvelab_grader.sandbox.channel import Channel, ChannelError
-from starvelab_grader.sandbox.clock import SandboxClock, counted, fair_niceness, slow_down, waited
-from starvelab_grader.sandbox.process import _runs
-from starvelab_grader.sandbox.shell import CellTimeoutError, time_limit
+from starvelab_grader.sandbox.clock import (
+    CellTimeoutError,
+    SandboxClock,
+    counted,
+    fair_niceness,
+    slow_down,
+    time_limit,
+    waited,
+)
+from starvelab_grader.sandbox.process import Runners, _runs
 
 
 @pytest.mark.parametrize(
@@ -143,10 +149,10 @@ def test_a_channel_waits_by_its_own_clock():
 
 def test_a_cell_is_not_interrupted_for_time_that_others_had(monkeypatch):
     times = iter([0.0, 0.01, 0.02])
-    monkeypatch.setattr(shell, "own_time", lambda: next(times, 9.0))
+    monkeypatch.setattr(clock, "own_time", lambda: next(times, 9.0))
     alarms = []
     signals = signal.setitimer
-    monkeypatch.setattr(shell.signal, "setitimer", lambda *args: alarms.append(args[1]) or signals(*args))
+    monkeypatch.setattr(clock.signal, "setitimer", lambda *args: alarms.append(args[1]) or signals(*args))
     with pytest.raises(CellTimeoutError, match=r"This took longer than 0\.05 s\."), time_limit(0.05):
         threading.Event().wait(30)
     assert alarms == [0.05, pytest.approx(0.04), pytest.approx(0.03), 0]

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 from matplotlib.figure import Figure
@@ -123,48 +123,35 @@ def nested(depth):
     return value
 
 
+# Arrays and scalars at the ends of their ranges, in either order of bytes; keys that nearly fall together;
+# numbers that JSON does not know, or not so exactly.
+ODD = [
+    np.array([2**63, 2**63 + 1, 2**64 - 1], np.uint64), np.array([-(2**63), 2**63 - 1], np.int64),
+    np.array([-128, 127], np.int8), np.array([2**53 + 1], ">i8"), np.array([1.5, -0.0], ">f8"),
+    np.array([1.5, 65504, 6e-8, -0.0, inf, nan], np.float16), np.zeros((2, 0, 3), ">f4"), np.zeros((1,) * 64),
+    np.array([0x7FF8000000000001, 0x7FF0000000000001, 0xFFF8000000000000], np.uint64).view(float),
+    np.array([complex(0, inf), complex(-0.0, nan), complex(nan, -0.0)], np.complex64), np.array(True),
+    np.array([True, False]), np.array([], np.int32), np.array(4.0), np.arange(6).reshape(2, 3).T,
+    np.uint64(2**63 + 1), np.longlong(3), np.bool_(True), np.float32(0.1), np.complex128(complex(-0.0, nan)),
+    [inf, -inf, nan, -0.0, 5e-324], complex(-0.0, -inf), 10**399, Fraction(10**300 + 1, 3),
+    Decimal("-0E-7"), Decimal("0.1" + "0" * 300), {0.0: "a key", 1: "an int", "1": "a text", None: -0.0},
+    {-0.0: -0.0}, {True: 1, False: 0}, {float("nan"): 1, float("nan"): 2}, {float("nan"), float("nan")},
+    {np.uint64(2**63 + 1): 1, (1, (True, -0.0)): 2}, Quantity(3, "ms"), Quantity(np.float32(0.1), "GB/s"),
+    Quantity(np.arange(3, dtype=">i2"), "img"), Quantity(np.array(4.0), ""), Quantity(Fraction(1, 3), "ms"),
+    Quantity(8.0, "ms") ** np.float64(0.5), Quantity(8, "ms") ** Fraction(1, 3),
+]  # fmt: skip
+
+
 @given(VALUES)
-@example(np.array([2**63, 2**63 + 1, 2**64 - 1], np.uint64))
-@example(np.uint64(2**63 + 1))
-@example(np.array([-(2**63), 2**63 - 1], np.int64))
-@example(np.array([-128, 127], np.int8))
-@example(np.longlong(3))
-@example(np.array([2**53 + 1], ">i8"))
-@example(np.array([1.5, -0.0], ">f8"))
-@example(np.array([1.5, 65504, 6e-8, -0.0, inf, nan], np.float16))
-@example(np.array([0x7FF8000000000001, 0x7FF0000000000001, 0xFFF8000000000000], np.uint64).view(float))
-@example(np.array([complex(0, inf), complex(-0.0, nan), complex(nan, -0.0)], np.complex64))
-@example(np.array([True, False]))
-@example(np.array([], np.int32))
-@example(np.zeros((2, 0, 3), ">f4"))
-@example(np.array(4.0))
-@example(np.array(True))
-@example(np.arange(6).reshape(2, 3).T)
-@example(np.zeros((1,) * 64))
-@example(np.bool_(True))
-@example(np.float32(0.1))
-@example(np.complex128(complex(-0.0, nan)))
-@example([inf, -inf, nan, -0.0, 5e-324])
-@example(complex(-0.0, -inf))
-@example({0.0: "a key", 1: "an int", "1": "a text", None: -0.0})
-@example({-0.0: -0.0})
-@example({True: 1, False: 0})
-@example({float("nan"): 1, float("nan"): 2})
-@example({float("nan"), float("nan")})
-@example({np.uint64(2**63 + 1): 1, (1, (True, -0.0)): 2})
-@example(10**399)
-@example(Fraction(10**300 + 1, 3))
-@example(Decimal("-0E-7"))
-@example(Decimal("0.1" + "0" * 300))
-@example(Quantity(3, "ms"))
-@example(Quantity(np.float32(0.1), "GB/s"))
-@example(Quantity(np.arange(3, dtype=">i2"), "img"))
-@example(Quantity(np.array(4.0), ""))
-@example(Quantity(Fraction(1, 3), "ms"))
-@example(Quantity(8.0, "ms") ** np.float64(0.5))
 def test_plain_data_comes_back_as_it_was_in_both_directions(value):
     for across in BOTH_WAYS:
         assert spelled(across(value)) == spelled(value)
+
+
+@pytest.mark.parametrize("across", BOTH_WAYS)
+def test_odd_values_come_back_as_they_were(across):
+    for number, value in enumerate(ODD):  # pint cannot print all of them
+        assert spelled(across(value)) == spelled(value), number
 
 
 class Rung(enum.IntEnum):
@@ -213,13 +200,6 @@ Point = namedtuple("Point", "x y")
 )
 def test_a_subclass_arrives_as_the_plain_type_that_it_is_a_kind_of(value, plain, across):
     assert spelled(across(value)) == spelled(plain)
-
-
-@pytest.mark.parametrize("across", BOTH_WAYS)
-def test_a_unit_to_the_power_of_a_fraction_stays_one(across):
-    # No example of the property: pint cannot print it, and hypothesis prints what fails.
-    value = Quantity(8, "ms") ** Fraction(1, 3)
-    assert spelled(across(value)) == spelled(value)
 
 
 @pytest.mark.parametrize("across", BOTH_WAYS)
@@ -375,71 +355,53 @@ def test_what_the_forgeries_start_from_is_read():
         Decoder().decode({"!": kind, "parts": parts})
 
 
+FORGED = {
+    "lab": [("os", "system", "command", "true")],
+    "callback": [(0,)],
+    "quantity": [
+        (1, "__import__('os')", 1), (1, "millisecond", 10**9), (1, "bananas", 1), (1, "millisecond", nan),
+        (1, *chain.from_iterable(MANY_UNITS.items())), ("5 ms", "millisecond", 1), ([1], "millisecond", 1),
+        (True, "millisecond", 1), (1, "millisecond", [1]), (1, "millisecond"),
+    ],
+    "dict": [([], 1), (3,), (1, 1, True, 1), SAME_PAIRS],
+    "set": [(0.0, -0.0), SAME_HASH],
+    "frozenset": [SAME_HASH],
+    "fraction": [(1, 0), ("1e999999999",), ("1e999999999", 1), (10**MAX_DIGITS, 1)],
+    "decimal": [("x",), ("1" * (MAX_DIGITS + 1),)],
+    "complex": [("x", 1)],
+    "range": [(0, 10**12, 1)],
+    "counter": [SAME_PAIRS],
+    "ordered": [SAME_PAIRS],
+    "default": [("list", *SAME_PAIRS)],
+    "keys": [SAME_HASH],
+    "items": [SAME_PAIRS],
+    "array.array": [("", 1), ("dd", 1)],
+    "path": [(1,)],
+    "timedelta": [(10**20, 0, 0)],
+    "namedtuple": [("A", "a", 1, "b"), ("A(print())", "a", 1)],
+    "dataclass": [("A", "__class__", 1), ("A", "a=print()", 1)],
+    "unheard-of": [()],
+}  # fmt: skip
+FORGED_ARRAYS = [
+    {"dtype": "|O"}, {"dtype": "<d,<d"}, {"dtype": "<M8[x]"}, {"dtype": ["<d"]},
+    {"dtype": "<U2", "content": b"\0\0\x11\0" * 4}, {"dtype": "<U2", "content": b"\0\xd8\0\0" * 4},
+    {"dtype": "<U0", "shape": [2, 2], "content": b""}, {"dtype": "|?", "shape": [1], "content": b"\2"},
+    {"shape": [10**12]}, {"shape": [-1]}, {"shape": [-1, -2]}, {"shape": [1]}, {"shape": [0, 2**70]},
+    {"shape": [0, 10**9], "content": b""}, {"shape": [1] * 65, "content": bytes(8)},
+    {"shape": [2], "content": bytes(15)},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "message",
     [
-        tagged("lab", "os", "system", "command", "true"),
-        tagged("callback", 0),
-        tagged("quantity", 1, "__import__('os')", 1),
-        tagged("quantity", 1, "millisecond", 10**9),
-        tagged("quantity", 1, "bananas", 1),
-        tagged("quantity", 1, *chain.from_iterable(MANY_UNITS.items())),
-        tagged("quantity", "5 ms", "millisecond", 1),
-        tagged("quantity", [1], "millisecond", 1),
-        tagged("quantity", True, "millisecond", 1),
-        tagged("quantity", 1, "millisecond", nan),
-        tagged("quantity", 1, "millisecond", [1]),
-        tagged("quantity", 1, "millisecond"),
-        forged_array(dtype="|O"),
-        forged_array(dtype="<d,<d"),
-        forged_array(dtype="<U2", content=b"\0\0\x11\0" * 4),
-        forged_array(dtype="<U2", content=b"\0\xd8\0\0" * 4),
-        forged_array(dtype="<U0", shape=[2, 2], content=b""),
-        forged_array(dtype="<M8[x]"),
-        forged_array(dtype=["<d"]),
-        forged_array(shape=[10**12]),
-        forged_array(shape=[-1]),
-        forged_array(shape=[-1, -2]),
-        forged_array(shape=[1]),
-        forged_array(shape=[0, 2**70]),
-        forged_array(shape=[0, 10**9], content=b""),
-        forged_array(shape=[1] * 65, content=bytes(8)),
-        forged_array(shape=[2], content=bytes(15)),
-        forged_array(dtype="|?", shape=[1], content=b"\2"),
+        *(tagged(kind, *parts) for kind, forgeries in FORGED.items() for parts in forgeries),
+        *(forged_array(**odd) for odd in FORGED_ARRAYS),
         forged_array() | {"data": "no base64"},
         forged_array() | {"data": 3},
-        tagged("dict", [], 1),
-        tagged("dict", 3),
         {"!": "dict", "parts": 3},
-        tagged("dict", 1, 1, True, 1),
-        tagged("set", 0.0, -0.0),
-        tagged("set", *SAME_HASH),
-        tagged("frozenset", *SAME_HASH),
-        tagged("dict", *SAME_PAIRS),
-        tagged("fraction", 1, 0),
-        tagged("fraction", "1e999999999"),
-        tagged("fraction", "1e999999999", 1),
-        tagged("fraction", 10**MAX_DIGITS, 1),
-        tagged("decimal", "x"),
-        tagged("decimal", "1" * (MAX_DIGITS + 1)),
-        tagged("complex", "x", 1),
-        tagged("range", 0, 10**12, 1),
-        tagged("counter", *SAME_PAIRS),
-        tagged("ordered", *SAME_PAIRS),
-        tagged("default", "list", *SAME_PAIRS),
-        tagged("keys", *SAME_HASH),
-        tagged("items", *SAME_PAIRS),
-        tagged("array.array", "", 1),
-        tagged("array.array", "dd", 1),
-        tagged("path", 1),
-        tagged("timedelta", 10**20, 0, 0),
         {"!": "bytes", "data": "no base64"},
-        tagged("namedtuple", "A", "a", 1, "b"),
-        tagged("dataclass", "A", "__class__", 1),
-        tagged("dataclass", "A", "a=print()", 1),
-        tagged("namedtuple", "A(print())", "a", 1),
         [tagged("namedtuple", f"A{n}", "a", 1) for n in range(51)],
-        tagged("unheard-of"),
         {},
         10**MAX_DIGITS,
         "half \ud83d",
@@ -484,23 +446,16 @@ def a_figure() -> Figure:
 
 
 def test_all_that_is_drawn_and_written_is_described():
-    described = Decoder().decode(Encoder().encode(a_figure()))
-    left, right = described["figure"]
-    assert {name: left[name] for name in ("title", "xlabel", "ylabel", "xscale", "yscale", "legend")} == {
-        "title": "Sweep",
-        "xlabel": "batch",
-        "ylabel": "ms",
-        "xscale": "log",
-        "yscale": "linear",
-        "legend": ["measured"],
-    }
-    assert left["lines"] == [{"label": "measured", "x": [1, 2], "y": [3.0, 4.0]}]
+    left, right = Decoder().decode(Encoder().encode(a_figure()))["figure"]
+    lines = left.pop("lines")
+    assert left == {
+        "title": "Sweep", "xlabel": "batch", "ylabel": "ms", "xscale": "log", "yscale": "linear",
+        "legend": ["measured"], "bars": [],
+    }  # fmt: skip
+    assert lines == [{"label": "measured", "x": [1, 2], "y": [3.0, 4.0]}]
     standing, lying = right["bars"]
     assert (standing["at"], standing["length"], standing["lying"]) == ([0.0, 1.0], [5, 6], False)
-    assert (lying["at"], lying["length"], lying["lying"], lying["label"]) == ([2.0], [7], True, "lying")
-
-
-def test_axes_are_a_figure_of_one():
+    assert lying == {"at": [2.0], "length": [7], "lying": True, "label": "lying"}
     assert len(describe_figure(a_figure().axes[0])["figure"]) == 1
 
 
