@@ -28,7 +28,12 @@ registry: pint.UnitRegistry[float] = pint.UnitRegistry(
     str(files(__package__) / "units.txt"), autoconvert_to_preferred=False
 )
 if TYPE_CHECKING:
-    from pint import Quantity as Quantity  # re-exported: the type of `registry.Quantity`
+
+    class Quantity(pint.Quantity[Any]):
+        """The type of `registry.Quantity`; pint's own decorators hide what these two return from pyright."""
+
+        def to(self, other: Unchecked = None, *contexts: Unchecked, **settings: Unchecked) -> Quantity: ...
+        def m_as(self, units: Unchecked) -> Number: ...
 else:
     Quantity = registry.Quantity
 

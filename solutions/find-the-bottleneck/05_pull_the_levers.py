@@ -313,7 +313,7 @@ def best_lever(loader, levers):
     it by 5 % or more."""
     ### BEGIN SOLUTION
     rates = {name: simulate(loader.replace(**changes)).throughput for name, changes in levers.items()}
-    best = max(rates, key=rates.get)
+    best = max(rates, key=lambda name: rates[name])
     return best if rates[best] >= 1.05 * simulate(loader).throughput else None
     ### END SOLUTION
 

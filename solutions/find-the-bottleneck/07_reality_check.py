@@ -95,7 +95,7 @@ def show_chain():
                              caption=whole)
 
 
-reveal("largest-factor", max(divided, key=divided.get), then=show_chain)
+reveal("largest-factor", max(divided, key=lambda name: divided[name]), then=show_chain)
 
 # %% [markdown]
 # Three things to notice.

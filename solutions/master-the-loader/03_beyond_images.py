@@ -132,7 +132,7 @@ def shares(samples_per_second, gigabytes, seconds):
 
 def binds(name):
     load = shares(*cases[name])
-    return max(load, key=load.get) if max(load.values()) > 1 else "the accelerator"
+    return max(load, key=lambda name: load[name]) if max(load.values()) > 1 else "the accelerator"
 
 # %%
 def show(*names):
