@@ -120,8 +120,8 @@ def test_no_student_notebook_holds_a_solution_a_hidden_test_or_a_mark_scheme(rep
         assert not re.search("(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)", path.read_text("utf-8")), path
         for cell in nbformat.read(path, as_version=4).cells:
             # What is seen of a folded check gives nothing away.
-            folded = cell.metadata.get("jupyter")
-            assert not folded or cell.source.startswith(f"{build.FIRST_LINES}\n"), (path, cell.id)
+            graded = cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
+            assert not graded or cell.source.startswith(f"{build.FIRST_LINES}\n"), (path, cell.id)
 
 
 def test_no_prediction_is_committed_since_it_would_stand_in_for_the_learners(repository):
@@ -182,7 +182,7 @@ def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
     assert given[4].source == build.FIRST_LINES + '\nassert double(2) == 4, "Twice two is four."'
     assert given[5].source == "Your answer here."
     # A comment that reads like a shell command stays a comment.
-    assert authored[1].source == build.INSTALL_IN_COLAB + "import math\n# cat food"
+    assert authored[1].source == f"{build.SET_UP}\n{build.INSTALL_IN_COLAB}import math\n# cat food"
 
 
 def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(made):
@@ -200,18 +200,29 @@ def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(mad
     }
     for cells in both:
         folded = {cell.id: cell.metadata.jupyter for cell in cells if "jupyter" in cell.metadata}
-        assert folded == {"double-test": {"source_hidden": True}}
+        assert folded == {"setup": {"source_hidden": True}, "double-test": {"source_hidden": True}}
 
 
 def test_the_first_cell_says_how_long_the_notebook_takes(made):
-    # By hand: 395 words, 14 lines of code that is not folded, and two exercises: 1.98 + 0.93 + 8, rounded up.
-    words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 386)
+    # By hand: 395 words, 11 lines of code that is neither folded nor an answer, and two exercises: 2.63 + 1 + 11.
+    words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 391)
     lines = "\n".join(f"print({n})" for n in range(11))
     source = SCRIPT.replace("# # Doubling\n# Prose, with `code`.", words)
     source = source.replace('# cat food\n\n# %%\nprint("play")', f"\n# %%\n{lines}")
-    # What the learner does not see takes no time, however long it is.
-    for each in (source, source.replace("assert double(7)", "\n" * 99 + "assert double(7)")):
-        assert "About 11 minutes." in made(each)[0][0].source
+    # What nobody has to read takes no time, however long it is.
+    folded = f'# %% tags=["folded"]\n{lines}\n\n# %% role="answer"'
+    for each in (
+        source,
+        source.replace("assert double(7)", "\n" * 99 + "assert double(7)"),
+        source.replace('# %% role="answer"', folded, 1),
+    ):
+        assert "About 15 minutes." in made(each)[0][0].source
+
+
+def test_what_a_learner_reads_is_counted_and_shown(made, capsys):
+    made()
+    shown = next(line for line in capsys.readouterr().out.splitlines() if "words" in line)
+    assert " ".join(shown.split()).endswith("5 words, 1 lines, 5 first, 2 exercises")
 
 
 def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):
