@@ -129,7 +129,7 @@ def shares(samples_per_second, gigabytes, seconds):
     return {"the drive": samples_per_second * gigabytes / 2,
             "the workers": samples_per_second * seconds / 8}
 
-
+# %%
 def binds(name):
     load = shares(*cases[name])
     slowest = max(load, key=lambda name: load[name])
