@@ -35,8 +35,8 @@ FIRST_LINES = """\
 # Is a name not defined? After a restart of the kernel, choose Run > Run All Cells."""
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.txt")
-# How long a notebook takes: what there is to read, and what there is to do. Rates of reading and typing that were
-# tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes would promise.
+# How long a notebook takes: what there is to read, and what there is to do. Rates of reading and typing that
+# were tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes would promise.
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 150, 11, 5.5
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
@@ -106,6 +106,7 @@ class Counts(NamedTuple):
 
     @property
     def minutes(self):
+        """How long a learner takes to read the words and the code, and to do the exercises."""
         reading = self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE
         return ceil(reading + MINUTES_AN_EXERCISE * self.exercises)
 
@@ -243,7 +244,8 @@ def main(arguments=None):
     for path in (path for path in derived if not options.check and path.parts[0] == "labs"):
         if path.suffix == ".ipynb":
             found = counts(nbformat.reads(derived[path], as_version=4).cells)
-            print(f"{path.as_posix():<60}" + ", ".join(f"{n:>4} {name}" for name, n in found._asdict().items()))
+            shown = ", ".join(f"{n:>4} {name}" for name, n in found._asdict().items())
+            print(f"{path.as_posix():<60}{shown}")
     for path in stale:
         print(f"{path.as_posix()}: {'stale' if options.check else 'written'}")
         if not options.check:

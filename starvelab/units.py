@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     class Quantity(pint.Quantity[Any]):
         """The type of `registry.Quantity`; pint's own decorators hide what these two return from pyright."""
 
-        def to(self, other: Unchecked = None, *contexts: Unchecked, **settings: Unchecked) -> Quantity: ...
-        def m_as(self, units: Unchecked) -> Number: ...
+        def to(self, other: Unchecked = None, *contexts: Unchecked, **settings: Unchecked) -> Quantity: ...  # noqa: D102
+        def m_as(self, units: Unchecked) -> Number: ...  # noqa: D102
 else:
     Quantity = registry.Quantity
 

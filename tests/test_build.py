@@ -204,7 +204,7 @@ def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(mad
 
 
 def test_the_first_cell_says_how_long_the_notebook_takes(made):
-    # By hand: 395 words, 11 lines of code that is neither folded nor an answer, and two exercises: 2.63 + 1 + 11.
+    # By hand: 395 words, 11 lines that are neither folded nor an answer, and two exercises: 2.63 + 1 + 11.
     words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 391)
     lines = "\n".join(f"print({n})" for n in range(11))
     source = SCRIPT.replace("# # Doubling\n# Prose, with `code`.", words)
