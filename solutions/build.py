@@ -36,7 +36,7 @@ FIRST_LINES = """\
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.txt")
 # How long a notebook takes: what there is to read, and what there is to do. Rates of reading and typing that
-# were tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes would promise.
+# were tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes promise.
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 150, 11, 5.5
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
