@@ -26,7 +26,6 @@ from .units import (
     check_magnitude,
     format_quantity,
     has_dimension,
-    nonnegative,
     positive,
     positive_int,
 )
@@ -44,6 +43,7 @@ class Kind(Enum):
     NUMBER = "a number without a unit"
     CHOICE = "one of a few words"
     SWITCH = "True or False"
+    ENTRY = "an entry of one group of the catalogue"
 
 
 class SupplyRate(NamedTuple):
@@ -67,13 +67,15 @@ class Meaning:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     sweepable: bool = False  # the field may be an array
+    group: str = ""  # of the catalogue
+    label: str = ""  # what an error message calls it, where that is not the field of its part
     stage: str = ""  # what the stages of the model call it, where that is not the field's own name
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
         """The value as a description keeps it, and as a plain number in base units."""
         if self.kind is Kind.QUANTITY:
             quantity = as_quantity(value, self.unit, name)
-            return quantity, (nonnegative if self.zero else positive)(quantity, self.unit, name)
+            return quantity, positive(quantity, self.unit, name, zero=self.zero)
         if self.kind is Kind.SUPPLY:
             return read_supply(value, name)
         if self.kind is Kind.COUNT:
@@ -119,8 +121,8 @@ def _field(kind: Kind, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     return dataclasses.field(default=default, metadata={"meaning": Meaning(kind, **rest)})
 
 
-supply, count, number, switch = (
-    partial(_field, kind) for kind in (Kind.SUPPLY, Kind.COUNT, Kind.NUMBER, Kind.SWITCH)
+supply, count, number, switch, entry = (
+    partial(_field, kind) for kind in (Kind.SUPPLY, Kind.COUNT, Kind.NUMBER, Kind.SWITCH, Kind.ENTRY)
 )
 
 

@@ -79,24 +79,21 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     if isinstance(value, Quantity):
         return value if unit is None else convert(value, unit, "the quantity")
     if isinstance(value, str) and unit is None:
-        magnitude, units = _read(value)
-        return Quantity(magnitude, units)
-    if isinstance(unit, str) and not isinstance(value, str) and _is_numeric(value):
-        try:
-            return Quantity(value, _unit(unit))
-        except InputError:
-            return _parse(value, unit, f"({value!r}, {unit!r})")  # which names the value as well
+        return Quantity(*_read(value))
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
     if not _is_numeric(value):
         either = ", or one text with both" if isinstance(value, str) else ""
         raise InputError(f"A quantity is a number and a unit{either}, got {asked}. {_EXAMPLE}")
     if unit is None:
         raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
-    return _parse(value, unit, asked)
+    try:
+        return Quantity(value, _unit(unit))
+    except (InputError, TypeError):  # a unit that is no text may not even be hashable
+        return _parse(asked, value, unit)  # which names the value as well
 
 
 def _is_numeric(value: Unchecked) -> bool:
-    """Whether it is a real number or an array of them; bools and texts are not."""
+    """True if it is a real number or an array of them; bools and texts are not."""
     if type(value) in (float, int):
         return True
     if isinstance(value, Quantity | bool):
@@ -111,29 +108,29 @@ def _is_numeric(value: Unchecked) -> bool:
 @lru_cache(maxsize=1024)
 def _unit(text: str) -> pint.Unit:
     """A unit by its name; an InputError where pint does not know it."""
-    return registry.Unit(_parse(1, text, f"(1, {text!r})").units)
+    return registry.Unit(_parse(f"(1, {text!r})", 1, text).units)
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[Number, pint.Unit]:
     """The number and the unit of a text."""
-    made = _parse(text, None, f"{text!r}")
+    made = _parse(repr(text), text)
     if made.units == registry.dimensionless:
         raise InputError(f"A quantity needs a unit, got {text!r}. {_EXAMPLE}")
     return made.magnitude, registry.Unit(made.units)
 
 
-def _parse(value: Unchecked, unit: str | None, asked: str) -> Quantity:
+def _parse(asked: str, *of: Unchecked) -> Quantity:
+    """A quantity as pint makes it of a text, or of a number and a unit."""
     try:
-        made = Quantity(value) if unit is None else Quantity(value, unit)
+        made = Quantity(*of)
         _ = made.dimensionality  # an unknown unit is only noticed when it is looked up
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, tuple | list) else (error.unit_names,)
-        ambiguous = next(filter(_AMBIGUOUS.get, names), None)
-        if ambiguous is not None:
-            meant, instead = _AMBIGUOUS[ambiguous]
+        for name in filter(_AMBIGUOUS.get, names):
+            meant, instead = _AMBIGUOUS[name]
             raise InputError(
-                f"A unit must be unambiguous, got {asked}: {ambiguous} could be {meant}. Write {instead}."
+                f"A unit must be unambiguous, got {asked}: {name} could be {meant}. Write {instead}."
             ) from None
         raise InputError(
             f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. "
@@ -167,34 +164,30 @@ def as_quantity(value: Unchecked, unit: str, what: str) -> Quantity:
 
 
 def has_dimension(value: Unchecked, unit: str) -> bool:
-    """Whether `value` is a quantity that converts to `unit`."""
+    """True if `value` is a quantity that converts to `unit`."""
     return isinstance(value, Quantity) and _factor(value.units, unit) is not None
 
 
-def positive(value: Unchecked, unit: str | None, what: str) -> Number:
+def positive(value: Unchecked, unit: str | None, what: str, *, zero: bool = False) -> Number:
     """Magnitude of `value` in `unit` (None for a plain number): a float, or a float array of the same shape.
 
     An InputError, which calls it `what`, refuses a bare number, a wrong dimension, and a value that is NaN,
-    infinite, negative or zero.
+    infinite, negative or, unless `zero` is allowed, zero.
     """
-    return _magnitude(value, unit, what, zero=False)
+    if unit is None:
+        return check_magnitude(value, what, zero=zero)
+    value = as_quantity(value, unit, what)
+    return check_magnitude(value.magnitude, what, units=value.units, zero=zero) * _factor(value.units, unit)
 
 
 def nonnegative(value: Unchecked, unit: str | None, what: str) -> Number:
     """Like `positive`, and zero is allowed."""
-    return _magnitude(value, unit, what, zero=True)
+    return positive(value, unit, what, zero=True)
 
 
 def magnitude_in(value: Quantity, unit: str) -> Number:
     """The magnitude of a quantity in `unit`, which must have its dimension."""
     return value.magnitude * _factor(value.units, unit)
-
-
-def _magnitude(value: Unchecked, unit: str | None, what: str, *, zero: bool) -> Number:
-    if unit is None:
-        return check_magnitude(value, what, zero=zero)
-    value = as_quantity(value, unit, what)
-    return check_magnitude(value.magnitude, what, units=value.units, zero=zero) * _factor(value.units, unit)
 
 
 @cache

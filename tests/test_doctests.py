@@ -14,7 +14,9 @@ from tests.assignments import REPOSITORY
 from tests.documents import sources
 
 MODULES = [
-    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removeprefix("grader.").removesuffix(".__init__")
+    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+    .removeprefix("grader.")
+    .removesuffix(".__init__")
     for path in sources()
     if ">>> " in path.read_text(encoding="utf-8")
 ]

@@ -192,13 +192,6 @@ def test_the_cpu_supply_that_never_binds_is_19_024_gb_per_second():
     assert pipeline(workers="19.024 GB/s").crossover().batch > 1000
 
 
-def test_the_storage_check_prints_7_gb_per_second_155_7_percent_and_stalled():
-    demand = baseline(batch_size=256).throughput * Q_("500 KB")
-    check = DataModel().solve(workload_data_rate=demand, hardware=A100)
-    assert (format_quantity(check.supply_bw), percent(check.utilization)) == ("7 GB/s", "155.7 %")
-    assert check.is_stalled is True
-
-
 def test_a_golden_row_that_is_off_by_one_digit_is_noticed():
     assert as_written(435.99681, "436.00") == "436.00"
     assert as_written(437, "436") != "436"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-import subprocess
-import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -17,7 +13,6 @@ from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
 from starvelab.units import (
-    Quantity,
     base_number,
     convert,
     exact,
@@ -271,23 +266,6 @@ def test_a_shown_number_is_within_half_of_its_fourth_digit(value):
 
 
 # ---- Copies ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [Q_("500 KB"), Q_(2.5, "GB/s"), Q_([1, 2], "img/s"), Q_(5, "percent")])
-@pytest.mark.parametrize("roundtrip", [lambda q: pickle.loads(pickle.dumps(q)), copy.deepcopy, copy.copy])
-def test_quantities_survive_copies_and_pickles_with_their_dimension(value, roundtrip):
-    again = roundtrip(value)
-    assert np.array_equal(again.magnitude, value.magnitude)
-    assert again.units == value.units
-    assert isinstance(again, Quantity)
-
-
-def test_a_pickled_quantity_keeps_its_dimension_in_a_process_that_never_saw_the_lab():
-    code = "import pickle, sys; q = pickle.loads(sys.stdin.buffer.read()); print(q.dimensionality, q + q)"
-    found = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps(Q_("5 KB")), capture_output=True, check=True
-    )
-    assert found.stdout.decode().strip() == "[data] 10 kilobyte"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Never, Self, TypeAlias
 import numpy as np
 
 from ..errors import InputError, UnknownNameError, check_names
-from ..fields import choice, count, meanings, read_supply, shape_of, switch
+from ..fields import Meaning, choice, count, meanings, read_supply, shape_of, switch
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
@@ -117,7 +117,7 @@ class Description:
     def _resolved(self) -> dict[str, Number]:
         """The numbers that the stages read, by the names of the parameters of their `resolve`."""
         drive, link, own = self.storage, self.link, self.hardware
-        named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase, "hardware": own.of}
+        named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase}
         for part in (self.dataset, drive, self.workers, link, own):
             if isinstance(part, Part):
                 named |= part.named
@@ -331,18 +331,29 @@ _BATCH, _PHASE, _OVERLAP = (
 _NO_SAMPLES, _NO_ACCELERATOR = Samples(), Accelerator()
 
 
-def _absent(part: type[Part]) -> Iterator[tuple[str, Number]]:
-    """What the stages read of a part that is not there: its defaults, and nothing of the values in it."""
-    known = meanings(part)
+# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
+PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
+
+
+def _walk(part: type[Part], path: str) -> Iterator[tuple[str, Meaning, Unchecked]]:
+    """The path in a pipeline of each field of a part and of the values in it, its meaning and its default."""
     for field in dataclasses.fields(part):
-        if field.name in known:
-            default = None if field.default is dataclasses.MISSING else field.default
-            yield known[field.name].stage or field.name, default
-        elif (part, field.name) in _NESTED:
-            yield from ((name, None) for name, _ in _absent(_NESTED[part, field.name]))
+        if (part, field.name) in _NESTED:
+            yield from _walk(_NESTED[part, field.name], f"{path}.{field.name}")
+        elif "meaning" in field.metadata:
+            yield f"{path}.{field.name}", field.metadata["meaning"], field.default
 
 
-_ABSENT = {"cpu_throughput": None, **dict(chain.from_iterable(map(_absent, PARTS.values())))}
+_PATHS = [*chain.from_iterable(_walk(part, name) for name, part in PARTS.items())]
+# The fields that may be arrays.
+SWEEPABLE = ("batch_size", *(PLAIN.get(path, path) for path, meaning, _ in _PATHS if meaning.sweepable))
+# What the stages read of a part that is not there: its defaults, and nothing of the values in it.
+_ABSENT = {"cpu_throughput": None} | {
+    meaning.stage or path.rpartition(".")[2]: None
+    if default is dataclasses.MISSING or path.count(".") > 1
+    else default
+    for path, meaning, default in _PATHS
+}
 _DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
 
 
@@ -407,24 +418,6 @@ def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unc
         f"{name}.{field} qualifies a part that the pipeline does not have. "
         f"Pass {name}={part.__name__}(..., {field}=...)."
     )
-
-
-def _sweepable(part: type[Part], path: str) -> Iterator[str]:
-    known = meanings(part)
-    for field in dataclasses.fields(part):
-        if (part, field.name) in _NESTED:
-            yield from _sweepable(_NESTED[part, field.name], f"{path}.{field.name}")
-        elif field.name in known and known[field.name].sweepable:
-            yield f"{path}.{field.name}"
-
-
-# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
-PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
-# The fields that may be arrays.
-SWEEPABLE = (
-    "batch_size",
-    *(PLAIN.get(path, path) for name, part in PARTS.items() for path in _sweepable(part, name)),
-)
 
 
 def _check_samples(model: Entry | None, dataset: Entry | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from .. import fields
 from ..errors import InputError, check_names
-from ..fields import Meaning, meanings, shape_of
+from ..fields import Kind, Meaning, meanings, shape_of
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
 from .catalogue import Entry, check_entry, described
@@ -33,20 +33,13 @@ Count: TypeAlias = Any  # an int, or an array of them
 class Part:
     """What all parts share: fields that are read once, a copy with changes, and a short representation."""
 
-    # What an error message calls a field, where it is not the field of that part.
-    LABELS: ClassVar[Mapping[str, str]] = {}
-    # The file of the catalogue that `of` is from, where it can be nothing else than an entry.
-    ENTRIES: ClassVar[str] = ""
-
     def __post_init__(self) -> None:
-        if self.ENTRIES and self.given.get("of") is not None:
-            check_entry(self.given["of"], self.ENTRIES, self.LABELS["of"])
         numbers: dict[str, Number] = {}
         named: dict[str, Number] = {}
         for name, default, meaning in _fields(type(self)):
             value = numbers[name] = getattr(self, name)
             if meaning is not None:
-                if value is not default and not (name == "of" and isinstance(value, Entry)):
+                if value is not default:
                     kept, numbers[name] = self._read(name, value, meaning)
                     object.__setattr__(self, name, kept)
                 named[meaning.stage or name] = numbers[name]
@@ -62,8 +55,12 @@ class Part:
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         """A field as it is kept, and in base units."""
-        label = self.LABELS.get(name, f"{type(self).__name__}.{name}")
+        label = meaning.label or f"{type(self).__name__}.{name}"
+        if meaning.kind is Kind.ENTRY:
+            return check_entry(value, meaning.group, label), value
         if isinstance(value, Entry):
+            if name == "of":
+                return value, value
             entry = described(value)
             raise InputError(
                 f"{label} must be a quantity, got {entry}. Pass one of its values: {entry}.<name>."
@@ -157,10 +154,7 @@ class Samples(Part):
         What a worker does to a sample of the source, in this order; read by `Pipeline.measure`.
     """
 
-    LABELS: ClassVar[Mapping[str, str]] = {"of": "dataset"}
-    ENTRIES: ClassVar[str] = "Datasets"
-
-    of: Entry | None = None
+    of: Entry | None = fields.entry(None, group="Datasets", label="dataset", stage="dataset")
     size: Amount | None = fields.quantity("B", None, sweepable=True)
     cpu_time: Amount | None = fields.quantity("s", None, sweepable=True)
     transfer: Amount | None = fields.quantity("B", None, sweepable=True)
@@ -216,9 +210,7 @@ class Drive(Part):
         they are read as soon as a batch is ordered. A run on this machine reads in its workers.
     """
 
-    LABELS: ClassVar[Mapping[str, str]] = {"of": "storage"}
-
-    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, stage="storage")
+    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, label="storage", stage="storage")
     count: Count = fields.count(1, sweepable=True, stage="drives")
     samples_per_request: Count = fields.count(1, sweepable=True)
     wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True, stage="read_wait")
@@ -289,9 +281,7 @@ class Workers(Part):
         `Pipeline.simulate` and `Pipeline.epochs`.
     """
 
-    LABELS: ClassVar[Mapping[str, str]] = {"count": "workers"}
-
-    count: Count = fields.count(8, sweepable=True, stage="workers")
+    count: Count = fields.count(8, sweepable=True, label="workers", stage="workers")
     rate: Amount | None = fields.supply(None, sweepable=True, stage="worker_rate")
     cores: Count | None = fields.count(None, sweepable=True)
     kind: str | None = fields.choice(*KINDS, default=None, stage="loader")
@@ -321,9 +311,7 @@ class Link(Part):
         False where the copy runs on the stream that computes: the accelerator waits for it in each step.
     """
 
-    LABELS: ClassVar[Mapping[str, str]] = {"of": "link"}
-
-    of: Entry | Amount = fields.quantity("B/s", sweepable=True, stage="link")
+    of: Entry | Amount = fields.quantity("B/s", sweepable=True, label="link", stage="link")
     pinned: bool = fields.switch(True)
     overlaps: bool = fields.switch(True)
 
@@ -375,10 +363,7 @@ class Accelerator(Part):
         function of a batch, which trains for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
     """
 
-    LABELS: ClassVar[Mapping[str, str]] = {"of": "hardware"}
-    ENTRIES: ClassVar[str] = "Hardware"
-
-    of: Entry | None = None
+    of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
     count: Count = fields.count(1, sweepable=True, stage="accelerators")
     rate: Amount | Framework | None = fields.quantity("sample/s", None, sweepable=True)
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
 from fractions import Fraction
 from math import inf
 
@@ -127,12 +125,6 @@ def test_a_changed_value_is_an_assumption_of_the_user_and_the_rest_keep_their_or
 def test_an_unknown_assumption_is_refused_with_those_that_there_are():
     expected = f"No assumption is called 'speed'. There is: {', '.join(FIELDS)}."
     assert message(UnknownNameError, TUTORIAL.replace, speed=3) == expected
-
-
-@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
-def test_assumptions_survive_copies_and_pickles(roundtrip):
-    assert roundtrip(PUBLISHED) == PUBLISHED
-    assert hash(roundtrip(PUBLISHED)) == hash(PUBLISHED)
 
 
 # ---- Bad input ---------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import tomllib
 from importlib.resources import files
 
@@ -20,7 +18,7 @@ from starvelab import (
     Storage,
     UnknownNameError,
 )
-from starvelab.model.catalogue import FIELDS, Entry, Group, read_group
+from starvelab.model.catalogue import FIELDS, Group, read_group
 from starvelab.model.facts import KINDS, Fact
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.units import format_quantity, positive
@@ -284,12 +282,8 @@ def test_an_entry_cannot_be_changed_in_place():
         A100.facts["memory_capacity"] = None
 
 
-@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
-def test_entries_survive_copies_and_pickles_with_their_sources_and_differ_by_their_figures(roundtrip):
-    again = roundtrip(A100)
-    assert (again, hash(again), type(again)) == (A100, hash(A100), Entry)
-    assert again.facts["memory_capacity"].source == A100.facts["memory_capacity"].source
-    assert A100.replace(host_cores=32) != again != Hardware.Cloud.H100
+def test_entries_differ_by_their_figures():
+    assert A100.replace(host_cores=32) != A100 != Hardware.Cloud.H100
 
 
 # ---- Measured rates ----------------------------------------------------------------------------------------

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -27,6 +24,7 @@ from starvelab import (
     Storage,
     UnknownNameError,
 )
+from starvelab.fields import meanings
 from starvelab.model import parts
 from starvelab.model.stages import STAGES
 from starvelab.model.stages.single_node import launch_wait
@@ -260,16 +258,6 @@ def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
     assert step.bottleneck == "accelerator"
 
 
-@pytest.mark.parametrize("assumptions", [TUTORIAL, PUBLISHED], ids=["TUTORIAL", "PUBLISHED"])
-def test_decoded_bytes_cross_the_link_whatever_the_size_of_the_file(assumptions):
-    linked = WALL.replace(link="32 GB/s", assumptions=assumptions)
-    # 256 images of 224 x 224 x 3 numbers of 4 bytes at 32 GB/s.
-    for size in ("100 KB", "500 KB", "5 MB"):
-        copied = linked.solve({"dataset.size": size}).stage_times["copy"]
-        assert ms(copied) == pytest.approx(256 * 602112 / 32e9 * 1e3)
-    assert ms(linked.solve({"dataset.transfer": "500 KB"}).stage_times["copy"]) == pytest.approx(4.0)
-
-
 def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_with_them():
     # 512 images of 0.12765 ms are 65.36 ms; the training step of 512 images is 55.38 ms under TUTORIAL.
     fed = WALL.replace(batch_size=512, phase="training", workers="50 GB/s")
@@ -299,13 +287,6 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_reason_and_solved_all_the
     assert ms(step.step_time) > 0
     assert not WALL.solve({"hardware.rate": "1000 img/s"}, batch_size=4096, phase="training").feasible
     assert WALL.solve(batch_size=[1817, 1818], phase="training").feasible.tolist() == [True, False]
-
-
-def test_the_times_behind_published_assumptions_are_the_measured_ones():
-    step = WALL.solve(assumptions=PUBLISHED)
-    assert step.basis.startswith("measured: PyTorch, NVIDIA/DeepLearningExamples")
-    assert ms(step.resource_times["accelerator"]) == pytest.approx(256 / 2470 * 1e3)
-    assert WALL.solve().basis == "peak x efficiency"
 
 
 def test_kits19_on_an_a100_takes_0_636_s_and_wants_1_6_gb_per_second():
@@ -433,6 +414,17 @@ def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
     assert step.stall == pytest.approx(10 / 110)
 
 
+def test_1_ms_of_the_loop_beside_4_ms_of_work_leaves_the_accelerator_busy_80_percent():
+    loop = KNOWN.replace({"hardware.host_time": "1 ms"}, batch_size=4, workers="100000 img/s", dataset=None)
+    step = loop.solve()
+    assert ms(step.step_time) == pytest.approx(5)
+    assert (step.utilization, ms(step.stage_times["host time"])) == pytest.approx((0.8, 1))
+    said = "In each step the training loop takes 1 ms, so the accelerator is busy 80.0 % of it."
+    assert said in loop.explain()
+    # Work of the accelerator itself still counts as busy.
+    assert loop.solve({"hardware.host_time": None, "hardware.step_overhead": "1 ms"}).utilization == 1
+
+
 @given(pipelines(workers=workers, assumptions=st.just(TUTORIAL)))
 def test_where_workers_do_not_crowd_a_host_as_many_cores_as_workers_are_enough(pipe):
     assert ms(pipe.solve({"workers.cores": pipe.workers.count}).step_time) == ms(
@@ -460,7 +452,7 @@ def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(name):
     unit, (part, field) = UNITS[name], name.split(".")
     made = getattr(parts, part)
     assert getattr(made(**{field: f"5 {unit}"}), field) == Q_(5, unit)
-    label, prepares = made.LABELS.get(field, name), name == "Workers.rate"
+    label, prepares = meanings(made)[field].label or name, name == "Workers.rate"
     rows = [
         no_rate(**{label: 5}) if prepares else bare(unit, **{label: 5}),
         no_rate(**{label: "5 W"}) if prepares else other_dimension(unit, **{label: "5 W"}),
@@ -504,13 +496,6 @@ def test_a_sweep_of_steps_shows_its_shape_instead_of_a_million_figures():
     many = WALL.solve(batch_size=np.arange(1, 1001))
     assert repr(many).startswith("1000 steps, an array of shape (1000,)")
     assert len(repr(many)) < 2000
-
-
-@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
-def test_pipelines_and_steps_survive_copies_and_pickles(roundtrip):
-    assert roundtrip(FULL) == FULL
-    step, again = FULL.solve(), roundtrip(FULL.solve())
-    assert (again, again.step_time.units) == (step, step.step_time.units)
 
 
 # ---- Bad input ---------------------------------------------------------------------------------------------
@@ -584,9 +569,16 @@ def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, v
             "Pass workers=8 instead.",
         ),
         (
-            {"dataset.cpu_time": "2 ms", "workers.rate": "100 img/s"},
-            "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them.",
+            {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},
+            "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
+            "Pass workers=8 instead.",
         ),
+        (
+            {"storage": None, "storage.cache.share": 0.5},
+            "storage.cache qualifies a part that the pipeline does not have. "
+            "Pass storage=Drive(..., cache=...).",
+        ),
+        ({"storage.cache.share": 35}, "Cache.share must be a share up to 1, got 35. Write 0.5 for 50 %."),
         (
             {"link.pinned": False},
             "link.pinned qualifies a part that the pipeline does not have. Pass link=Link(..., pinned=...).",

@@ -19,8 +19,7 @@ from starvelab.model.prices import (
 )
 from tests.rejected import message
 
-EACH_PRICE = pytest.mark.parametrize("price", listed_prices(), ids=lambda p: f"{p.of}-{p.seller}")
-EACH_PART = pytest.mark.parametrize("price", part_prices().values(), ids=lambda p: p.of)
+ALL = (*listed_prices(), *part_prices().values())
 
 
 @pytest.mark.parametrize(
@@ -41,20 +40,12 @@ def test_a_price_says_how_old_it_is(today, expected):
 
 
 def test_a_price_of_today_is_asked_for_again_after_a_year():
-    newest = max(price.date for price in (*listed_prices(), *part_prices().values()))
+    newest = max(price.date for price in ALL)
     assert [price.date for price in old_prices(newest)] == []
     assert {price.date for price in old_prices(datetime.date(2027, 6, 1))} == {
         datetime.date(2026, 5, 1), datetime.date(2026, 5, 7)
     }  # fmt: skip
-    assert len(old_prices(datetime.date(2030, 1, 1))) == len(listed_prices()) + len(part_prices())
-
-
-@EACH_PART
-def test_every_price_of_a_part_is_of_a_part_that_exists_and_has_a_source_and_a_date(price):
-    assert price.of in ("core", "memory") or entry_at("Storage", price.of)
-    assert price.low.m_as("USD/h") > 0
-    assert type(price.date) is datetime.date
-    assert len(price.source) > 10
+    assert len(old_prices(datetime.date(2030, 1, 1))) == len(ALL)
 
 
 def test_the_notes_of_parts_give_their_prices():
@@ -74,9 +65,10 @@ def test_a_volume_delivers_what_its_price_buys(path):
     assert throughput <= requests / 4
 
 
-@EACH_PRICE
-def test_every_price_is_of_an_accelerator_that_exists_and_has_a_source_and_a_date(price):
-    assert entry_at("Hardware", price.of)
+@pytest.mark.parametrize("price", ALL, ids=lambda p: f"{p.of}-{p.seller}")
+def test_every_price_is_of_what_exists_and_has_a_source_and_a_date(price):
+    kind = "Storage" if price.of in part_prices() else "Hardware"
+    assert price.of in ("core", "memory") or entry_at(kind, price.of)
     assert 0 < price.low.m_as("USD/h") <= price.high.m_as("USD/h")
     assert type(price.date) is datetime.date
     assert len(price.source) > 10

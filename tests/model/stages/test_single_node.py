@@ -199,17 +199,3 @@ def test_of_a_rate_alone_only_latency_and_throughput_are_known(unknown):
     assert (one.bottleneck, one.cause, one.feasible) == ("", "", True)
     for name in ("compute_time", "memory_time", "overhead_time", "work", "peak", "mfu"):
         assert getattr(one, name) is None
-
-
-def test_a_framework_is_asked_for_by_name_under_any_assumptions():
-    for solver in (SingleNodeModel(), SingleNodeModel(PUBLISHED)):
-        found = step(solver, framework="MXNet", phase="training")
-        assert found.throughput.m_as("img/s") == pytest.approx(3410.52)
-
-
-def test_without_model_and_hardware_a_rate_is_needed():
-    assert message(InputError, step, hardware=None) == (
-        "The accelerator's time comes from model and hardware, or from a measured rate, got no hardware. "
-        'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".'
-    )
-    assert "got no model and no hardware" in message(InputError, step, model=None, hardware=None)

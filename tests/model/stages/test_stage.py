@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import pickle
 
 import pytest
 
@@ -41,8 +39,3 @@ def test_solve_and_the_class_are_documented_with_their_errors_and_limits(model):
     assert "Raises" in inspect.getdoc(model.solve)
     assert "Examples" in inspect.getdoc(model.solve)
     assert "tops being true" in inspect.getdoc(model)
-
-
-@pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
-def test_stage_models_survive_copies_and_pickles(model, roundtrip):
-    assert roundtrip(model(PUBLISHED)) == model(PUBLISHED)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, Samples, TransformationModel
-from tests.rejected import bare, message, negative, no_rate, not_positive, not_whole, other_dimension
+from tests.rejected import bare, message, no_rate, not_positive, not_whole
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
 STEP = Q_("10 ms")
@@ -155,25 +155,7 @@ def test_every_figure_of_a_worker_may_be_an_array():
     assert found[1, 1] == pytest.approx(0.12 / 8)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"rate": "100 img/s"},
-            "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them.",
-        ),
-        (
-            {"workers": "2 GB/s"},
-            "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
-            "Pass workers=8 instead.",
-        ),
-        ({"cores": 2.5}, not_whole(**{"Workers.cores": 2.5})[1]),
-        ({"cores": 0}, not_positive(**{"Workers.cores": 0})[1]),
-        ({"cpu_time": 10}, bare("ms", **{"Samples.cpu_time": 10})[1]),
-        ({"cpu_time": "0 ms"}, not_positive(**{"Samples.cpu_time": "0 ms"})[1]),
-        ({"wait": "-1 ms"}, negative(**{"Drive.wait": "-1 ms"})[1]),
-        ({"handover": "5 KB"}, other_dimension("ms", **{"Handover.worker": "5 KB"})[1]),
-    ],
-)
-def test_figures_of_workers_that_cannot_be_meant_are_refused(arguments, expected):
-    assert message(InputError, seconds, **arguments) == expected
+def test_a_worker_has_one_speed():
+    assert message(InputError, seconds, rate="100 img/s") == (
+        "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them."
+    )
