@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from inspect import signature
 from itertools import chain
-from typing import Never, Self, TypeAlias
+from typing import ClassVar, Never, Self, TypeAlias
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class Description:
     phase: str | None
     overlap: bool
     assumptions: Assumptions
+    # What the stages read, in base units, by the names of the parameters of their `resolve`.
+    numbers: ClassVar[Mapping[str, Number]]
 
     def __init__(
         self,
@@ -107,12 +110,11 @@ class Description:
         numbers = {"batch_size": _BATCH.read(batch_size, "batch_size")[1]}
         _check_samples(self.model, self.dataset.of)
         _ = self.shape
-        numbers |= self._resolved()
-        self.__dict__["_numbers"] = numbers
+        self.__dict__["numbers"] = numbers | self._resolved()
         # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
-        untimed = self.hardware.of is None and self.hardware.rate is None
-        runs = self.dataset.source is not None or self.hardware.device is not None
-        self.__dict__["_inputs"] = None if untimed and runs else resolve(numbers, self.assumptions)
+        timed = self.hardware.of is not None or self.hardware.rate is not None
+        if timed or (self.dataset.source is None and self.hardware.device is None):
+            _ = self.inputs
 
     def _resolved(self) -> dict[str, Number]:
         """The numbers that the stages read, by the names of the parameters of their `resolve`."""
@@ -258,17 +260,10 @@ class Description:
             own[name] = _changed(name, own[name], field, value)
         return type(self)(**own)
 
-    @property
-    def numbers(self) -> Mapping[str, Number]:
-        """What the stages read, in base units, by the names of the parameters of their `resolve`."""
-        numbers: Mapping[str, Number] = self.__dict__["_numbers"]
-        return numbers
-
-    @property
+    @cached_property
     def inputs(self) -> Mapping[str, Inputs]:
         """The plain numbers of each modeled stage, by its name."""
-        inputs: Mapping[str, Inputs] | None = self.__dict__["_inputs"]
-        return resolve(self.numbers, self.assumptions) if inputs is None else inputs
+        return resolve(self.numbers, self.assumptions)
 
     @property
     def size(self) -> Quantity:

@@ -259,15 +259,16 @@ def worker_time(
         return seconds * times, 1, note
     if pool is None and rate.of_bytes:
         size = assumed.sample_size
-        note = (
-            ""
-            if _are_alike(stored, base_number(size))
-            else (
+        if _are_alike(stored, base_number(size)):
+            return stored, rate.number, ""
+        return (
+            stored,
+            rate.number,
+            (
                 f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured "
                 f"neither on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
-            )
+            ),
         )
-        return stored, rate.number, note
     times, note = _times_those_of(Datasets.ImageNet, stored, images)
     return times, rate.number if pool is None else pool, note
 
