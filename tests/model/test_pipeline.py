@@ -11,7 +11,9 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
+    Cache,
     Datasets,
+    Drive,
     Framework,
     Hardware,
     InputError,
@@ -391,6 +393,9 @@ def test_workers_wait_and_hand_over_and_have_only_so_many_cores():
     assert ms(KNOWN.solve({"storage.wait": "6 ms"}).stage_times["transform"]) == pytest.approx(200)
     assert ms(KNOWN.solve({"workers.cores": 2}, workers=64).stage_times["transform"]) == pytest.approx(100)
     assert KNOWN.solve({"storage.wait": "6 ms"}).bottleneck == "CPU"
+    # Memory serves half of the samples, for which nobody waits.
+    half = KNOWN.solve(storage=Drive(wait="6 ms", cache=Cache(0.5)))
+    assert ms(half.stage_times["transform"]) == pytest.approx(125)
 
 
 def test_accelerators_share_cores_and_drive_and_each_has_its_link():
