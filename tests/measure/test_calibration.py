@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from starvelab import Q_, Drive, InputError, Pipeline, Samples
+from starvelab import Q_, Drive, Pipeline, Samples
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.session import run
@@ -80,10 +80,3 @@ def test_a_calibrated_pipeline_can_be_solved_with_other_parts(known):
     assert known.replace(storage="100 KB/s").solve().throughput.m_as("img/s") == pytest.approx(100, rel=1e-3)
     waiting = fast.replace(storage=Drive(wait="10 ms"))
     assert waiting.solve().throughput.m_as("img/s") < 200
-
-
-def test_what_is_given_is_checked_before_anything_runs(tiny):
-    with pytest.raises(InputError, match="seconds needs a unit, got the bare int 2"):
-        tiny.calibrated(seconds=2)
-    with pytest.raises(InputError, match="contention must be finite and not negative, got -1"):
-        tiny.calibrated(contention=-1)

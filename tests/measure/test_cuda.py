@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from starvelab import PUBLISHED, InputError, MissingValueError
+from starvelab import PUBLISHED, MissingValueError
 from starvelab.measure import CudaDevice, photo_transforms, photos
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.session import run
@@ -35,17 +35,6 @@ def pipe():
         transforms=photo_transforms(send="uint8"),
         device=CudaDevice(),
     )
-
-
-def test_a_precision_is_one_of_three():
-    with pytest.raises(InputError) as caught:
-        CudaDevice(precision="fp8")
-    assert str(caught.value) == "precision must be one of fp32, tf32, amp, got 'fp8'. Pass one of these."
-
-
-def test_steps_in_flight_are_whole():
-    with pytest.raises(InputError, match=r"in_flight must be a whole number from 1, or math.inf, got 1\.5"):
-        CudaDevice(in_flight=1.5)
 
 
 def test_without_a_gpu_the_simulated_one_is_proposed(pipe, monkeypatch):

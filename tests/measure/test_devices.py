@@ -9,7 +9,6 @@ from math import inf
 import numpy as np
 import pytest
 
-from starvelab import InputError
 from starvelab.measure import devices
 from starvelab.measure.devices import (
     StorageClock,
@@ -53,62 +52,35 @@ def device(clock, *, step=0.02, in_flight=2, link=None):
 BATCH = np.zeros(1000, np.uint8)
 
 
-@pytest.mark.parametrize("steps", [0.5, 1.5])
-def test_steps_in_flight_are_whole(steps):
-    with pytest.raises(InputError) as caught:
-        VirtualAccelerator(0.001, in_flight=steps)
-    assert str(caught.value) == (
-        f"in_flight must be a whole number from 1, or math.inf, got {steps}. "
-        "Pass 1 for a loop that waits for each step."
-    )
-    with pytest.raises(InputError, match="in_flight must be finite and positive, got 0"):
-        VirtualAccelerator(0.001, in_flight=0)
+BESIDE, IN_TURN = (VirtualLink(1000 / 0.030001, overlapped=beside) for beside in (True, False))
 
 
-def test_a_loop_that_waits_for_each_step_is_free_when_it_is_done(clock):
-    gpu = device(clock, in_flight=1)
-    gpu.take(BATCH)
-    assert clock.now == pytest.approx(100.020)
-
-
-def test_a_loop_one_step_ahead_waits_for_the_step_before(clock):
-    gpu = device(clock)
-    gpu.take(BATCH)
-    assert clock.now == 100
-    gpu.take(BATCH)
-    assert clock.now == pytest.approx(100.020)
-    assert ms(gpu, "step_end") == [20, 40]
-
-
-def test_a_loop_that_never_waits_orders_any_number_of_steps(clock):
-    gpu = device(clock, in_flight=inf)
-    for _ in range(50):
+@pytest.mark.parametrize(
+    ("options", "free", "copies", "ends"),
+    [
+        # When the loop is free again, when copies begin, and when steps end [ms]: of steps of 20 ms.
+        ({"in_flight": 1}, 60, [0, 20, 40], [20, 40, 60]),
+        ({"in_flight": 2}, 40, [0, 0, 20], [20, 40, 60]),
+        ({"in_flight": inf}, 0, [0, 0, 0], [20, 40, 60]),
+        # Copies of 30 ms wait for the link only, or for the step before, too.
+        ({"in_flight": inf, "link": BESIDE}, 0, [0, 30, 60], [50, 80, 110]),
+        ({"in_flight": inf, "link": IN_TURN}, 0, [0, 50, 100], [50, 100, 150]),
+    ],
+)
+def test_a_loop_waits_for_steps_and_steps_for_copies(clock, options, free, copies, ends):
+    gpu = device(clock, **options)
+    for _ in range(3):
         gpu.take(BATCH)
-    assert clock.now == 100
-    assert gpu.now() == pytest.approx(101)
+    assert clock.now == pytest.approx(100 + free / 1e3)
+    assert ms(gpu, "copy_start") == pytest.approx(copies, abs=0.01)
+    assert ms(gpu, "step_end") == pytest.approx(ends, abs=0.01)
+    assert gpu.now() == pytest.approx(100 + ends[-1] / 1e3, abs=1e-5)
     gpu.finish()
-    assert clock.now == pytest.approx(101)
-
-
-def test_copies_beside_the_computation_wait_for_the_link_only(clock):
-    gpu = device(clock, link=VirtualLink(1000 / 0.030001), in_flight=inf)
-    for _ in range(3):
-        gpu.take(BATCH)
-    # Copies 0 to 30, 30 to 60, 60 to 90 (and a microsecond for the bytes), each step after its copy.
-    assert ms(gpu, "step_end") == pytest.approx([50, 80, 110], abs=0.01)
-
-
-def test_copies_in_turn_wait_for_the_step_before(clock):
-    link = VirtualLink(1000 / 0.030001, overlapped=False)
-    gpu = device(clock, link=link, in_flight=inf)
-    for _ in range(3):
-        gpu.take(BATCH)
-    assert ms(gpu, "copy_start") == pytest.approx([0, 50, 100], abs=0.01)
-    assert ms(gpu, "step_end") == pytest.approx([50, 100, 150], abs=0.01)
+    assert clock.now == gpu.now()
 
 
 def test_a_batch_on_the_device_is_not_copied(clock):
-    gpu = device(clock, link=VirtualLink(1000 / 0.030001))
+    gpu = device(clock, link=BESIDE)
     gpu.take(BATCH, resident=True)
     assert ms(gpu, "step_start") == [0]
 
@@ -125,22 +97,14 @@ def storage(clock, **figures):
     return StorageClock(VirtualStorage(**figures), np.zeros(1), threading.Lock())
 
 
-def test_reads_take_turns_at_a_shared_storage(clock):
-    read = storage(clock, bandwidth=1e6)
+@pytest.mark.parametrize(("latency", "first", "second"), [(0, 5, 10), (0.05, 55, 60)])
+def test_reads_take_turns_at_a_shared_storage_and_latencies_run_side_by_side(clock, latency, first, second):
+    read = storage(clock, bandwidth=1e6, latency=latency)
     read(5000)
-    assert clock.now == pytest.approx(100.005)
+    assert clock.now == pytest.approx(100 + first / 1e3)
     clock.now = 100.001  # another worker asked meanwhile
     read(5000)
-    assert clock.now == pytest.approx(100.010)
-
-
-def test_latencies_run_side_by_side(clock):
-    read = storage(clock, bandwidth=1e6, latency=0.05)
-    read(1000)
-    assert clock.now == pytest.approx(100.051)
-    clock.now = 100.001
-    read(1000)
-    assert clock.now == pytest.approx(100.052)
+    assert clock.now == pytest.approx(100 + second / 1e3)
 
 
 @pytest.mark.parametrize(("cached", "read_in_ten"), [(0, 10), (0.5, 5), (0.9, 1), (1, 0)])

@@ -8,14 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
-from starvelab import InputError
+from starvelab import InputError, Pipeline
 from starvelab.measure import folder, photo_transforms, photos, samples
 from starvelab.measure.devices import VirtualAccelerator
-from starvelab.measure.samples import KINDS
+from starvelab.measure.samples import COUNT, GIVEN, KINDS, given_samples
 from starvelab.measure.session import run
+from starvelab.measure.setup import setup_of
 
 from .scenes import described
 from .scenes import images as squares
@@ -115,20 +117,6 @@ def test_the_temporary_folder_is_one_for_the_whole_program_and_ends_with_it(tmp_
     assert not made.exists()
 
 
-def test_there_are_photographs_of_three_sizes():
-    with pytest.raises(InputError) as caught:
-        photos("1 MB")
-    assert str(caught.value) == (
-        "photos makes images of 100 KB, 500 KB, 5 MB, got '1 MB'. "
-        "Pass one of these, or use folder(...) for images of your own."
-    )
-
-
-def test_at_least_one_photograph_is_made():
-    with pytest.raises(InputError, match="count must be finite and positive, got 0"):
-        photos(count=0)
-
-
 def test_a_folder_holds_images_at_any_depth(tmp_path):
     squares(tmp_path / "some", 300, 200)
     squares(tmp_path / "some" / "more", 250)
@@ -150,14 +138,6 @@ def test_images_of_ones_own_run_through_the_usual_stages(tmp_path):
     assert set(record.stage_times) >= {"read", "decode", "crop", "normalize", "collate"}
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path):
-    with pytest.raises(InputError) as caught:
-        folder(tmp_path / "nowhere")
-    assert str(caught.value) == (
-        f"folder needs a folder of images, and {tmp_path / 'nowhere'} is none. Pass the path of one."
-    )
-
-
 def test_a_folder_without_images_is_refused(tmp_path):
     with pytest.raises(InputError) as caught:
         folder(tmp_path)
@@ -165,3 +145,31 @@ def test_a_folder_without_images_is_refused(tmp_path):
         f"folder needs at least one image, and {tmp_path} has none. "
         "It looks for .jpg, .jpeg, .png, .bmp, .tif, .tiff, .webp."
     )
+
+
+# --- the datasets for whoever brings none ---
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("recordings", (398, 201)), ("tables", (256, 40)), ("volumes", (24, 24, 24))]
+)
+def test_its_items_have_one_shape_and_are_the_same_each_time(name, shape):
+    given, again = given_samples(name).source, given_samples(name).source
+    assert len(given) == COUNT
+    assert given.contents == again.contents
+    assert len(set(given.contents)) == COUNT
+    assert given.read(COUNT + 1) == given.read(1)
+    setup = setup_of(Pipeline(dataset=given_samples(name), batch_size=16))
+    assert setup.layout.shape == (16, *shape)
+    assert setup.layout.dtype == np.float32
+
+
+def test_a_spectrogram_shows_the_pitch_of_a_recording():
+    spectrum = GIVEN["recordings"][2](np.sin(2 * np.pi * 400 * np.arange(16_000) / 16_000))
+    assert spectrum.mean(axis=0).argmax() == 10  # each column is 40 Hz
+
+
+def test_recordings_are_called_recordings_and_not_images():
+    recordings = given_samples("recordings")
+    assert str(setup_of(Pipeline(dataset=recordings))).startswith("recordings with ")
+    assert repr(recordings.source).startswith("8 recordings, ")

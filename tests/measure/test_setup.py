@@ -102,23 +102,6 @@ def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
     gpu = CudaDevice(precision="fp32")
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=gpu))).device is gpu
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=print))).device == StepDevice(print)
-    with pytest.raises(InputError, match=r"step must be a function that trains on one batch, got str\. Pass"):
-        setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device="train")))
-
-
-def test_samples_that_are_only_described_cannot_be_measured():
-    assert rejected(dataset=Samples(size="100 KB")) == (
-        "To measure a pipeline takes samples that exist, and this one only describes them. Pass for example "
-        'dataset=Samples(source=photos("100 KB")), or a dataset of yours as the source.'
-    )
-
-
-@pytest.mark.parametrize("source", ["100 KB", 5, {"a": 1}])
-def test_a_source_can_be_read(source):
-    assert rejected(dataset=Samples(source=source)) == (
-        "A source of samples comes from photos or folder, or is a dataset with items and a length, "
-        f'got {source!r}. Write for example Samples(source=photos("100 KB")).'
-    )
 
 
 def test_a_dataset_is_a_source_and_has_its_own_transforms():
@@ -126,57 +109,6 @@ def test_a_dataset_is_a_source_and_has_its_own_transforms():
     assert rejected(dataset=Samples(source=[1, 2], transforms=[zeros()])) == (
         "A dataset transforms its items itself, got transforms beside it. Leave transforms out."
     )
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"workers": [1, 2]}, "A run has one value for each field, got arrays of workers."),
-        ({"workers": "3 GB/s"}, "got what all of them supply, 3 GB/s. Pass for example workers=4"),
-        ({"workers": Workers(2, kind="pool")}, "of the kind threads, processes or torch, got pool"),
-        (
-            {"hardware": Accelerator(rate="30 ms", count=2)},
-            r"A run cannot have Accelerator\(count=2\): solve",
-        ),
-        ({"storage": Drive("1 GB/s", samples_per_request=9)}, r"Drive\(samples_per_request=9\)"),
-        ({"storage": Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))}, r"cannot have Cache\(bandwidth="),
-    ],
-)
-def test_what_no_run_can_do_is_rejected(tiny, fields, message):
-    with pytest.raises(InputError, match=message):
-        setup_of(Pipeline(**{"dataset": tiny, "hardware": "30 ms"} | fields))
-
-
-@pytest.mark.parametrize(
-    ("transforms", "message"),
-    [
-        (abs, "transforms must be a sequence of Transform, got <built-in function abs>. Put it into a list."),
-        (
-            [abs],
-            "transforms must be of the class Transform, got <built-in function abs>. "
-            "Write Transform('name', function).",
-        ),
-        (
-            [Transform("crop", abs), Transform("decode", abs, part="decode")],
-            "There must be transforms, those that decode before those that transform, got crop (transform), "
-            "decode (decode). Put them in that order.",
-        ),
-        (
-            [],
-            "There must be transforms, those that decode before those that transform, got none. "
-            "Put them in that order.",
-        ),
-        *(
-            (
-                [Transform("mine", abs), Transform(name, abs)],
-                f"Each transform needs a name of its own, got {name!r} twice. Rename one of them.",
-            )
-            for name in ("read", "collate", "mine")
-        ),
-    ],
-)
-def test_transforms_decode_first_and_have_names_of_their_own(tmp_path, transforms, message):
-    assert rejected(dataset=Samples(source=tiny_samples(tmp_path), transforms=transforms)) == message
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])

@@ -136,11 +136,6 @@ def test_what_is_done_once_for_all_images_is_not_done_to_each(starved):
     }
 
 
-def test_something_else_than_a_text_of_a_script_is_rejected():
-    with pytest.raises(InputError, match=r"A script is a text, got \{'workers': 4\}\. Pass script_text"):
-        what_it_does({"workers": 4})
-
-
 @pytest.mark.parametrize(
     ("asks", "message"),
     [

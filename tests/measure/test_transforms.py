@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from starvelab import InputError
-from starvelab.measure import PARTS, Transform, photo_transforms, photos
+from starvelab.measure import PARTS, photo_transforms, photos
 from starvelab.measure.transforms import (
     DEVIATION,
     MEAN,
@@ -40,28 +39,6 @@ def test_photo_transforms_are_the_usual_ones_of_imagenet():
     assert names == ["decode", "crop", "flip", "jitter", "to array", "normalize"]
     assert [transform.name for transform in photo_transforms(send="uint8")] == names[:-1]
     assert [transform.part for transform in photo_transforms()] == ["decode"] + ["transform"] * 5
-
-
-def test_photo_transforms_send_one_of_two_types():
-    with pytest.raises(InputError) as caught:
-        photo_transforms(send="float16")
-    assert str(caught.value) == "send must be float32 or uint8, got 'float16'. Pass one of these."
-
-
-def test_a_transform_belongs_to_decoding_or_transforming():
-    with pytest.raises(InputError) as caught:
-        Transform("read", decode, part="read")
-    assert str(caught.value) == (
-        "The part of a transform must be decode or transform, got 'read'. Pass one of these."
-    )
-
-
-def test_a_transform_takes_a_function_and_not_its_result():
-    with pytest.raises(InputError) as caught:
-        Transform("crop", 224)
-    assert str(caught.value) == (
-        "A transform needs a function of a sample, got 224. Pass the function without calling it."
-    )
 
 
 def test_a_photograph_becomes_what_a_network_takes(picture):

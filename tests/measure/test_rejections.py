@@ -1,0 +1,218 @@
+"""What cannot be meant is rejected with a sentence that says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import (
+    Q_,
+    Accelerator,
+    Cache,
+    Drive,
+    InputError,
+    Pipeline,
+    Samples,
+    UnknownNameError,
+    Workers,
+)
+from starvelab.measure import (
+    CudaDevice,
+    DatasetSource,
+    SimulatedClock,
+    Transform,
+    diagnose,
+    folder,
+    photo_transforms,
+    photos,
+)
+from starvelab.measure.devices import VirtualAccelerator
+from starvelab.measure.diagnosis import climb_ladder
+from starvelab.measure.samples import given_samples
+from starvelab.measure.session import run
+from starvelab.measure.setup import setup_of
+from starvelab.measure.training_script import what_it_does
+
+from .scenes import described, zeros
+
+SETUP = described()
+TINY = Samples(source=[b"1"])
+STORED = given_samples("tables").source
+ENDS = {"nothing": "100 ms", "device batch": "30 ms"}
+IN_FLIGHT = (
+    "in_flight must be a whole number from 1, or math.inf, got {}. "
+    "Pass 1 for a loop that waits for each step."
+)
+NO_RATE = (
+    "'nothing' must be steps in a second or the time of a step, got {}. "
+    'Write for example "0.89 / s" or "1.12 s".'
+)
+NO_SOURCE = (
+    "A source of samples comes from photos or folder, or is a dataset with items and a length, got {}. "
+    'Write for example Samples(source=photos("100 KB")).'
+)
+
+
+def prepared(**fields):
+    return setup_of(Pipeline(**{"dataset": TINY, "hardware": "30 ms"} | fields))
+
+
+def transformed(*transforms):
+    return prepared(dataset=Samples(source=STORED, transforms=list(transforms)))
+
+
+REJECTED = [
+    # devices
+    (
+        lambda: CudaDevice(precision="fp8"),
+        "precision must be one of fp32, tf32, amp, got 'fp8'. Pass one of these.",
+    ),
+    (lambda: CudaDevice(in_flight=1.5), IN_FLIGHT.format(1.5)),
+    (lambda: VirtualAccelerator(0.001, in_flight=0.5), IN_FLIGHT.format(0.5)),
+    (lambda: VirtualAccelerator(0.001, in_flight=0), "in_flight must be finite and positive, got 0"),
+    (
+        lambda: prepared(hardware=Accelerator(device="train")),
+        "step must be a function that trains on one batch, got str. Pass for example step=train_step.",
+    ),
+    # transforms and samples
+    (
+        lambda: photo_transforms(send="float16"),
+        "send must be float32 or uint8, got 'float16'. Pass one of these.",
+    ),
+    (
+        lambda: Transform("read", abs, part="read"),
+        "The part of a transform must be decode or transform, got 'read'. Pass one of these.",
+    ),
+    (
+        lambda: Transform("crop", 224),
+        "A transform needs a function of a sample, got 224. Pass the function without calling it.",
+    ),
+    (
+        lambda: photos("1 MB"),
+        "photos makes images of 100 KB, 500 KB, 5 MB, got '1 MB'. "
+        "Pass one of these, or use folder(...) for images of your own.",
+    ),
+    (lambda: photos(count=0), "count must be finite and positive, got 0"),
+    (
+        lambda: given_samples("photos"),
+        "recordings, tables, volumes, got 'photos'. Choose one, or bring your own.",
+    ),
+    (
+        lambda: folder("/dev/null/nowhere"),
+        "folder needs a folder of images, and /dev/null/nowhere is none. Pass the path of one.",
+    ),
+    (lambda: DatasetSource(5), "A dataset has items and a length, got int. Pass one that has."),
+    (lambda: DatasetSource([]), "A dataset to measure needs items, and this one has none. Check its path."),
+    (
+        lambda: Pipeline.of_loader(TINY),
+        "A pipeline of a loader takes a DataLoader, got Samples. Of a dataset alone write Pipeline(dataset=",
+    ),
+    # what a run is described by
+    (lambda: prepared(workers=[1, 2]), "A run has one value for each field, got arrays of workers. Run one"),
+    (lambda: prepared(workers="3 GB/s"), "got what all of them supply, 3 GB/s. Pass for example workers=4."),
+    (
+        lambda: prepared(workers=Workers(2, kind="pool")),
+        "A run has workers of the kind threads, processes or torch, got pool. Pass Workers(..., kind=",
+    ),
+    (
+        lambda: prepared(hardware=Accelerator(rate="30 ms", count=2)),
+        "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator.",
+    ),
+    (lambda: prepared(storage=Drive("1 GB/s", samples_per_request=9)), "Drive(samples_per_request=9)"),
+    (lambda: prepared(storage=Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))), "cannot have Cache(bandwidth="),
+    (
+        lambda: prepared(dataset=Samples(size="100 KB")),
+        "To measure a pipeline takes samples that exist, and this one only describes them. Pass for example "
+        'dataset=Samples(source=photos("100 KB")), or a dataset of yours as the source.',
+    ),
+    *(
+        (lambda given=given: prepared(dataset=Samples(source=given)), NO_SOURCE.format(repr(given)))
+        for given in ("100 KB", 5, {"a": 1})
+    ),
+    (
+        lambda: prepared(dataset=Samples(source=[1, 2], transforms=[zeros()])),
+        "A dataset transforms its items itself, got transforms beside it. Leave transforms out.",
+    ),
+    (
+        lambda: prepared(dataset=Samples(source=STORED, transforms=abs)),
+        "transforms must be a sequence of Transform, got <built-in function abs>. Put it into a list.",
+    ),
+    (
+        lambda: transformed(abs),
+        "transforms must be of the class Transform, got <built-in function abs>. Write Transform('name',",
+    ),
+    (
+        lambda: transformed(Transform("crop", abs), Transform("decode", abs, part="decode")),
+        "There must be transforms, those that decode before those that transform, got crop (transform), "
+        "decode (decode). Put them in that order.",
+    ),
+    (transformed, "those that decode before those that transform, got none. Put them in that order."),
+    *(
+        (
+            lambda name=name: transformed(Transform("mine", abs), Transform(name, abs)),
+            f"Each transform needs a name of its own, got {name!r} twice. Rename one of them.",
+        )
+        for name in ("read", "collate", "mine")
+    ),
+    # a run, a diagnosis, a calibration
+    (lambda: run(SETUP, seconds=3), "seconds needs a unit, got the bare int 3"),
+    (lambda: run(SETUP, seconds="0 s"), "seconds must be finite and positive, got 0 s"),
+    (lambda: climb_ladder(SETUP, budget=8), "budget needs a unit, got the bare int 8"),
+    (lambda: Pipeline(dataset=TINY).calibrated(seconds=2), "seconds needs a unit, got the bare int 2"),
+    (
+        lambda: Pipeline(dataset=TINY).calibrated(contention=-1),
+        "contention must be finite and not negative, got -1",
+    ),
+    # a simulated clock
+    (
+        lambda: SimulatedClock({"copy": "3 ms"}),
+        "A worker's parts are read, decode, transform, collate, got 'copy'. The copy's time comes from the "
+        "link, that of computing from the accelerator.",
+    ),
+    (lambda: SimulatedClock({"decode": 3}), "decode needs a unit, got the bare int 3"),
+    (lambda: SimulatedClock(handover="-1 ms"), "handover must be finite and not negative, got -1 ms"),
+    (lambda: SimulatedClock(straggler_time=3), "straggler_time needs a unit, got the bare int 3"),
+    (lambda: SimulatedClock(transfer_size="0 B"), "transfer_size must be finite and positive, got 0 B"),
+    (lambda: run(SETUP, clock=SimulatedClock(cores=0)), "cores must be finite and positive, got 0"),
+    (
+        lambda: run(SETUP.replace(device=CudaDevice()), clock=SimulatedClock()),
+        "A simulated clock needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
+        "overlapped=True, device=0). Measure it, and pass hardware=Accelerator(rate=...).",
+    ),
+    # a ladder that was measured by hand
+    (
+        lambda: diagnose(ENDS | {"jpeg": "50 ms"}),
+        "No rung is called 'jpeg'. There is: nothing, raw sample, decoded sample, processed sample, "
+        "host batch, device batch.",
+    ),
+    *(
+        (
+            lambda end=end: diagnose({name: time for name, time in ENDS.items() if name != end}),
+            "A ladder needs its ends, with nothing cached and with a device batch, and "
+            f"{end!r} is missing. Measure that one too.",
+        )
+        for end in ENDS
+    ),
+    *(
+        (lambda value=value: diagnose(ENDS | {"nothing": value}), NO_RATE.format(came))
+        for value, came in (("3 GB", "3 GB"), (0.89, "0.89"), (Q_(3, "img/s"), "3 img/s"))
+    ),
+    (lambda: diagnose(ENDS | {"nothing": "0 ms"}), "nothing must be finite and positive, got 0 ms"),
+    (
+        lambda: diagnose(5),
+        "diagnose takes a mapping of rates, got int. A pipeline diagnoses itself: write pipeline.diagnose(), "
+        "or Pipeline.of_loader(loader).diagnose().",
+    ),
+    # a training script
+    (lambda: what_it_does({"workers": 4}), "A script is a text, got {'workers': 4}. Pass script_text(...)"),
+    (
+        lambda: what_it_does("print('hello')"),
+        "A training script runs one pipeline, got 0. Call its measure()",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REJECTED)
+def test_what_cannot_be_meant_is_rejected(call, message):
+    with pytest.raises((InputError, UnknownNameError)) as caught:
+        call()
+    assert message in str(caught.value)
