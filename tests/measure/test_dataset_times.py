@@ -257,21 +257,6 @@ def test_a_slow_step_within_wrappers_is_called_by_its_name():
     assert " Most of it is 'wait'." in finding.summary
 
 
-def test_a_run_times_the_steps():
-    pipe = Pipeline.of_loader(data.DataLoader(Numbers(chain()), 4))
-    measured = pipe.measure(seconds="50 ms", progress=False)
-    assert list(measured.stage_times) == [
-        "read",
-        "decode",
-        "__getitem__",
-        "Add",
-        "wait",
-        "Add 2",
-        "wait 2",
-        "collate",
-    ]
-
-
 # --- reading and decoding are told apart in a dataset that does both ---
 
 FUNCTIONS = {

@@ -121,15 +121,6 @@ def test_a_collate_function_of_ones_own_is_used():
     assert found("collate", sleeper(), collate_fn=slow_join).bottleneck == "collate"
 
 
-def test_a_transform_that_is_never_called_is_said():
-    with pytest.raises(InputError) as caught:
-        diagnosed(sleeper(transform=slow_transform(), calls=False))
-    assert (
-        "Sleeper has a transform and does not call it for item 0. Set its transform to None, or call it in "
-        "__getitem__." in str(caught.value)
-    )
-
-
 def test_an_item_that_fails_arrives_as_what_it_is():
     class Broken(torch.utils.data.Dataset):
         def __len__(self):

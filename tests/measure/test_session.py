@@ -148,12 +148,6 @@ def test_a_bar_shows_seconds_and_goes_away(capfd):
     assert "1 of 3 s" in capfd.readouterr().err
 
 
-def test_a_bar_can_be_left_out(capfd):
-    with time_bar(3.0, shown=False) as bar:
-        bar.update(3.0)
-    assert capfd.readouterr() == ("", "")
-
-
 class Watched(VirtualRun):
     closed = 0
 

@@ -32,12 +32,6 @@ def tiny(tmp_path):
     return Samples(source=tiny_samples(tmp_path), transforms=[zeros()])
 
 
-def rejected(**fields):
-    with pytest.raises(InputError) as caught:
-        setup_of(Pipeline(**{"hardware": "30 ms"} | fields))
-    return str(caught.value)
-
-
 def test_photos_are_prepared_as_is_usual_unless_it_is_said_otherwise():
     setup = setup_of(Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, workers=2))
     assert (setup.samples.name, setup.workers, setup.kind) == ("about 100 KB", 2, "threads")
@@ -106,9 +100,6 @@ def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
 
 def test_a_dataset_is_a_source_and_has_its_own_transforms():
     assert isinstance(setup_of(Pipeline(dataset=Samples(source=[1, 2]))).samples, DatasetSource)
-    assert rejected(dataset=Samples(source=[1, 2], transforms=[zeros()])) == (
-        "A dataset transforms its items itself, got transforms beside it. Leave transforms out."
-    )
 
 
 @pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
