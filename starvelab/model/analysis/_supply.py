@@ -212,12 +212,14 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         cost = cpu_cost(pipeline, workers)
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
-    one, most = (seconds(cpu_cost(pipeline, count)) for count in (1, MAX_WORKERS))
-    ratio, workers = one / seconds(own), min_workers(enough)
+    one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
+    ratio = one / seconds(own)
     rate = float((batch or 1) / seconds(own))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = [] if workers else [_too_few_cores(pipeline, one / most, ratio)]
-    obstacles += _obstacles(pipeline, workers, rate)
+    obstacles = _obstacles(pipeline, workers, rate)
+    if workers is None:
+        most = one / seconds(cpu_cost(pipeline, MAX_WORKERS))
+        obstacles.insert(0, _too_few_cores(pipeline, most, ratio))
     if batch is not None and (reason := pipeline.solve().infeasible_reason):
         obstacles.append(reason)
     found = tuple(obstacles)
@@ -287,9 +289,16 @@ def launching(pipeline: Description) -> Number:
 
 
 def min_workers(enough: Callable[[int], bool]) -> int | None:
-    """The smallest number of workers that is enough, or None if no number is; one more never hurts."""
-    found = 1 + bisect_left(range(1, MAX_WORKERS + 1), True, key=enough)
-    return found if found <= MAX_WORKERS else None
+    """The smallest number of workers that is enough, or None if no number is.
+
+    One more worker never hurts, so doubling and then halving finds it.
+    """
+    if not enough(MAX_WORKERS):
+        return None
+    most = 1
+    while not enough(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=most // 2 + 1, key=enough)
 
 
 def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> str:
