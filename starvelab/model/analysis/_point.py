@@ -24,16 +24,12 @@ def one_point(pipeline: Description, question: str, *, whatever: tuple[str, ...]
 
 def overlapping(pipeline: Description, question: str) -> None:
     """Reject a pipeline in which nothing overlaps: then no resource hides behind another."""
+    if pipeline.overlap and not pipeline.alone:
+        return
+    got, wanted = "overlap=False: then the accelerator always waits", "overlap=True"
     if pipeline.alone:
-        raise InputError(
-            f"{question} looks at stages that overlap, got a loop without workers: then it prepares between "
-            "its steps. Pass workers=1."
-        )
-    if not pipeline.overlap:
-        raise InputError(
-            f"{question} looks at stages that overlap, got overlap=False: then the accelerator always waits. "
-            "Pass overlap=True."
-        )
+        got, wanted = "a loop without workers: then it prepares between its steps", "workers=1"
+    raise InputError(f"{question} looks at stages that overlap, got {got}. Pass {wanted}.")
 
 
 def one_step(step: Unchecked, question: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...errors import InputError
-from ...tables import TableRepr, paragraph, percent, to_html
+from ...tables import TableRepr, percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity
 from ..catalogue import Entry
 from ..cost import exceeds
@@ -41,7 +41,11 @@ class Sensitivities(TableRepr):
     note: str = ""
 
     headers = ("change", "throughput", "gain", "pays until")
-    summary = ""
+
+    @property
+    def summary(self) -> str:
+        """Above the table: what binds now."""
+        return f"What would help while {LABELS[self.bottleneck]} binds"
 
     @property
     def rows(self) -> list[list[str]]:
@@ -50,10 +54,6 @@ class Sensitivities(TableRepr):
             [one.change, format_quantity(one.throughput), f"+{percent(one.gain)}", one.limit]
             for one in self.changes
         ]
-
-    def _repr_html_(self) -> str:
-        caption = f"What would help while {LABELS[self.bottleneck]} binds"
-        return to_html(self.headers, self.rows, caption=caption) + paragraph(self.note)
 
 
 def sensitivity(pipeline: Description) -> Sensitivities:

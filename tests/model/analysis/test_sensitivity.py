@@ -133,7 +133,8 @@ def test_a_tie_is_left_by_neither_of_the_two():
 
 def test_the_levers_show_themselves_as_a_table():
     text = repr(WALL.sensitivity())
-    assert text.splitlines()[2].split("  ")[0] == "9 workers instead of 8"
+    assert text.splitlines()[0] == "What would help while the CPU binds"
+    assert text.splitlines()[3].split("  ")[0] == "9 workers instead of 8"
     assert "+12.5 %" in text
     assert "<caption>What would help while the CPU binds</caption>" in WALL.sensitivity()._repr_html_()
 
