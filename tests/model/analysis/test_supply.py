@@ -234,6 +234,8 @@ ONE_REQUEST = TUTORIAL.replace(requests_in_flight=1)
             44,
             ("Reading would take 10.9 GB/s, and the drive and the cache give 2 GB/s.",),
         ),
+        # Each accelerator brings the cores of its host.
+        (WALL.replace({"hardware.count": 2}, batch_size=40), 27, ()),
         (KITS, 3, ()),
     ],
 )
