@@ -8,30 +8,35 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from starvelab import Drive, Jitter, Pipeline, Samples, Workers
 from starvelab.lesson.black_boxes import RECORDS
-from starvelab.simulate import Loader, simulate
 
 from .report import options
 
 BATCHES, SEED = 40, 13
 COLUMNS = ("worker", "prepare_start", "prepared", "received", "copied", "step_start", "step_end")
-common = {"workers": 4, "start_up": "150 ms", "batch_size": 64, "jitter": 0.1}
-# By box: what binds, which is what mean times say (`Loader.mean_rate`), and the pipeline.
+# By box: what binds, which is what the mean rates say, and the pipeline; a batch counts as one sample.
+common = {"batch_size": 1, "workers": Workers(4, start_up="150 ms"), "hardware": "20 ms"}
+SHARED = Drive("1 GB/s", read_ahead=False)
+SAMPLE = Samples(size="25 MB", transfer="26 MB", jitter=Jitter(0.1))
 BOXES = {
     # The reads of four workers queue for one drive, so each worker is busy all the time.
-    "A": ("storage", Loader(step_time="20 ms", prepare_time="40 ms", read_time="25 ms", **common)),
+    "A": ("storage", Pipeline(dataset=SAMPLE.replace(cpu_time="40 ms"), storage=SHARED, **common)),
     # Nearly a tie: who is honest is not sure.
-    "B": ("CPU", Loader(step_time="20 ms", prepare_time="84 ms", **common)),
+    "B": ("CPU", Pipeline(dataset=SAMPLE.replace(cpu_time="84 ms"), **common)),
     # One copy after the other, while the accelerator computes.
-    "C": ("link", Loader(step_time="18 ms", prepare_time="60 ms", copy_time="26 ms", **common)),
+    "C": (
+        "link",
+        Pipeline(dataset=SAMPLE.replace(cpu_time="60 ms"), link="1 GB/s", **common | {"hardware": "18 ms"}),
+    ),
 }
 
 
 def records(batches: int = BATCHES) -> dict[str, dict[str, list[float]]]:
     """What learners get: by box and column."""
     found = {}
-    for box, (_, loader) in BOXES.items():
-        trace = simulate(loader, batches=batches, seed=SEED).trace()
+    for box, (_, pipeline) in BOXES.items():
+        trace = pipeline.simulate(batches=batches, replicas=1, seed=SEED, warm_up=0).trace()
         found[box] = {name: [round(float(x), 1) for x in getattr(trace, name)] for name in COLUMNS}
         found[box]["worker"] = [int(number) for number in trace.worker]
     return found

@@ -11,20 +11,24 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from starvelab.simulate import Loader, simulate
+from starvelab import Drive, Handover, Jitter, Pipeline, Samples, Workers
 from starvelab.simulate.simulation import draw
 
 from .report import machine, number, options, ratios, spread, turns
 from .results import save
 
 BATCHES = 200
-IN_ORDER = Loader(
-    step_time="20 ms", prepare_time="45 ms", workers=4, jitter=0.3, copy_time="3 ms", handover_time="5 ms"
+IN_ORDER = Pipeline(
+    dataset=Samples(size="8 MB", cpu_time="45 ms", transfer="3 MB", jitter=Jitter(0.3)),
+    batch_size=1,
+    workers=Workers(4, handover=Handover(way="5 ms")),
+    link="1 GB/s",
+    hardware="20 ms",
 )
 LOADERS = {
     "in order": IN_ORDER,
-    "out of order": IN_ORDER.replace(in_order=False),
-    "from a storage that workers share": IN_ORDER.replace(read_time="8 ms"),
+    "out of order": IN_ORDER.replace({"workers.in_order": False}),
+    "from a storage that workers share": IN_ORDER.replace(storage=Drive("1 GB/s", read_ahead=False)),
 }
 KEYS = dict(zip(LOADERS, ("in-order", "out-of-order", "shared-storage"), strict=True))
 
@@ -35,19 +39,20 @@ def per_second(call: Callable[[], int]) -> float:
     return call() / (time.perf_counter() - start)
 
 
-def ours(loader: Loader, replicas: int) -> int:
+def ours(pipeline: Pipeline, replicas: int) -> int:
     """Draw the times and follow all replicas at once."""
-    simulate(loader, batches=BATCHES, replicas=replicas)
+    pipeline.simulate(batches=BATCHES, replicas=replicas, warm_up=0)
     return BATCHES * replicas
 
 
-def theirs(loader: Loader, runs: int) -> int:
+def theirs(pipeline: Pipeline, runs: int) -> int:
     """Follow the same batches in simpy, run by run; drawing their times is left out of account."""
     from tests.simulate.in_simpy import Run
 
-    drawn, drawn_reads = draw(loader, BATCHES, runs, seed=0)
+    inputs = pipeline.simulate(batches=1, replicas=1, warm_up=0).inputs
+    drawn, drawn_reads = draw(inputs, BATCHES, runs, seed=0)
     for times, reads in zip(drawn.T, drawn_reads.T, strict=True):
-        Run(loader, times, reads)
+        Run(inputs, times, reads)
     return BATCHES * runs
 
 
@@ -58,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     beside = importlib.util.find_spec("simpy") is not None
     print(machine())
     print(turns(asked.rounds))
-    for name, loader in LOADERS.items():
+    for name, pipeline in LOADERS.items():
         found, other = [], []
-        ours(loader, 100)
+        ours(pipeline, 100)
         for _ in range(asked.rounds):
-            found.append(per_second(lambda loader=loader: ours(loader, asked.replicas)))
+            found.append(per_second(lambda pipeline=pipeline: ours(pipeline, asked.replicas)))
             if beside:
-                other.append(per_second(lambda loader=loader: theirs(loader, asked.runs)))
+                other.append(per_second(lambda pipeline=pipeline: theirs(pipeline, asked.runs)))
         print(f"{name:<15} {spread(found)} batches per second over {asked.replicas:,} replicas")
         if beside:
             print(f"{'  simpy':<15} {spread(other)} batches per second")

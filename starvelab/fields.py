@@ -1,7 +1,7 @@
 """What a field of a description holds, in the field's own metadata: unit, sign, range, sweepable or not.
 
-Descriptions are dataclasses (a pipeline, a set of assumptions, a loader). Whatever checks, converts or lists
-their fields reads this metadata.
+Descriptions are dataclasses (the parts of a pipeline, a set of assumptions). Whatever checks, converts or
+lists their fields reads this metadata.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Meaning:
         if self.kind is Kind.SUPPLY:
             return read_supply(value, name)
         if self.kind is Kind.COUNT:
-            return value, positive_int(value, name)
+            unlimited = self.maximum == inf and type(value) is float and value == inf
+            return value, inf if unlimited else positive_int(value, name)
         if self.kind is Kind.NUMBER:
             return value, self._in_range(value, name)
         if self.kind is Kind.SWITCH and not isinstance(value, bool):

@@ -17,16 +17,17 @@ from .model import analysis
 from .model.analysis._point import one_point
 from .model.analysis._range import ranges_of
 from .model.description import Description
-from .model.parts import Accelerator, Workers
+from .model.parts import Accelerator, Part, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from .model.solver import solve
 from .model.stages import SerializedCopyModel
 from .model.step import Step
-from .units import Q_, Quantity, Unchecked
+from .units import Quantity, Unchecked, positive_int
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
-    from .simulate import Loader, Simulation
+    from .simulate import Simulation
+    from .simulate.inputs import LoaderInputs
 
 
 class Pipeline(Description):
@@ -150,10 +151,10 @@ class Pipeline(Description):
         >>> [round(slow.replace(workers=n).simulate().utilization, 3) for n in (2, 4)]
         [0.8, 1.0]
         """
-        from .simulate import simulate
+        from .simulate.simulation import simulate
 
         return simulate(
-            self._loader(epoch_batches),
+            self._loader_inputs(epoch_batches),
             batches=batches,
             replicas=replicas,
             seed=seed,
@@ -161,24 +162,27 @@ class Pipeline(Description):
             prepare_times=prepare_times,
         )
 
-    def _loader(self, epoch_batches: int | None) -> Loader:
+    def _loader_inputs(self, epoch_batches: int | None) -> LoaderInputs:
         """Put the workers, the storage, the copy and the step into times for one batch of all accelerators.
 
         The law by which workers share cores has been applied to their CPU time, and a decoder behind the link
         counts as part of it. A loop that waits for each step, or in which nothing overlaps, prepares and
         copies in turn.
         """
-        from .simulate import Loader
+        from .simulate.inputs import LoaderInputs
 
         one_point(self, "simulate")
         numbers, step = self.numbers, self.solve()
         batch = int(step.batch_size * step.accelerators)
-        resources = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
+        stages, resources = (
+            {name: float(time.m_as("ms")) for name, time in times.items()}
+            for times in (step.stage_times, step.resource_times)
+        )
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
+        jitter, handover = self.dataset.jitter, crew.handover
         side_by_side = 1 if self.in_turn else max(1, crew.count)
-        missed = 1 - (numbers["cached_fraction"] or 0.0)
         # What memory serves has been taken off; where one thing follows the other, all is one time.
-        wait = 0.0 if self.in_turn else batch * (numbers["read_wait"] or 0.0)
+        wait = 0.0 if self.in_turn else batch * 1e3 * (numbers["read_wait"] or 0.0)
         prepare = max(0.0, side_by_side * resources[CPU.name] - wait)
         # What a loop without workers waits for holds its reads; so it is with workers that read themselves,
         # whose reads are followed one by one.
@@ -188,38 +192,36 @@ class Pipeline(Description):
             wait -= read
         # Which samples memory serves is drawn, unless it serves all of them or takes time of its own: then
         # each batch takes the mean.
+        missed = 1 - (numbers["cached_fraction"] or 0.0)
         chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
         copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.
-        waited_for = step.stage_times.get(SerializedCopyModel.NAME)
-        in_turn = 0.0 if copy or waited_for is None else float(waited_for.m_as("s"))
-        own = resources[ACCELERATOR.name] - in_turn
-        busy = float(step.utilization * step.step_time.m_as("s")) / own
-        jitter = self.dataset.jitter
-        return Loader(
+        waited_for = 0.0 if copy else stages.get(SerializedCopyModel.NAME, 0.0)
+        own = resources[ACCELERATOR.name] - waited_for
+        return LoaderInputs(
             batch_size=batch,
-            step_time=Q_(own, "s"),
-            busy_share=min(1.0, busy),
-            prepare_time=Q_(prepare, "s"),
+            step_time=own,
+            busy_share=min(1.0, float(step.utilization * step.step_time.m_as("ms")) / own),
+            in_flight=1 if self.in_turn else self.hardware.in_flight,
+            copy_time=waited_for or copy,
+            copy_overlaps=not waited_for,
             workers=0 if self.in_turn else crew.count,
             prefetch=crew.prefetch,
             in_order=crew.in_order,
-            in_flight=1 if self.in_turn else self.hardware.in_flight,
-            copy_time=Q_(in_turn or copy, "s"),
-            copy_overlaps=not in_turn,
-            handover_time=crew.handover.way or Q_("0 s"),
-            fetch_time=crew.handover.loop or Q_("0 s"),
-            start_up=crew.start_up or Q_("0 s"),
-            persistent_workers=crew.persistent,
-            epoch_batches=epoch_batches,
-            read_time=Q_(read / chance, "s"),
-            read_wait=Q_(max(0.0, wait) / chance, "s"),
-            cached_fraction=1 - chance,
+            start_up=_ms(crew, "start_up"),
+            persistent=crew.persistent,
+            epoch_batches=None if epoch_batches is None else positive_int(epoch_batches, "epoch_batches"),
+            prepare_time=prepare,
+            spread=jitter.spread,
+            slow_share=jitter.slow_share,
+            slow_time=_ms(jitter, "slow_time"),
+            read_time=read / chance,
+            read_wait=max(0.0, wait) / chance,
             read_ahead=ahead,
-            jitter=jitter.spread,
-            straggler_share=jitter.slow_share,
-            straggler_time=jitter.slow_time or Q_("0 s"),
+            cached_share=1 - chance,
+            handover_way=_ms(handover, "way"),
+            handover_loop=_ms(handover, "loop"),
         )
 
     @classmethod
@@ -348,3 +350,8 @@ class Pipeline(Description):
         from .measure.session import calibrate
 
         return calibrate(self, seconds=seconds, contention=contention, progress=progress)
+
+
+def _ms(part: Part, name: str) -> float:
+    """A time that a part has, in milliseconds; 0 where it has none."""
+    return 1e3 * (part.numbers[name] or 0.0)

@@ -15,11 +15,11 @@
 # %% role="setup" id="setup-levers"
 import numpy as np  # noqa: F401 (for your answers too)
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Samples, Workers
+from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter
+from starvelab import Link, Models, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import Transform, photo_transforms, photos
 from starvelab.show import loader_timeline, svg, table
-from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
@@ -45,14 +45,16 @@ predict("slow-samples", unit="%", question="How much of the time is the accelera
 # ## See it
 
 # %%
-slow = Loader(step_time="20 ms", prepare_time="13.25 ms", batch_size=8, workers=2,
-              prefetch=2, straggler_share=0.01, straggler_time="400 ms")
-TWO = {"as it is": {}, "deeper queue (8 each)": {"prefetch": 8},
-       "no fixed order": {"in_order": False},
-       "both": {"prefetch": 8, "in_order": False}}
-busy = Q_(100 * simulate(slow, batches=400, replicas=200).utilization, "%")
-reveal("slow-samples", busy,
-       then=lambda: loader_timeline(simulate(slow, seed=11), batches=40))
+naps = Jitter(slow_share=0.01, slow_time="400 ms")
+slow = Pipeline(dataset=Samples(cpu_time=Q_(13.25 / 8, "ms"), jitter=naps),
+                batch_size=8, workers=Workers(2, prefetch=2), hardware="20 ms")
+TWO = {"as it is": {}, "deeper queue (8 each)": {"workers.prefetch": 8},
+       "no fixed order": {"workers.in_order": False},
+       "both": {"workers.prefetch": 8, "workers.in_order": False}}
+busy = slow.simulate(batches=400, replicas=200, warm_up=0).utilization
+once = {"batches": 200, "replicas": 1, "warm_up": 0}
+reveal("slow-samples", Q_(100 * busy, "%"),
+       then=lambda: loader_timeline(slow.simulate(seed=11, **once), batches=40))
 
 # %% [markdown]
 # (The picture is one run of 40 batches, in which the accelerator may be busier or less busy than in the average of 200 runs.)
@@ -66,11 +68,12 @@ reveal("slow-samples", busy,
 
 # %%
 def show_levers():
-    sims = {name: simulate(slow.replace(**changes), batches=400, replicas=200)
+    sims = {name: slow.replace(changes).simulate(batches=400, replicas=200, warm_up=0)
             for name, changes in TWO.items()}
     table(["lever", "busy", "throughput"],
           [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
-    return loader_timeline(simulate(slow.replace(**TWO["both"]), seed=11), batches=40)
+    both = slow.replace(TWO["both"])
+    return loader_timeline(both.simulate(seed=11, **once), batches=40)
 
 
 reveal("slow-samples", then=show_levers)
@@ -95,9 +98,8 @@ def nap(array):
 def show_measured():
     transforms = (*photo_transforms(send="uint8"), Transform("nap", nap))
     pipe = Pipeline(dataset=Samples(source=photos("100 KB"), transforms=transforms),
-                    batch_size=8, hardware="20 ms")
-    records = {name: pipe.replace(workers=Workers(2, kind="threads", **TWO[name]))
-                         .measure(seconds="4 s", progress=False)
+                    batch_size=8, hardware="20 ms", workers=Workers(2, kind="threads"))
+    records = {name: pipe.replace(TWO[name]).measure(seconds="4 s", progress=False)
                for name in ("as it is", "both")}
     table(["measured here", "busy", "throughput"],
           [[n, percent(r.utilization), r.throughput] for n, r in records.items()])
@@ -186,25 +188,30 @@ HTML("".join(map(folded, PARTS)))
 def costs(batch_size, packed_in_shards=False, decoded_offline=False,
           crop_before_blur=False, send_uint8=False, pinned_memory=False,
           mixed_precision=False):
-    """What a batch costs, in ms: 4 of its step are the same whatever the batch."""
+    """Of a sample, but for the step: 4 ms of it are the same whatever the batch."""
     worker = 1 + (0.2 if decoded_offline else 4) + (0.5 if crop_before_blur else 4)
-    # MB, in a ms each
-    sent = batch_size * 3 * 224 * 224 * (1 if send_uint8 else 4) / 1e6
-    return {"prepare_time": batch_size * worker + sent,
-            "read_wait": batch_size * (0.05 if packed_in_shards else 2),
-            "copy_time": sent / (12 if pinned_memory else 3),
-            "step_time": 4 + batch_size * (0.3 if mixed_precision else 0.8),
-            "fetch_time": 6, "straggler_time": 400}
+    # MB, joined to a batch in a ms each
+    sent = 3 * 224 * 224 * (1 if send_uint8 else 4) / 1e6
+    return {"worker": Q_(worker + sent, "ms"), "sent": Q_(sent, "MB"),
+            "wait": Q_(0.05 if packed_in_shards else 2, "ms"),
+            "link": Q_(12 if pinned_memory else 3, "GB/s"),
+            "step": Q_(4 + batch_size * (0.3 if mixed_precision else 0.8), "ms")}
+
+# %%
+RARE = Jitter(slow_share=0.001, slow_time="400 ms")
 
 # %%
 def job(workers=4, prefetch=2, batch_size=64, in_order=True, loss_item_each_step=True,
         pinned_memory=False, copy_stream=False, **switches):
-    times = costs(batch_size, pinned_memory=pinned_memory, **switches)
-    return Loader(workers=workers, prefetch=prefetch, batch_size=batch_size,
-                  in_order=in_order, cores=8,
-                  copy_overlaps=pinned_memory and copy_stream,
-                  in_flight=1 if loss_item_each_step else 2, straggler_share=0.001,
-                  **{name: Q_(ms, "ms") for name, ms in times.items()})
+    cost = costs(batch_size, pinned_memory=pinned_memory, **switches)
+    samples = Samples(cpu_time=cost["worker"], transfer=cost["sent"], jitter=RARE)
+    loop = Accelerator(rate=cost["step"], in_flight=1 if loss_item_each_step else 2)
+    return Pipeline(
+        dataset=samples, batch_size=batch_size, hardware=loop,
+        storage=Drive(wait=cost["wait"]),
+        workers=Workers(workers, prefetch=prefetch, in_order=in_order, cores=8,
+                        handover=Handover(loop="6 ms")),
+        link=Link(cost["link"], overlaps=pinned_memory and copy_stream))
 
 # %% [markdown]
 # The picture always shows 600 ms: more boxes in the lowest lane are more batches trained on, and
@@ -213,17 +220,17 @@ def job(workers=4, prefetch=2, batch_size=64, in_order=True, loss_item_each_step
 
 # %%
 def draw(workers=4, prefetch=2, batch_size=64, **switches):
-    loader = job(workers, prefetch, batch_size, **switches)
-    trace = simulate(loader, batches=100).trace().after(20)
-    own = loader.stretch * loader.prepare_time + loader.read_wait + loader.mean_delay
-    rows = [["a worker's batch", own], ["... shared by all workers",
-                                        own / loader.workers],
-                                        ["copy", loader.copy_time],
-            ["step", loader.step_time], ["the loop itself", loader.fetch_time]]
+    pipe = job(workers, prefetch, batch_size, **switches)
+    trace = pipe.simulate(**{**once, "batches": 100}).trace().after(20)
+    late = batch_size * RARE.slow_share * Q_(RARE.slow_time)
+    shared = pipe.solve().resource_times["CPU"] + late / workers
+    copy = (batch_size * pipe.transferred / pipe.link.of).to("ms")
+    rows = [["a worker's batch", workers * shared],
+            ["... shared by all workers", shared], ["copy", copy],
+            ["step", pipe.hardware.rate], ["the loop itself", "6 ms"]]
     said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy "
             f"{percent(trace.utilization)} of the time.")
-    return Drawing(svg.loader_lanes(trace), said, headers=["for a batch", "time"],
-                   rows=rows)
+    return Drawing(svg.loader_lanes(trace), said, ["for a batch", "time"], rows)
 
 # %%
 explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4],
@@ -251,8 +258,8 @@ GOOD = {"workers": 8, "prefetch": 4, "in_order": False, "packed_in_shards": True
 
 
 def rate(**switches):
-    return simulate(job(**switches), batches=200, replicas=200,
-                    warm_up=20).throughput.m_as("img/s")
+    found = job(**switches).simulate(batches=200, replicas=200, warm_up=20)
+    return found.throughput.m_as("img/s")
 
 # %%
 def show_alone_and_last():
@@ -282,39 +289,41 @@ reveal("slow-samples", then=show_alone_and_last)
 # ## Exercise 5.2: the best lever (5 points)
 #
 # Do what you did by hand: pull each lever alone, and keep the one that gains most. `levers` names the changes, such as
-# `{"a deeper queue": {"prefetch": 8}}`; `loader.replace(**changes)` applies one.
+# `{"a deeper queue": {"workers.prefetch": 8}}`; `pipeline.replace(changes)` applies one.
 #
 # <details><summary>Hint 1</summary>
 #
-# `simulate(loader).throughput` is what you want more of. Is a busier accelerator the same?
+# `pipeline.simulate().throughput` is what you want more of. Is a busier accelerator the same?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `max(levers, key=...)` finds a name; the key is a function of a name that simulates. Then compare with the loader as it was.
+# `max(levers, key=...)` finds a name; the key is a function of a name that simulates. Then compare with the pipeline as it was.
 #
 # </details>
 
 # %% role="setup" id="setup-levers-cases"
-starved = Loader(step_time="20 ms", prepare_time="80 ms", workers=2)
-to_try = {"one worker": {"workers": 1}, "full precision": {"step_time": "70 ms"},
+starved = Pipeline(dataset=Samples(cpu_time="2.5 ms"), batch_size=32, workers=2,
+                   hardware="20 ms")
+to_try = {"one worker": {"workers": 1}, "full precision": {"hardware": "70 ms"},
           "twice the workers": {"workers": 4},
-          "a faster accelerator": {"step_time": "5 ms"}}
-late = Loader(step_time="20 ms", prepare_time="13 ms", batch_size=8,
-              straggler_share=0.01, straggler_time="400 ms")
-against_late = {"faster decoding": {"prepare_time": "5 ms"},
-                "no fixed order, deep queue": {"in_order": False, "prefetch": 16}}
-little = {"a deeper queue": {"prefetch": 4}}
+          "a faster accelerator": {"hardware": "5 ms"}}
+late = starved.replace(batch_size=8, dataset=Samples(
+    cpu_time="5.5 ms", jitter=Jitter(slow_share=0.01, slow_time="400 ms")))
+against_late = {"faster decoding": {"dataset.cpu_time": "5 ms"},
+                "no fixed order, deep queue": {"workers.in_order": False,
+                                               "workers.prefetch": 16}}
+little = {"a deeper queue": {"workers.prefetch": 4}}
 
 # %% role="answer" id="best-lever"
-def best_lever(loader, levers):
+def best_lever(pipeline, levers):
     """The name [str] of the lever that raises the throughput most; None if none raises
     it by 5 % or more."""
     ### BEGIN SOLUTION
-    rates = {name: simulate(loader.replace(**changes)).throughput for name, changes in levers.items()}
+    rates = {name: pipeline.replace(changes).simulate().throughput for name, changes in levers.items()}
     best = max(rates, key=lambda name: rates[name])
-    return best if rates[best] >= 1.05 * simulate(loader).throughput else None
+    return best if rates[best] >= 1.05 * pipeline.simulate().throughput else None
     ### END SOLUTION
 
 # %% role="test" id="best-lever-test" points=5
@@ -333,10 +342,11 @@ check(best_lever(late, against_late), "no fixed order, deep queue",
 })
 check(best_lever(starved, little), None, what="the best lever where none gains")
 ### BEGIN HIDDEN TESTS
-copies = Loader(step_time="20 ms", prepare_time="30 ms", workers=4, copy_time="18 ms", copy_overlaps=False)
-choice = {"twice the workers": {"workers": 8}, "pinned copies": {"copy_overlaps": True}, "a deeper queue": {"prefetch": 8}}
+copies = Pipeline(dataset=Samples(cpu_time="1 ms", transfer="600 KB"), batch_size=30, workers=4, link=Link("1 GB/s", overlaps=False),
+                  hardware="20 ms")
+choice = {"twice the workers": {"workers": 8}, "pinned copies": {"link.overlaps": True}, "a deeper queue": {"workers.prefetch": 8}}
 check(best_lever(copies, choice), "pinned copies", what="the best lever where copies take turns")
-check(best_lever(copies, {"full precision": {"step_time": "60 ms"}, "one worker": {"workers": 1}}), None,
+check(best_lever(copies, {"full precision": {"hardware": "60 ms"}, "one worker": {"workers": 1}}), None,
       what="the best lever where all make it worse")
 check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
 ### END HIDDEN TESTS
@@ -453,26 +463,34 @@ credit.total()
 # `map` also prepares a few samples ahead, one for each call. That is left out here, and makes its two rows a little too low.)
 
 # %%
-def autotune(loader, cores=8, worth=1.05):
-    while loader.workers < cores:
-        more = loader.replace(workers=loader.workers + 1)
-        if simulate(more).throughput < worth * simulate(loader).throughput:
+def autotune(pipe, cores=8, worth=1.05):
+    for workers in range(pipe.workers.count + 1, cores + 1):
+        more = pipe.replace(workers=workers)
+        now, then = (one.simulate(**once).throughput for one in (pipe, more))
+        if then < worth * now:
             break
-        loader = more
-    return loader
+        pipe = more
+    return pipe
 
 # %%
-chain = Loader(step_time="30 ms", prepare_time="320 ms", workers=0, in_flight=1,
-               cores=8)
-tuned = autotune(chain.replace(prepare_time="128 ms", workers=1))
-links = [["map, batch", 1, chain], ["... with 8 parallel calls", 8,
-                                    chain.replace(prepare_time="40 ms")],
-         ["... and cache after decoding", 8, chain.replace(prepare_time="16 ms")],
-         ["... and prefetch", 8, chain.replace(prepare_time="128 ms", workers=8)],
-         ["... calls left to AUTOTUNE", tuned.workers, tuned]]
+def each(cpu_time):
+    return Samples(cpu_time=cpu_time)
+
+
+chain = Pipeline(dataset=each("10 ms"), batch_size=32, workers=0,
+                 hardware=Accelerator(rate="30 ms", in_flight=1))
+cached = chain.replace(dataset=each("4 ms"))
+tuned = autotune(cached.replace(workers=1))
+
+# %%
+links = [["map, batch", 1, chain],
+         ["... with 8 parallel calls", 8, chain.replace(dataset=each("1.25 ms"))],
+         ["... and cache after decoding", 8, chain.replace(dataset=each("0.5 ms"))],
+         ["... and prefetch", 8, cached.replace(workers=8)],
+         ["... calls left to AUTOTUNE", tuned.workers.count, tuned]]
 table(["chain", "parallel calls", "busy", "throughput"],
       [[name, calls, percent(s.utilization), s.throughput]
-       for name, calls, loader in links for s in [simulate(loader)]])
+       for name, calls, pipe in links for s in [pipe.simulate(**once)]])
 
 # %% [markdown]
 # ## In your own words

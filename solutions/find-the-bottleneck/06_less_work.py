@@ -14,12 +14,12 @@
 import numpy as np
 from PIL import Image, ImageFilter
 
-from starvelab import PUBLISHED, Accelerator, Hardware, Models, Pipeline, Q_
+from starvelab import PUBLISHED, Accelerator, Hardware, Link, Models, Pipeline, Q_
+from starvelab import Samples
 from starvelab.checks import check
 from starvelab.host import has_processes
 from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, table
-from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import explore, predict, progress, reveal
 
@@ -225,11 +225,12 @@ table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the li
 # %%
 from IPython.display import display
 
-fast = Loader(step_time="15 ms", prepare_time="20 ms", workers=2, copy_time="8 ms",
-              copy_overlaps=False)
-display(loader_timeline(simulate(fast, batches=30, warm_up=10), batches=8))
-loader_timeline(simulate(fast.replace(copy_overlaps=True), batches=30, warm_up=10),
-                batches=8)
+# 16 MB of pixels at 2 GB/s are 8 ms
+fast = Pipeline(dataset=Samples(cpu_time="0.625 ms", transfer="500 KB"), batch_size=32,
+                workers=2, link=Link("2 GB/s", overlaps=False), hardware="15 ms")
+short = {"batches": 30, "replicas": 1, "warm_up": 10}
+display(loader_timeline(fast.simulate(**short), batches=8))
+loader_timeline(fast.replace({"link.overlaps": True}).simulate(**short), batches=8)
 
 # %% [markdown]
 # ## Exercise 6.2: in turn, or beside (4 points)
@@ -293,11 +294,10 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms
 rows = []
 for beside in (False, True):
     for asks in (True, False):
-        s = simulate(fast.replace(copy_overlaps=beside, in_flight=1 if asks else 2),
-                     batches=220, warm_up=20)
+        changes = {"link.overlaps": beside, "hardware.in_flight": 1 if asks else 2}
+        s = fast.replace(changes).simulate(batches=220, replicas=1, warm_up=20)
         copies = "beside the step" if beside else "in turn"
-        rows.append([copies, asks, fast.step_time / s.utilization,
-                     percent(s.utilization)])
+        rows.append([copies, asks, Q_(s.periods[0], "ms"), percent(s.utilization)])
 table(["copies", "loss.item() each step", "from batch to batch", "busy"], rows)
 
 # %% [markdown]

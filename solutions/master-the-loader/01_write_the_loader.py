@@ -18,11 +18,10 @@ import random  # for the checks
 
 import numpy as np  # noqa: F401 (for your answers)
 
-from starvelab import Q_
+from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.lesson.black_boxes import log_score, most_likely, record, total
 from starvelab.show import info, loader_timeline, svg, table
-from starvelab.simulate import Loader, simulate
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
@@ -39,14 +38,14 @@ predict("bursts", unit="%", question="How much of the time does the accelerator 
 
 # %%
 times = [180 if number % 11 == 7 else 20 for number in range(440)]
-bursts = Loader(step_time="20 ms", prepare_time="34.545 ms", workers=2, prefetch=2,
-                in_flight=1)
-found = simulate(bursts, prepare_times=Q_(times, "ms"))
+bursts = Pipeline(dataset=Samples(cpu_time=Q_(34.545, "ms")), batch_size=1, workers=2,
+                  hardware=Accelerator(rate="20 ms", in_flight=1))
+found = bursts.simulate(prepare_times=Q_(times, "ms"), warm_up=0)
 
 
 def show_bursts():
     info("Two workers, one huge image in eleven batches",
-         mean_allows=percent(bursts.mean_utilization),
+         mean_allows=percent(bursts.solve().utilization),
          accelerator_waits=percent(found.stall))
     return loader_timeline(found, batches=14)
 
@@ -63,8 +62,9 @@ reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
 def draw(workers=2, huge_ms=180, huge_every=11):
     times = Q_([huge_ms if number % huge_every == 7 else 20 for number in range(440)],
                "ms")
-    queues = {n: simulate(bursts.replace(prefetch=n, workers=workers),
-                          prepare_times=times).stall for n in (1, 2, 4, 8, 16)}
+    queues = {n: bursts.replace(workers=Workers(workers, prefetch=n))
+                       .simulate(prepare_times=times, warm_up=0).stall
+              for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
     said = (f"The accelerator waits {rows[0][1]} of the time with the shortest queue, "
             f"and {rows[-1][1]} with the longest.")
@@ -165,9 +165,9 @@ def compare(seed):
     workers, prefetch, count = draw.randint(1, 5), draw.randint(1, 4), 40
     prepare = [round(draw.uniform(1, 20) * draw.choice([1, 1, 1, 9]), 3) for _ in range(count)]
     step, start_up = draw.randint(1, 30), draw.choice([0, 0, 55])
-    loader = Loader(step_time=Q_(step, "ms"), prepare_time="1 ms", workers=workers, prefetch=prefetch, in_flight=1,
-                    start_up=Q_(start_up, "ms"))
-    right = simulate(loader, prepare_times=Q_(prepare, "ms")).trace().step_end
+    loader = Pipeline(batch_size=1, workers=Workers(workers, prefetch=prefetch, start_up=Q_(start_up, "ms")),
+                      hardware=Accelerator(rate=Q_(step, "ms"), in_flight=1))
+    right = loader.simulate(prepare_times=Q_(prepare, "ms"), warm_up=0).trace().step_end
     ends = ends_of(prepare, step, workers, prefetch, start_up)
     check(len(ends), count, what="the number of ends")
     for j in range(count):

@@ -49,7 +49,7 @@ class JobTimes:
         return period
 
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
-        # What `simulate.Loader.mean_rate` says with one step in flight, in plain numbers: it is asked often.
+        # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
             return self.wait + self.compute + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)

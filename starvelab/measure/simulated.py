@@ -14,10 +14,11 @@ import numpy as np
 
 from .. import runtime
 from ..errors import InputError, UnknownNameError
+from ..fields import Kind, Meaning
 from ..host import has_processes, usable_cores
-from ..simulate import Loader, simulate
-from ..simulate.simulation import follow
-from ..units import Q_, Quantity, as_quantity, nonnegative, positive
+from ..simulate.inputs import LoaderInputs
+from ..simulate.simulation import follow, simulate
+from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .batches import PARTS
 from .datasets import DatasetSource
 from .devices import StorageClock, VirtualAccelerator
@@ -95,6 +96,10 @@ class SimulatedClock:
             for name in names:
                 object.__setattr__(self, name, as_quantity(getattr(self, name), unit, name))
                 check(getattr(self, name), unit, name)
+        for name, maximum in (("jitter", None), ("straggler_share", 1)):
+            Meaning(Kind.NUMBER, zero=True, maximum=maximum).read(getattr(self, name), name)
+        if self.cores is not None:
+            check_magnitude(self.cores, "cores")
 
     @classmethod
     def of(cls, setup: Setup) -> Self:
@@ -111,7 +116,7 @@ class SimulatedClock:
             transfer_size=Q_(setup.layout.size / setup.batch_size, "B"),
         )
 
-    def loader(self, setup: Setup, rung: int = 0) -> Loader:
+    def inputs(self, setup: Setup, rung: int = 0) -> LoaderInputs:
         """The setup as the simulation sees it, the first `rung` parts cached."""
         device, batch = setup.device, setup.batch_size
         if not isinstance(device, VirtualAccelerator):
@@ -126,53 +131,52 @@ class SimulatedClock:
         work = sum(batch * self.costs[part].m_as("ms") for part in PREPARED[rung:] if part in self.costs)
         # Joining and handing over keeps the worker from its next batch.
         handover = self.handover.m_as("ms") if rung < len(PREPARED) else 0.0
-        return Loader(
-            step_time=Q_(device.step_time, "s"),
-            in_flight=device.in_flight,
-            prepare_time=Q_(work + handover, "ms"),
+        crowding = 1.0 if self.cores is None else max(1.0, setup.workers / self.cores)
+        return LoaderInputs(
             batch_size=batch,
+            step_time=1e3 * device.step_time,
+            in_flight=device.in_flight,
+            copy_time=0.0 if link is None else 1e3 * link.copy_time(sent),
+            copy_overlaps=link is None or link.overlapped,
             workers=setup.workers,
             prefetch=setup.prefetch,
             in_order=setup.in_order,
-            copy_time=NO_TIME if link is None else Q_(link.copy_time(sent), "s"),
-            copy_overlaps=link is None or link.overlapped,
-            read_time=NO_TIME if storage is None else Q_(batch * size / storage.bandwidth, "s"),
-            read_wait=NO_TIME if storage is None else Q_(batch * storage.latency, "s"),
-            cached_fraction=0.0 if storage is None else storage.cached_fraction,
-            cores=self.cores,
-            jitter=self.jitter,
-            straggler_share=self.straggler_share if rung == 0 else 0.0,
-            straggler_time=self.straggler_time,
+            prepare_time=crowding * float(work + handover),
+            spread=self.jitter,
+            slow_share=self.straggler_share if rung == 0 else 0.0,
+            slow_time=float(self.straggler_time.m_as("ms")),
+            read_time=0.0 if storage is None else 1e3 * batch * size / storage.bandwidth,
+            read_wait=0.0 if storage is None else 1e3 * batch * storage.latency,
+            cached_share=0.0 if storage is None else storage.cached_fraction,
         )
 
-    def _batches(self, loader: Loader, seconds: float) -> int:
-        wanted = seconds * loader.mean_rate.m_as("img/s") / loader.batch_size
-        return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * int(loader.workers) + 1)
+    def _batches(self, inputs: LoaderInputs, seconds: float) -> int:
+        wanted = 1e3 * seconds / inputs.mean_period
+        return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * inputs.workers + 1)
 
     def measurement(self, setup: Setup, *, seconds: float) -> Measurement:
         """What a run of that length would measure."""
-        loader = self.loader(setup)
-        count = self._batches(loader, seconds)
-        skipped = whole_rounds(WARM_UP, loader)
-        simulated = simulate(loader, batches=count + skipped, seed=self.seed)
+        inputs = self.inputs(setup)
+        count = self._batches(inputs, seconds)
+        skipped = whole_rounds(WARM_UP, inputs)
+        simulated = simulate(inputs, batches=count + skipped, seed=self.seed)
         trace = simulated.trace().after(skipped)
         costs = {part: float(time.m_as("s")) for part, time in self.costs.items()}
-        times = follow(loader, simulated.times, simulated.reads)
+        times = follow(inputs, simulated.times, simulated.reads)
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], costs)
 
     def periods(self, setup: Setup, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
-        loader = self.loader(setup, rung)
-        skipped = whole_rounds(WARM_UP, loader)
-        batches = skipped + whole_rounds(MEASURED, loader)
-        simulated = simulate(loader, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped)
-        return np.asarray(1e3 * loader.batch_size / simulated.throughputs.m_as("img/s"))
+        inputs = self.inputs(setup, rung)
+        skipped = whole_rounds(WARM_UP, inputs)
+        batches = skipped + whole_rounds(MEASURED, inputs)
+        return simulate(inputs, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped).periods
 
 
-def whole_rounds(batches: int, loader: Loader) -> int:
+def whole_rounds(batches: int, inputs: LoaderInputs) -> int:
     """At least that many batches, the same number from each worker: they come in bursts."""
-    workers = max(int(loader.workers), 1)
+    workers = max(inputs.workers, 1)
     return -(-batches // workers) * workers
 
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..runtime import run_apart
-from ..simulate import Loader, simulate
+from ..simulate.inputs import LoaderInputs
+from ..simulate.simulation import simulate
 from ..units import Q_, Quantity, Unchecked
 from . import transforms
 from .setup import setup_of
@@ -282,16 +283,15 @@ def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quanti
     """The throughput [sample/time] of a script of which `what_it_does` says this, with so many cores."""
     image = done["decoded pixels"] * DECODE + done["blurred pixels"] * BLUR
     image += done["label reads"] * READ_LABELS + OTHER
-    batch = int(done["batch size"])
-    loader = Loader(
-        step_time=STEP,
-        prepare_time=batch * image,
-        copy_time=Q_(batch * done["bytes sent"], "B") / LINK,
+    batch, workers = int(done["batch size"]), int(done["workers"])
+    inputs = LoaderInputs(
         batch_size=batch,
-        workers=int(done["workers"]),
-        cores=cores,
+        step_time=STEP.m_as("ms"),
+        copy_time=(Q_(batch * done["bytes sent"], "B") / LINK).m_as("ms"),
+        workers=workers,
+        prepare_time=max(1.0, workers / cores) * (batch * image).m_as("ms"),
     )
-    return simulate(loader, batches=200, warm_up=40).throughput
+    return simulate(inputs, batches=200, warm_up=40).throughput
 
 
 def changed_training(done: Mapping[str, Unchecked]) -> str:

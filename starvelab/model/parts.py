@@ -65,6 +65,8 @@ class Part:
             raise InputError(
                 f"{label} must be a quantity, got {entry}. Pass one of its values: {entry}.<name>."
             )
+        if not meaning.sweepable and shape_of(value):
+            raise InputError(f"{label} is one value, got an array. Make one pipeline for each.")
         return meaning.read(value, label)
 
     def replace(self, **changes: Unchecked) -> Self:
@@ -75,12 +77,19 @@ class Part:
     @property
     def given(self) -> dict[str, Unchecked]:
         """The fields that differ from their defaults, by name."""
-        return {n: v for n, default, _ in _fields(type(self)) if (v := getattr(self, n)) is not default}
+        return {n: v for n, default, _ in _fields(type(self)) if _differs(v := getattr(self, n), default)}
 
     def __repr__(self) -> str:
         first = first_field(type(self))
         shown = (f"{'' if name == first else f'{name}='}{short(v)}" for name, v in self.given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _differs(value: Unchecked, default: Unchecked) -> bool:
+    """True if a field is not what it is unless given."""
+    if value is default or type(value) is not type(default):
+        return value is not default
+    return bool(value.given if isinstance(value, Part) else value != default)
 
 
 _FIELDS: dict[type, tuple[tuple[str, Any, Any], ...]] = {}
@@ -369,7 +378,7 @@ class Accelerator(Part):
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
     step_overhead: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
     host_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
-    in_flight: float = fields.number(2, minimum=1, maximum=inf)
+    in_flight: float = fields.count(2, maximum=inf)
     device: Unchecked = None
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:

@@ -9,11 +9,11 @@ from math import inf
 
 import numpy as np
 
-from .loader import Loader
+from .inputs import LoaderInputs
 from .timeline import Loop, Start, Timeline
 
 
-def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
+def follow_events(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader with workers, in any order of delivery.
 
     `times` is what a worker takes for each batch besides the shared read, `reads` what each occupies the
@@ -25,18 +25,17 @@ def follow_events(loader: Loader, times: np.ndarray, reads: np.ndarray, start: S
     the cycle, otherwise because PyTorch's DataLoader passes over workers with a full queue, and only this one
     has room. The batch that was asked for first comes first in a tie.
     """
-    return _Replicas(loader, times, reads, start).follow()
+    return _Replicas(inputs, times, reads, start).follow()
 
 
 class _Replicas:
     """All replicas, as arrays with one column for each; `at` names the columns that an event is for."""
 
-    def __init__(self, loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> None:
-        self.loader, self.times, self.reads, self.start = loader, times, reads, start
-        self.loop = Loop(loader, start, times.shape)
+    def __init__(self, inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> None:
+        self.inputs, self.times, self.reads, self.start = inputs, times, reads, start
+        self.loop = Loop(inputs, start, times.shape)
         self.batches, self.replicas = times.shape
-        workers, self.prefetch = loader.workers, loader.prefetch
-        self.handover = loader.ms("handover_time")
+        workers, self.prefetch = inputs.workers, inputs.prefetch
         # Of each batch, by its number, that is in the order of asking.
         # Times of batches that nobody has prepared yet are added to as well, and dropped.
         self.begins, self.prepared = np.zeros(times.shape), np.zeros(times.shape)
@@ -59,8 +58,8 @@ class _Replicas:
 
     def follow(self) -> Timeline:
         everywhere = np.arange(self.replicas)
-        for index in range(self.loader.workers * self.prefetch):
-            self.send(everywhere, np.full(self.replicas, index % self.loader.workers), self.start.asked)
+        for index in range(self.inputs.workers * self.prefetch):
+            self.send(everywhere, np.full(self.replicas, index % self.inputs.workers), self.start.asked)
         for _ in range(2 * self.batches):  # each batch is served once and received once
             asking, asked = _first(self.asks, self.asks_for)
             handing, there = self.next_delivery()
@@ -73,9 +72,9 @@ class _Replicas:
 
     def next_delivery(self) -> tuple[np.ndarray, np.ndarray]:
         """The worker whose batch the loop would receive next, and when that batch is there."""
-        if not self.loader.in_order:
+        if not self.inputs.in_order:
             return _first(self.ready, self.ready_batch)
-        worker = self.deliveries % self.loader.workers
+        worker = self.deliveries % self.inputs.workers
         return worker, self.ready[worker, np.arange(self.replicas)]
 
     def send(self, at: np.ndarray, worker: np.ndarray, now: np.ndarray) -> None:
@@ -114,7 +113,7 @@ class _Replicas:
         taken = self.taken[worker, at]
         done = taken < self.served[worker, at]
         batch = self.ring_batch[worker, taken % self.prefetch, at]
-        self.ready[worker, at] = np.where(done, self.prepared[batch, at] + self.handover, inf)
+        self.ready[worker, at] = np.where(done, self.prepared[batch, at] + self.inputs.handover_way, inf)
         self.ready_batch[worker, at] = np.where(done, batch, self.batches)
 
     def receive(self, at: np.ndarray, worker: np.ndarray) -> None:

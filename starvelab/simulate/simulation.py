@@ -5,8 +5,8 @@ The rules stand in `recurrence` and `discrete_event`; this draws the chance and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
 from .discrete_event import follow_events
-from .loader import Loader
+from .inputs import LoaderInputs
 from .recurrence import follow_in_order, follow_out_of_order
 from .timeline import Start, Timeline
 from .trace import Trace, counted
@@ -25,28 +25,28 @@ _TOGETHER = 1024
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(TableRepr):
-    """What `simulate` found.
+    """A pipeline followed batch by batch, which `Pipeline.simulate` returns.
 
     Attributes
     ----------
-    loader : Loader
     batches, replicas, warm_up : int
     times : array of float, (batches, replicas)
         What a worker took for each batch, without shared reads [ms].
     reads : array of float, (batches, replicas)
         What each batch occupied the shared storage [ms].
+    periods : array of float, (replicas,)
+        Time from batch to batch [ms].
     utilizations, host_waits : array of float, (replicas,)
         Busy share of the accelerator, and share of the time that the loop spends in ``next()``.
     throughputs : quantity [sample/time], (replicas,)
     """
 
-    loader: Loader
-    times: np.ndarray = field(repr=False)
-    reads: np.ndarray = field(repr=False)
+    inputs: LoaderInputs
+    times: np.ndarray
+    reads: np.ndarray
     warm_up: int
-    utilizations: np.ndarray
+    periods: np.ndarray
     host_waits: np.ndarray
-    throughputs: Quantity
 
     @property
     def batches(self) -> int:
@@ -58,7 +58,12 @@ class Simulation(TableRepr):
         """How often chance was tried."""
         return self.times.shape[1]
 
-    @cached_property
+    @property
+    def utilizations(self) -> np.ndarray:
+        """Busy share of the accelerator in each replica."""
+        return self.inputs.busy_share * self.inputs.step_time / self.periods
+
+    @property
     def utilization(self) -> float:
         """Busy share of the accelerator, the mean over replicas."""
         return float(self.utilizations.mean())
@@ -67,6 +72,11 @@ class Simulation(TableRepr):
     def stall(self) -> float:
         """Share of the time in which the accelerator waits; utilization + stall = 1."""
         return 1 - self.utilization
+
+    @property
+    def throughputs(self) -> Quantity:
+        """Samples that the accelerator finishes in each replica [sample/time]."""
+        return Q_(1000 * self.inputs.batch_size / self.periods, "img/s")
 
     @property
     def throughput(self) -> Quantity:
@@ -93,19 +103,16 @@ class Simulation(TableRepr):
         ------
         InputError
         """
-        if not 0 <= replica < self.replicas:
-            raise InputError(
-                f"There are replicas 0 to {self.replicas - 1}, got {replica!r:.80}. Pass one of these."
-            )
+        replica = _whole(replica, "replica", self.replicas - 1, "Pass one of these.")
         one = slice(replica, replica + 1)
-        timeline = follow(self.loader, self.times[:, one], self.reads[:, one])
+        timeline = follow(self.inputs, self.times[:, one], self.reads[:, one])
         columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
-        if self.loader.ms("read_time") > 0 and not self.loader.read_ahead:
+        if self.inputs.read_time > 0 and not self.inputs.read_ahead:
             # A worker reads first: what it does besides ends when the batch is prepared.
             batch = columns["batch"]
             columns["read_done"] = columns["prepared"] - self.times[batch, replica]
             columns["read_start"] = columns["read_done"] - self.reads[batch, replica]
-        return Trace(**columns, batch_size=self.loader.batch_size, source="simulated")
+        return Trace(**columns, batch_size=self.inputs.batch_size, source="simulated")
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -115,28 +122,30 @@ class Simulation(TableRepr):
     @property
     def rows(self) -> list[list[str]]:
         """One row for each figure: its mean over replicas, and how far they lie apart."""
-        step = self.loader.busy_share * self.loader.step_time
+        shares = {
+            "utilization": self.utilizations,
+            "stall": 1 - self.utilizations,
+            "loop in next()": self.host_waits,
+        }
+        quantities = {
+            "throughput": self.throughputs,
+            "time from batch to batch": Q_(self.periods, "ms"),
+        }
         return [
-            ["utilization", *_shares(self.utilizations)],
-            ["stall", *_shares(1 - self.utilizations)],
-            ["loop in next()", *_shares(self.host_waits)],
-            ["throughput", *(cell(of(self.throughputs)) for of in (np.mean, np.min, np.max))],
-            [
-                "time from batch to batch",
-                *(cell(step / of(self.utilizations)) for of in (_harmonic, np.max, np.min)),
-            ],
+            [name, *(show(of(values)) for of in (np.mean, np.min, np.max))]
+            for table, show in ((shares, percent), (quantities, cell))
+            for name, values in table.items()
         ]
 
     @property
     def note(self) -> str:
         """What chance takes of the rate that mean times alone allow; empty without chance."""
-        chance = self.loader.jitter or (self.loader.straggler_share and self.loader.ms("straggler_time"))
-        lost = 1 - float((self.throughput / self.loader.mean_rate).m_as(""))
+        chance = self.inputs.spread or self.inputs.mean_delay
+        allowed = Q_(1000 * self.inputs.batch_size / self.inputs.mean_period, "img/s")
+        lost = 1 - float((self.throughput / allowed).m_as(""))
         if not chance or lost <= 0:
             return ""
-        return (
-            f"Mean times alone allow {cell(self.loader.mean_rate)}: late batches take {percent(lost)} of it."
-        )
+        return f"Mean times alone allow {cell(allowed)}: late batches take {percent(lost)} of it."
 
     @property
     def summary(self) -> str:
@@ -150,78 +159,32 @@ class Simulation(TableRepr):
 
 
 def simulate(
-    loader: Loader,
+    inputs: LoaderInputs,
     *,
     batches: int = 200,
     replicas: int = 1,
     seed: int = 0,
-    prepare_times: Unchecked = None,
     warm_up: int = 0,
+    prepare_times: Unchecked = None,
 ) -> Simulation:
-    """Follow a loader through its batches.
+    """Follow a loader through its batches; `Pipeline.simulate` has the parameters.
 
-    Parameters
-    ----------
-    loader : Loader
-    batches : int
-    replicas : int
-        How often chance is tried; all of them are followed at once.
-    seed : int
-        The same seed gives the same figures.
-    prepare_times : quantity [time], (replicas, batches) or (batches,), optional
-        Your own times of a worker for each batch, instead of drawn ones: then jitter, stragglers, cores and
-        `read_wait` of the loader are not looked at, and the shape decides how many batches and replicas there
-        are.
-    warm_up : int
-        Batches at the beginning that the figures leave out. Without it they start with the run, and the wait
-        for the first batch counts.
-
-    Returns
-    -------
-    Simulation
-
-    Raises
-    ------
-    InputError
-
-    Notes
-    -----
-    CPU work is stretched as if all workers computed all the time, whenever there are more of them than cores.
-
-    Examples
-    --------
-    >>> slow = Loader(step_time="20 ms", prepare_time="50 ms", workers=2)
-    >>> print(f"{simulate(slow).utilization:.3f}, {simulate(slow.replace(workers=4)).utilization:.3f}")
-    0.794, 0.988
+    Own times take the place of drawn ones, and their shape that of batches and replicas.
     """
-    if not isinstance(loader, Loader):
-        raise InputError(
-            f"simulate follows a loader, got {type(loader).__name__}. "
-            'Pass Loader(step_time="20 ms", prepare_time="50 ms").'
-        )
-    seed = _checked_seed(seed)
-    if prepare_times is None:
-        batches, replicas = positive_int(batches, "batches"), positive_int(replicas, "replicas")
-        times, reads = draw(loader, batches, replicas, seed)
-    else:
-        times = _own_times(prepare_times)
-        _, reads = draw(loader, len(times), times.shape[1], seed)
-    skipped = _below(warm_up, len(times))
-    groups = (slice(first, first + _TOGETHER) for first in range(0, times.shape[1], _TOGETHER))
-    found = [_figures(follow(loader, times[:, some], reads[:, some]), skipped) for some in groups]
+    seed = _whole(seed, "seed", inf, "Pass for example seed=1.")
+    own = None if prepare_times is None else _own_times(prepare_times)
+    if own is not None:
+        batches, replicas = own.shape
+    times, reads = draw(inputs, positive_int(batches, "batches"), positive_int(replicas, "replicas"), seed)
+    times = times if own is None else own
+    warm_up = _whole(warm_up, "warm_up", batches - 1, f"Of {batches} batches one must be left.")
+    groups = (slice(first, first + _TOGETHER) for first in range(0, replicas, _TOGETHER))
+    found = [_pace(follow(inputs, times[:, some], reads[:, some]), warm_up) for some in groups]
     periods, waits = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Simulation(
-        loader=loader,
-        times=times,
-        reads=reads,
-        warm_up=skipped,
-        utilizations=loader.busy_share * loader.ms("step_time") / periods,
-        host_waits=waits,
-        throughputs=Q_(1000 * loader.batch_size / periods, "img/s"),
-    )
+    return Simulation(inputs, times, reads, warm_up, periods, waits)
 
 
-def draw(loader: Loader, batches: int, replicas: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(inputs: LoaderInputs, batches: int, replicas: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw what a worker takes for each batch without reads, and what it reads: (batches, replicas) [ms].
 
     Replicas are drawn one after the other: more of them add to those that were there, and loaders that
@@ -230,18 +193,16 @@ def draw(loader: Loader, batches: int, replicas: int, seed: int) -> tuple[np.nda
     # A stream each, so that jitter is the same with and without stragglers.
     for_jitter, for_stragglers, for_misses = np.random.default_rng(seed).spawn(3)
     shape, missed = (replicas, batches), np.ones((replicas, batches))  # the share that is not in memory
-    if loader.cached_fraction:
-        misses = for_misses.binomial(loader.batch_size, 1 - loader.cached_fraction, shape)
-        missed = misses / loader.batch_size
-    times = np.full(shape, loader.stretch * loader.ms("prepare_time"))
-    if loader.jitter:
-        variance = np.log1p(loader.jitter**2)
+    if inputs.cached_share:
+        missed = for_misses.binomial(inputs.batch_size, 1 - inputs.cached_share, shape) / inputs.batch_size
+    times = np.full(shape, inputs.prepare_time, dtype=float)
+    if inputs.spread:
+        variance = np.log1p(inputs.spread**2)
         times *= for_jitter.lognormal(-variance / 2, np.sqrt(variance), shape)
-    times += loader.ms("read_wait") * missed
-    if loader.straggler_share and loader.ms("straggler_time"):
-        slow = for_stragglers.binomial(loader.batch_size, loader.straggler_share, shape)
-        times += slow * loader.ms("straggler_time")
-    return np.ascontiguousarray(times.T), np.ascontiguousarray(loader.ms("read_time") * missed.T)
+    times += inputs.read_wait * missed
+    if inputs.mean_delay:
+        times += inputs.slow_time * for_stragglers.binomial(inputs.batch_size, inputs.slow_share, shape)
+    return np.ascontiguousarray(times.T), np.ascontiguousarray(inputs.read_time * missed.T)
 
 
 def _own_times(prepare_times: Unchecked) -> np.ndarray:
@@ -255,14 +216,14 @@ def _own_times(prepare_times: Unchecked) -> np.ndarray:
     return np.ascontiguousarray(np.atleast_2d(times).T)
 
 
-def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
+def follow(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray) -> Timeline:
     """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
-    start, epochs = Start.of_run(loader, len(times), times.shape[1]), []
-    length = loader.epoch_batches or len(times)
+    start, epochs = Start.of_run(inputs, len(times), times.shape[1]), []
+    length = inputs.epoch_batches or len(times)
     for first in range(0, len(times), length):
         some = slice(first, first + length)
-        epochs.append(_follow_epoch(loader, times[some], reads[some], start))
-        start = start.after(loader, epochs[-1])
+        epochs.append(_follow_epoch(inputs, times[some], reads[some], start))
+        start = start.after(inputs, epochs[-1])
     if len(epochs) == 1:
         return epochs[0]
     columns = {name: np.concatenate([getattr(one, name) for one in epochs]) for name in vars(epochs[0])}
@@ -271,20 +232,18 @@ def follow(loader: Loader, times: np.ndarray, reads: np.ndarray) -> Timeline:
     return Timeline(**columns)
 
 
-def _follow_epoch(loader: Loader, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
+def _follow_epoch(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """The batches of one epoch, by the rule that the loader needs."""
-    if loader.read_ahead and loader.workers > 0 and loader.ms("read_time") > 0:
-        follow = follow_in_order if loader.in_order else follow_out_of_order
-        return follow(loader, times, start, reads)
-    if loader.workers > 1 and loader.ms("read_time") > 0:
-        return follow_events(loader, times, reads, start)
-    if loader.workers > 1 and not loader.in_order:
-        return follow_out_of_order(loader, times, start)
+    rule = follow_in_order if inputs.in_order or inputs.workers < 2 else follow_out_of_order
+    if inputs.read_time > 0 and inputs.read_ahead and inputs.workers:
+        return rule(inputs, times, start, reads)
+    if inputs.read_time > 0 and inputs.workers > 1:
+        return follow_events(inputs, times, reads, start)
     # Nobody else asks the storage of a single worker, so reading is just one more part of its work.
-    return follow_in_order(loader, times + reads, start)
+    return rule(inputs, times + reads if inputs.read_time else times, start)
 
 
-def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
+def _pace(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     """Time from batch to batch [ms], and share of the time that the loop spends in next()."""
     batches, replicas = timeline.received.shape
     start = timeline.step_end[skipped - 1] if skipped else np.zeros(replicas)
@@ -294,28 +253,10 @@ def _figures(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
 
 
-def _is_whole(value: Unchecked) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
-
-
-def _checked_seed(seed: Unchecked) -> int:
-    if not _is_whole(seed):
-        raise InputError(f"seed must be a whole number from 0 on, got {seed!r:.80}. Pass for example seed=1.")
-    return int(seed)
-
-
-def _below(warm_up: Unchecked, batches: int) -> int:
-    if not _is_whole(warm_up) or warm_up >= batches:
-        raise InputError(
-            f"warm_up must be a whole number from 0 to {batches - 1}, got {warm_up!r:.80}. "
-            f"Of {batches} batches one must be left."
-        )
-    return int(warm_up)
-
-
-def _shares(values: np.ndarray) -> list[str]:
-    return [percent(of(values)) for of in (np.mean, np.min, np.max)]
-
-
-def _harmonic(values: np.ndarray) -> float:
-    return float(1 / np.mean(1 / values))
+def _whole(value: Unchecked, name: str, highest: float, advice: str) -> int:
+    """Return a whole number from 0 on that is checked."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= highest:
+        limit = "on" if highest == inf else f"to {highest}"
+        raise InputError(f"{name} must be a whole number from 0 {limit}, got {value!r:.80}. {advice}")
+    return int(value)

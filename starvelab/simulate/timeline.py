@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .loader import Loader
+from .inputs import LoaderInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,29 +49,25 @@ class Start:
     steps: np.ndarray
 
     @classmethod
-    def of_run(cls, loader: Loader, batches: int, replicas: int) -> Start:
-        """The first epoch of so many batches: workers are started, and nothing is under way."""
+    def of_run(cls, inputs: LoaderInputs, batches: int, replicas: int) -> Start:
+        """Return the start of a run of so many batches: workers are started, and nothing is under way."""
         zero = np.zeros(replicas)
         # Without a limit the loop waits for no step; the accelerator still waits for the last one.
-        kept = 1 if loader.in_flight in (1, inf) else int(min(loader.in_flight - 1, batches))
-        return cls(zero, zero + loader.ms("start_up"), zero, np.zeros((kept, replicas)))
+        kept = 1 if inputs.in_flight in (1, inf) else int(min(inputs.in_flight - 1, batches))
+        return cls(zero, zero + inputs.start_up, zero, np.zeros((kept, replicas)))
 
-    def after(self, loader: Loader, epoch: Timeline) -> Start:
-        """The epoch that follows one which began with this."""
+    def after(self, inputs: LoaderInputs, epoch: Timeline) -> Start:
+        """Return the start of the epoch that follows one which began with this."""
         asked = epoch.host_free[-1]
-        workers = asked + (0.0 if loader.persistent_workers else loader.ms("start_up"))
         steps = np.concatenate((self.steps, epoch.step_end))[-len(self.steps) :]
-        return Start(asked, workers, epoch.copied[-1], steps)
+        return Start(asked, asked + (0.0 if inputs.persistent else inputs.start_up), epoch.copied[-1], steps)
 
 
 class Loop:
     """What the loop and its accelerator do with each batch of an epoch, in the order of delivery."""
 
-    def __init__(self, loader: Loader, start: Start, shape: tuple[int, ...]) -> None:
-        # Converted once: asked for at every batch, the units would cost more than the arithmetic.
-        self.fetch, self.copy, self.step = (
-            loader.ms(name) for name in ("fetch_time", "copy_time", "step_time")
-        )
+    def __init__(self, inputs: LoaderInputs, start: Start, shape: tuple[int, ...]) -> None:
+        self.inputs = inputs
         self.received, self.copy_start, self.step_start = (np.empty(shape) for _ in range(3))
         # Each a view of the same rows: those of the batches, and those of the batch before.
         copied, host, ends = (
@@ -80,18 +76,18 @@ class Loop:
         )
         self.copied, self.host_free, self.step_end = copied[1:], host[1:], ends[len(start.steps) :]
         self.host_before, step_before = host[:-1], ends[len(start.steps) - 1 : -1]
-        self.step_before, self.copy_after = step_before, copied[:-1] if loader.copy_overlaps else step_before
-        self.waited_for = {1: self.step_end, inf: self.received}.get(loader.in_flight, ends[: shape[0]])
+        self.step_before, self.copy_after = step_before, copied[:-1] if inputs.copy_overlaps else step_before
+        self.waited_for = {1: self.step_end, inf: self.received}.get(inputs.in_flight, ends[: shape[0]])
 
     # Any: the number of a row, or rows and columns.
     def receive(self, place: Any, ready: np.ndarray) -> None:
         """Receive the batch of a row as soon as it is ready, copy it, and compute on it."""
-        received = np.maximum(ready, self.host_before[place]) + self.fetch
+        received = np.maximum(ready, self.host_before[place]) + self.inputs.handover_loop
         copy_start = np.maximum(received, self.copy_after[place])
-        copied = copy_start + self.copy
+        copied = copy_start + self.inputs.copy_time
         step_start = np.maximum(copied, self.step_before[place])
         self.received[place], self.copy_start[place], self.copied[place] = received, copy_start, copied
-        self.step_start[place], self.step_end[place] = step_start, step_start + self.step
+        self.step_start[place], self.step_end[place] = step_start, step_start + self.inputs.step_time
         self.host_free[place] = np.maximum(received, self.waited_for[place])
 
     def timeline(

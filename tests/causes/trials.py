@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from starvelab.simulate import Loader, simulate
+from starvelab import Pipeline
 from starvelab.units import Unchecked
 
-__all__ = ["SEEDS", "busy", "gap", "rate", "same"]
+__all__ = ["SEEDS", "busy", "changed", "gap", "rate", "same"]
 
 # Chance is tried as often: what holds in one run may be luck.
 SEEDS = range(8)
+# What an experiment changes, in short.
+PATHS = {
+    "step": "hardware",
+    "in_flight": "hardware.in_flight",
+    "work": "dataset.cpu_time",
+    **{name: f"dataset.jitter.{name}" for name in ("spread", "slow_share", "slow_time")},
+    **{name: f"workers.{name}" for name in ("prefetch", "in_order", "cores")},
+    "receive": "workers.handover.loop",
+}
 
 
-def busy(loader: Loader, seed: int = 0, **changes: Unchecked) -> float:
-    """Return the accelerator's busy share of a loader with some changes, over 400 batches."""
-    return simulate(loader.replace(**changes), batches=400, seed=seed, warm_up=20).utilization
+def changed(pipeline: Pipeline, **changes: Unchecked) -> Pipeline:
+    """Return a pipeline with some changes, by their short names."""
+    return pipeline.replace({PATHS.get(name, name): value for name, value in changes.items()})
 
 
-def rate(loader: Loader, seed: int = 0, **changes: Unchecked) -> float:
+def busy(pipeline: Pipeline, seed: int = 0, **changes: Unchecked) -> float:
+    """Return the accelerator's busy share of a pipeline with some changes, over 400 batches."""
+    return changed(pipeline, **changes).simulate(seed=seed, replicas=1).utilization
+
+
+def rate(pipeline: Pipeline, seed: int = 0, **changes: Unchecked) -> float:
     """Return the samples that it trains on in a second."""
-    found = simulate(loader.replace(**changes), batches=400, seed=seed, warm_up=20)
-    return float(found.throughput.m_as("img/s"))
+    return float(changed(pipeline, **changes).simulate(seed=seed, replicas=1).throughput.m_as("img/s"))
 
 
-def gap(loader: Loader, **changes: Unchecked) -> float:
+def gap(pipeline: Pipeline, **changes: Unchecked) -> float:
     """Return the longest wait of the accelerator between two steps [ms], after the warm-up."""
-    trace = simulate(loader.replace(**changes), batches=400).trace().after(20)
+    trace = changed(pipeline, **changes).simulate(replicas=1).trace().after(20)
     return float((trace.step_start[1:] - trace.step_end[:-1]).max())
 
 

@@ -11,7 +11,7 @@ from starvelab.jobs import advise
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.stages import StageSamples
 from starvelab.jobs.times import JobTimes
-from starvelab.simulate import Loader
+from starvelab.simulate.inputs import LoaderInputs
 
 
 class KnownStages:
@@ -79,16 +79,11 @@ def test_work_of_the_cpu_stops_at_the_cores_and_waiting_for_storage_does_not():
 @pytest.mark.parametrize("workers", [0, 1, 3, 8])
 def test_while_cores_are_idle_the_rate_is_that_of_a_simulated_loader(workers):
     times = JobTimes(step=10, wait=40, compute=20, receive=3, pack=0, loop_compute=0, cores=1e6)
-    loader = Loader(
-        step_time="10 ms",
-        prepare_time="20 ms",
-        read_wait="40 ms",
-        fetch_time="3 ms" if workers else "0 ms",
-        workers=workers,
-        batch_size=1,
-        in_flight=1,
-    )
-    assert 1e3 / times.period(workers) == pytest.approx(loader.mean_rate.m_as("img/s"))
+    inputs = LoaderInputs(
+        step_time=10, prepare_time=20, read_wait=40, handover_loop=3 if workers else 0, workers=workers,
+        batch_size=1, in_flight=1,
+    )  # fmt: skip
+    assert times.period(workers) == pytest.approx(inputs.mean_period)
 
 
 def test_what_the_loop_computes_takes_cores_from_the_workers():

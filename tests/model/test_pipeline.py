@@ -445,11 +445,12 @@ UNITS = {
     **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
     **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
     **dict.fromkeys(("Samples.device_time", "Samples.cpu_time", "Samples.decoder_time", "Drive.wait"), "ms"),
-    **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Handover.worker"), "ms"),
+    **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Workers.start_up"), "ms"),
+    **dict.fromkeys(("Handover.worker", "Handover.way", "Handover.loop", "Jitter.slow_time"), "ms"),
 }
-MAY_BE_ZERO = {
-    name for name in UNITS if name.endswith(("device_time", "wait", "overhead", "host_time", "worker"))
-}
+MAY_BE_ZERO = {name for name, unit in UNITS.items() if unit == "ms"} - {
+    "Samples.cpu_time", "Samples.decoder_time",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -511,6 +512,8 @@ COUNTS = {
     "storage.count": "Drive.count",
     "hardware.count": "Accelerator.count",
     "workers.cores": "Workers.cores",
+    "workers.prefetch": "Workers.prefetch",
+    "hardware.in_flight": "Accelerator.in_flight",
 }
 
 
@@ -525,6 +528,21 @@ COUNTS = {
 def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, value):
     _, expected = row(**{COUNTS[name]: value})
     assert message(InputError, FULL.replace, {name: value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        (parts.Workers, "prefetch", [1, 2]),
+        (parts.Workers, "start_up", Q_([1, 2], "s")),
+        (parts.Jitter, "spread", [0.1, 0.2]),
+        (parts.Accelerator, "in_flight", [1, 2]),
+    ],
+)
+def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
+    assert message(InputError, part, **{field: value}) == (
+        f"{part.__name__}.{field} is one value, got an array. Make one pipeline for each."
+    )
 
 
 @pytest.mark.parametrize(

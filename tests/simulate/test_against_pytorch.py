@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Q_
-from starvelab.simulate import Loader, simulate
-from tests.simulate.test_against_simpy import own_times
+from starvelab.simulate.inputs import LoaderInputs
+from tests.simulate.test_against_simpy import followed, own_times
 
 dataloader = pytest.importorskip("torch.utils.data.dataloader")
 
@@ -19,22 +18,22 @@ dataloader = pytest.importorskip("torch.utils.data.dataloader")
 class Iterator(SimpleNamespace):
     """What PyTorch's own iterator keeps, without its processes; its rule is called on this."""
 
-    def __init__(self, loader, batches):
+    def __init__(self, inputs, batches):
         indices = iter(range(batches))
         super().__init__(
-            _num_workers=loader.workers,
-            _prefetch_factor=loader.prefetch,
-            _in_order=loader.in_order,
+            _num_workers=inputs.workers,
+            _prefetch_factor=inputs.prefetch,
+            _in_order=inputs.in_order,
             _tasks_outstanding=0,
             _send_idx=0,
-            _workers_status=[True] * loader.workers,
-            _workers_num_tasks=[0] * loader.workers,
-            _worker_queue_idx_cycle=cycle(range(loader.workers)),
+            _workers_status=[True] * inputs.workers,
+            _workers_num_tasks=[0] * inputs.workers,
+            _worker_queue_idx_cycle=cycle(range(inputs.workers)),
             _task_info={},
             _next_index=lambda: next(indices),
-            _index_queues=[SimpleNamespace(put=lambda _: None)] * loader.workers,
+            _index_queues=[SimpleNamespace(put=lambda _: None)] * inputs.workers,
         )
-        for _ in range(loader.workers * loader.prefetch):
+        for _ in range(inputs.workers * inputs.prefetch):
             self.send()
 
     def send(self):
@@ -51,9 +50,7 @@ class Iterator(SimpleNamespace):
 
 @given(st.integers(1, 6), st.integers(1, 5), st.booleans(), st.integers(0, 999))
 def test_each_batch_is_prepared_by_the_worker_that_pytorch_would_ask(workers, prefetch, in_order, seed):
-    loader = Loader(
-        step_time="20 ms", prepare_time="0 ms", workers=workers, prefetch=prefetch, in_order=in_order
-    )
-    trace = simulate(loader, prepare_times=Q_(own_times(seed, 50), "ms")).trace()
-    theirs = Iterator(loader, 50)
+    inputs = LoaderInputs(step_time=20, prepare_time=0, workers=workers, prefetch=prefetch, in_order=in_order)
+    trace = followed(inputs, own_times(seed, 50)).trace()
+    theirs = Iterator(inputs, 50)
     assert [theirs.receive(batch) for batch in trace.batch.tolist()] == trace.worker.tolist()

@@ -1,7 +1,8 @@
-"""What is true of every loader, whatever its times: more help never hurts, and means are never beaten."""
+"""What is true of every inputs, whatever its times: more help never hurts, and means are never beaten."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
@@ -10,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Q_
-from starvelab.simulate import Loader, simulate
 from starvelab.simulate.discrete_event import follow_events
+from starvelab.simulate.inputs import LoaderInputs
 from starvelab.simulate.recurrence import follow_in_order, follow_out_of_order
+from starvelab.simulate.simulation import simulate
 from starvelab.simulate.timeline import Start
-from tests.simulate.test_against_simpy import loaders, own_times
+from tests.simulate.test_against_simpy import followed, loaders, own_times
 
 CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 seeds = st.integers(0, 10_000)
 # Nothing here is in the way of anything else but by order and depth.
-orderly = loaders.map(lambda loader: loader.replace(in_order=True, read_time="0 ms"))
+orderly = loaders.map(lambda inputs: replace(inputs, in_order=True, read_time=0))
 
 
-def ends(loader, seed, batches=40):
+def ends(inputs, seed, batches=40):
     """When each step is done."""
-    return simulate(loader, prepare_times=Q_(own_times(seed, batches), "ms")).trace().step_end
+    return followed(inputs, own_times(seed, batches)).trace().step_end
 
 
 def no_later(one, other):
@@ -37,51 +38,52 @@ def no_later(one, other):
 
 @pytest.mark.parametrize("in_order", [True, False])
 @given(loaders, seeds)
-def test_batches_workers_storage_and_accelerator_keep_their_order(in_order, loader, seed):
-    loader = loader.replace(in_order=in_order)
+def test_batches_workers_storage_and_accelerator_keep_their_order(in_order, inputs, seed):
+    inputs = replace(inputs, in_order=in_order)
     times = own_times(seed, 40)
-    trace = simulate(loader, prepare_times=Q_(times, "ms")).trace()
+    trace = followed(inputs, times).trace()
     for earlier, later in pairwise(CLOCK):
         assert no_later(getattr(trace, earlier), getattr(trace, later)), (earlier, later)
     assert sorted(trace.batch) == list(range(40))
     assert no_later(trace.step_end[:-1], trace.step_start[1:]), "the accelerator computes on one batch"
     assert no_later(trace.copied[:-1], trace.copy_start[1:])
-    if loader.in_order or loader.workers == 0:
+    if inputs.in_order or inputs.workers == 0:
         assert list(trace.batch) == list(range(40))
     else:
         assert np.all(np.diff(trace.prepared) >= 0), "they arrive as they are ready"
-    if loader.workers:
+    if inputs.workers:
         read_end = np.sort(trace.prepared - times[trace.batch])
-        assert np.all(np.diff(read_end) >= loader.ms("read_time") - 1e-9), "storage serves one read at a time"
+        assert np.all(np.diff(read_end) >= inputs.read_time - 1e-9), "storage serves one read at a time"
     for worker in set(trace.worker):
         its = trace.worker == worker
         asked = np.argsort(trace.batch[its])
         assert no_later(trace.prepared[its][asked][:-1], trace.prepare_start[its][asked][1:])
-        if loader.workers:
+        if inputs.workers:
             # Its batch number k is only begun once number k - prefetch was received.
             begun = np.sort(trace.prepare_start[its])
-            assert no_later(trace.received[its][: -loader.prefetch], begun[loader.prefetch :])
+            assert no_later(trace.received[its][: -inputs.prefetch], begun[inputs.prefetch :])
 
 
 # --- shares -----------------------------------------------------------------------------------------
 
 
 @given(loaders, seeds, st.integers(0, 29))
-def test_the_accelerator_is_busy_or_waits(loader, seed, warm_up):
-    found = simulate(loader, prepare_times=Q_(own_times(seed, 30), "ms"), warm_up=warm_up)
+def test_the_accelerator_is_busy_or_waits(inputs, seed, warm_up):
+    found = followed(inputs, own_times(seed, 30), warm_up=warm_up)
     assert found.utilization + found.stall == 1
     assert 0 < found.utilization <= 1 + 1e-12
     assert -1e-12 <= found.host_wait <= 1 + 1e-12
-    batches = found.throughput.m_as("img/s") / loader.batch_size
-    assert batches * loader.ms("step_time") / 1000 == pytest.approx(found.utilization)
+    assert found.throughput.m_as("img/s") / inputs.batch_size * inputs.step_time == pytest.approx(
+        1000 * found.utilization
+    )
 
 
 @given(loaders, seeds, st.integers(1, 29))
-def test_a_trace_counts_as_the_simulation_does(loader, seed, warm_up):
-    times = Q_(own_times(seed, 30), "ms")
-    found = simulate(loader, prepare_times=times, warm_up=warm_up)
+def test_a_trace_counts_as_the_simulation_does(inputs, seed, warm_up):
+    times = own_times(seed, 30)
+    found = followed(inputs, times, warm_up=warm_up)
     assert found.trace().after(warm_up).utilization == pytest.approx(found.utilization)
-    whole = simulate(loader, prepare_times=times)
+    whole = followed(inputs, times)
     assert whole.trace().utilization == pytest.approx(whole.utilization)
 
 
@@ -89,38 +91,35 @@ def test_a_trace_counts_as_the_simulation_does(loader, seed, warm_up):
 
 
 @given(orderly, seeds)
-def test_in_order_more_prefetch_never_hurts(loader, seed):
-    assert no_later(ends(loader.replace(prefetch=loader.prefetch + 1), seed), ends(loader, seed))
+def test_in_order_more_prefetch_never_hurts(inputs, seed):
+    assert no_later(ends(replace(inputs, prefetch=inputs.prefetch + 1), seed), ends(inputs, seed))
 
 
 @given(orderly, seeds)
-def test_more_steps_in_flight_never_hurt(loader, seed):
-    deeper = inf if loader.in_flight == inf else loader.in_flight + 1
-    assert no_later(ends(loader.replace(in_flight=deeper), seed), ends(loader, seed))
+def test_more_steps_in_flight_never_hurt(inputs, seed):
+    deeper = inf if inputs.in_flight == inf else inputs.in_flight + 1
+    assert no_later(ends(replace(inputs, in_flight=deeper), seed), ends(inputs, seed))
 
 
 @given(orderly, seeds)
-def test_a_copy_that_overlaps_is_never_later(loader, seed):
+def test_a_copy_that_overlaps_is_never_later(inputs, seed):
     assert no_later(
-        ends(loader.replace(copy_overlaps=True), seed), ends(loader.replace(copy_overlaps=False), seed)
+        ends(replace(inputs, copy_overlaps=True), seed), ends(replace(inputs, copy_overlaps=False), seed)
     )
 
 
-@pytest.mark.parametrize("name", ["step_time", "copy_time", "handover_time", "fetch_time", "start_up"])
+@pytest.mark.parametrize("name", ["step_time", "copy_time", "handover_way", "handover_loop", "start_up"])
 @given(orderly, seeds)
-def test_in_order_what_takes_longer_is_never_done_earlier(name, loader, seed):
-    longer = loader.replace(**{name: getattr(loader, name) + Q_("5 ms")})
-    assert no_later(ends(loader, seed), ends(longer, seed))
+def test_in_order_what_takes_longer_is_never_done_earlier(name, inputs, seed):
+    longer = replace(inputs, **{name: getattr(inputs, name) + 5})
+    assert no_later(ends(inputs, seed), ends(longer, seed))
 
 
-@given(orderly.filter(lambda loader: loader.workers > 0), st.integers(0, 90))
-def test_with_even_times_one_more_worker_never_hurts(loader, milliseconds):
+@given(orderly.filter(lambda inputs: inputs.workers > 0), st.integers(0, 90))
+def test_with_even_times_one_more_worker_never_hurts(inputs, milliseconds):
     even = np.full(40, float(milliseconds))
     fewer, more = (
-        simulate(loader.replace(workers=loader.workers + extra), prepare_times=Q_(even, "ms"))
-        .trace()
-        .step_end
-        for extra in (0, 1)
+        followed(replace(inputs, workers=inputs.workers + extra), even).trace().step_end for extra in (0, 1)
     )
     assert no_later(more, fewer)
 
@@ -129,53 +128,66 @@ def test_with_even_times_one_more_worker_never_hurts(loader, milliseconds):
 
 
 @given(loaders, seeds)
-def test_no_order_of_events_beats_the_rate_that_mean_times_allow(loader, seed):
+def test_no_order_of_events_beats_the_rate_that_mean_times_allow(inputs, seed):
     times = own_times(seed, 40)
-    found = simulate(loader, prepare_times=Q_(times, "ms"))
-    bound = loader.replace(prepare_time=Q_(float(times.mean()), "ms")).mean_rate.m_as("img/s")
-    assert found.throughput.m_as("img/s") <= bound * (1 + 1e-9)
+    found = followed(inputs, times)
+    assert found.periods[0] >= replace(inputs, prepare_time=times.mean()).mean_period * (1 - 1e-9)
 
 
 @given(orderly, st.integers(0, 90))
-def test_with_even_times_the_long_run_reaches_it(loader, milliseconds):
-    loader = loader.replace(prepare_time=Q_(milliseconds, "ms"))
+def test_with_even_times_the_long_run_reaches_it(inputs, milliseconds):
+    inputs = replace(inputs, prepare_time=milliseconds)
     # Batches come in bursts of a round, so whole rounds are counted.
-    rounds = 10 * max(1, loader.workers) * loader.prefetch
-    rounds *= 1 if loader.in_flight == inf else loader.in_flight
-    found = simulate(loader, batches=2 * rounds, warm_up=rounds)
-    assert found.throughput.m_as("img/s") == pytest.approx(loader.mean_rate.m_as("img/s"), rel=0.02)
+    rounds = 10 * max(1, inputs.workers) * inputs.prefetch
+    rounds *= 1 if inputs.in_flight == inf else inputs.in_flight
+    found = simulate(inputs, batches=2 * rounds, warm_up=rounds)
+    assert found.periods[0] == pytest.approx(inputs.mean_period, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changes", "period"),
+    [
+        ({"workers": 8}, 20),  # the step
+        ({"workers": 8, "copy_time": 5, "copy_overlaps": False}, 25),  # the step and the copy in turn
+        ({"workers": 8, "copy_time": 30}, 30),  # the copy
+        ({"workers": 8, "handover_loop": 40}, 40),  # receiving
+        ({}, 25),  # 50 ms over two workers
+        ({"read_wait": 30}, 40),  # and what they sleep
+        ({"slow_share": 0.01, "slow_time": 100}, 41),  # 32 samples: 32 ms more
+        ({"workers": 8, "read_time": 35}, 35),  # the storage
+        ({"workers": 8, "read_time": 70, "cached_share": 0.5}, 35),  # what memory does not serve
+        ({"read_wait": 60, "cached_share": 0.5}, 40),
+        ({"read_time": 30}, 40),  # a worker that reads itself
+        ({"read_time": 30, "read_ahead": True}, 30),
+        ({"handover_way": 150}, 50),  # the way of a batch, four under way
+        ({"workers": 8, "in_flight": 1, "copy_time": 3, "handover_loop": 2}, 25),  # each step waited for
+        ({"workers": 0}, 50),
+        ({"workers": 0, "in_flight": 1}, 70),
+        ({"workers": 0, "in_flight": inf, "prepare_time": 5}, 20),
+    ],
+)
+def test_means_allow_what_the_slowest_part_does(changes, period):
+    slow = LoaderInputs(step_time=20, prepare_time=50)
+    assert replace(slow, **changes).mean_period == pytest.approx(period)
 
 
 # --- many replicas ----------------------------------------------------------------------------------
 
 
 @given(loaders, st.integers(1, 5))
-def test_each_replica_goes_as_it_would_alone(loader, replicas):
+def test_each_replica_goes_as_it_would_alone(inputs, replicas):
     times = np.array([own_times(seed, 25) for seed in range(replicas)])
-    together = simulate(loader, prepare_times=Q_(times, "ms"))
-    alone = [simulate(loader, prepare_times=Q_(row, "ms")).utilization for row in times]
+    together = followed(inputs, times)
+    alone = [followed(inputs, row).utilization for row in times]
     np.testing.assert_allclose(together.utilizations, alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", [follow_in_order, follow_out_of_order])
-@given(loaders.filter(lambda loader: loader.workers > 0), seeds, st.integers(1, 40))
-def test_both_rules_give_the_same_times_as_event_by_event(rule, loader, seed, batches):
-    loader = loader.replace(in_order=rule is follow_in_order, read_time="0 ms")
+@given(loaders.filter(lambda inputs: inputs.workers > 0), seeds, st.integers(1, 40))
+def test_both_rules_give_the_same_times_as_event_by_event(rule, inputs, seed, batches):
+    inputs = replace(inputs, in_order=rule is follow_in_order, read_time=0)
     times = np.array([own_times(seed + i, batches) for i in range(3)]).T
-    start = Start.of_run(loader, batches, 3)
-    one, other = rule(loader, times, start), follow_events(loader, times, np.zeros(times.shape), start)
+    start = Start.of_run(inputs, batches, 3)
+    one, other = rule(inputs, times, start), follow_events(inputs, times, np.zeros(times.shape), start)
     for name, column in vars(one).items():
         np.testing.assert_allclose(column, getattr(other, name), rtol=1e-12, atol=1e-9, err_msg=name)
-
-
-STRAGGLERS = Loader(
-    step_time="20 ms", prepare_time="13.25 ms", batch_size=8, straggler_share=0.01, straggler_time="400 ms"
-)
-
-
-@pytest.mark.parametrize("workers", [2, 3, 6])
-@pytest.mark.parametrize("prefetch", [1, 2, 8])
-def test_among_stragglers_it_is_faster_on_average_to_take_what_is_ready(workers, prefetch):
-    loader = STRAGGLERS.replace(workers=workers, prefetch=prefetch)
-    waits, takes = (simulate(loader.replace(in_order=order), replicas=200) for order in (True, False))
-    assert takes.utilization > waits.utilization

@@ -350,7 +350,7 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     if not isinstance(trace, Trace):
         raise InputError(
             f"loader_lanes draws a trace, got {type(trace).__name__}. "
-            "Pass simulate(...).trace() or record.trace."
+            "Pass pipeline.simulate().trace(), or the trace of a measurement."
         )
     numbers = sorted({int(worker) for worker in trace.worker})
     lanes = [*(f"worker {number + 1}" if number >= 0 else "loop" for number in numbers), "copy"]

@@ -163,7 +163,7 @@ def _trace(run: Trace | Simulation) -> Trace:
     if not isinstance(run, Trace):
         raise InputError(
             f"loader_timeline draws a trace or a simulation, got {type(run).__name__}. "
-            "Pass simulate(loader), or the trace of a record."
+            "Pass pipeline.simulate(), or the trace of a measurement."
         )
     return run
 

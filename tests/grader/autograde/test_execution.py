@@ -117,14 +117,14 @@ def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
     source = (
         "calls = []\n"
         "def twice(x): calls.append(x); return 2 * x\n"
-        "from starvelab.simulate import Loader\n"
+        "from starvelab import Pipeline\n"
         "check(apply(twice, [1, 2, 3]), 12)\n"
         "assert calls == [1, 2, 3]\n"
-        "check(workers_of(Loader(step_time='20 ms', prepare_time='80 ms', workers=3)), 3)"
+        "check(workers_of(Pipeline(hardware='20 ms', workers=3)), 3)"
     )
     answer = (
         "def apply(function, values): return sum(function(value) for value in values)\n"
-        "def workers_of(loader): return loader.workers"
+        "def workers_of(pipeline): return pipeline.workers.count"
     )
     assert points(execute(notebook(answer, both=(5, source)), tmp_path)) == {"both": 5}
 

@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 from matplotlib.figure import Figure
 
-from starvelab import PUBLISHED, Q_, DataModel
-from starvelab.simulate import Loader
+from starvelab import PUBLISHED, Q_, DataModel, Pipeline
 from starvelab.units import Quantity
 from starvelab_grader.sandbox import codec
 from starvelab_grader.sandbox.codec import (
@@ -416,7 +415,7 @@ def test_a_forged_message_says_nothing(message):
 
 @pytest.mark.parametrize(
     "value",
-    [Loader(step_time="20 ms", prepare_time="80 ms", workers=3), PUBLISHED, DataModel(PUBLISHED)],
+    [Pipeline(hardware="20 ms", workers=3), PUBLISHED, DataModel(PUBLISHED)],
     ids=lambda value: type(value).__name__,
 )
 def test_the_checks_may_send_objects_of_the_lab_and_a_sandbox_may_not(value):

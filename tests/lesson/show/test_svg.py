@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, SingleNodeModel, Storage
+from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Samples, SingleNodeModel, Storage
 from starvelab.lesson.show import svg
 from starvelab.lesson.show.style import COLORS
 from starvelab.model.resources import ACCELERATOR, CPU, STORAGE
-from starvelab.simulate import Loader, simulate
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -206,7 +205,7 @@ def test_what_takes_no_time_has_no_bar_and_what_takes_little_has_one():
             "step_parts draws one result of SingleNodeModel, got a sweep. Solve one batch size.",
         ),
         (svg.step_parts, PIPE.solve(), "step_parts draws one result of SingleNodeModel, got Step. Solve one"),
-        (svg.loader_lanes, 7, "loader_lanes draws a trace, got int. Pass simulate"),
+        (svg.loader_lanes, 7, "loader_lanes draws a trace, got int. Pass pipeline.simulate"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw, given, said):
@@ -215,8 +214,9 @@ def test_what_cannot_be_drawn_is_refused(draw, given, said):
 
 
 def lanes(**changes):
-    loader = Loader(step_time="20 ms", prepare_time="30 ms", copy_time="5 ms").replace(**changes)
-    return svg.loader_lanes(simulate(loader, batches=60).trace())
+    samples = Samples(cpu_time="30 ms", transfer="5 MB")
+    pipeline = Pipeline(dataset=samples, batch_size=1, link="1 GB/s", hardware="20 ms").replace(**changes)
+    return svg.loader_lanes(pipeline.simulate(batches=60, replicas=1).trace())
 
 
 def test_a_loader_has_a_lane_for_each_worker_its_copies_and_its_accelerator():

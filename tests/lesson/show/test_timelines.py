@@ -10,25 +10,37 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from starvelab import Q_, Hardware, InputError, Models, Pipeline
+from starvelab import Q_, Drive, Hardware, InputError, Link, Models, Pipeline, Samples
 from starvelab.jobs import read_trace, watch
 from starvelab.lesson.show import timelines
 from starvelab.show import loader_timeline, timeline, trace_timeline
-from starvelab.simulate import Loader, Trace, simulate
+from starvelab.simulate import Trace
 from tests.jobs.trainings import Training, train
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-SLOW = Loader(step_time="20 ms", prepare_time="50 ms")
+SLOW = Pipeline(
+    dataset=Samples(cpu_time="50 ms", size="30 MB", transfer="5 MB"),
+    batch_size=1,
+    workers=2,
+    hardware="20 ms",
+)
+
+
+def run(pipeline, **options):
+    return pipeline.simulate(**{"batches": 200, "replicas": 1, "warm_up": 0, **options})
+
+
 # Batch 0 takes 400 ms, and three others are ready long before it.
-HELD = simulate(SLOW, prepare_times=Q_([400] + [10] * 29, "ms"))
+HELD = run(SLOW, prepare_times=Q_([400] + [10] * 29, "ms"))
+DRIVE = Drive("1 GB/s", read_ahead=False)
 RUNS = {
-    "slow workers": simulate(SLOW),
+    "slow workers": run(SLOW),
     "held back": HELD,
-    "inline, copies in turn": simulate(SLOW.replace(workers=0, copy_time="5 ms", copy_overlaps=False)),
-    "as it comes": simulate(SLOW.replace(in_order=False, jitter=0.5)),
-    "shared storage": simulate(SLOW.replace(workers=12, read_time="30 ms", copy_time="9 ms"), warm_up=30),
-    "never waits": simulate(SLOW.replace(workers=4), warm_up=20),
-    "one batch": simulate(SLOW, batches=1),
+    "inline, copies in turn": run(SLOW.replace(workers=0, link=Link("1 GB/s", overlaps=False))),
+    "as it comes": run(SLOW.replace({"workers.in_order": False, "dataset.jitter.spread": 0.5})),
+    "shared storage": run(SLOW.replace(workers=12, storage=DRIVE, link="500 MB/s"), warm_up=30),
+    "never waits": run(SLOW.replace(workers=4), warm_up=20),
+    "one batch": run(SLOW, batches=1),
 }
 
 
@@ -89,9 +101,9 @@ def test_lanes_and_axes_say_what_they_are(drawn):
 def test_what_is_drawn_of_a_run_is_said():
     never, slow = RUNS["never waits"], RUNS["slow workers"]
     assert "The accelerator is busy 100.0 % and waits 0.0 % of the time." in loader_timeline(never).caption
-    run = simulate(SLOW, batches=60, warm_up=20)
-    assert loader_timeline(run).rows[0][0] == 21, "its warm-up is left out"
-    assert loader_timeline(run.trace()).rows[0][0] == 1
+    later = run(SLOW, batches=60, warm_up=20)
+    assert loader_timeline(later).rows[0][0] == 21, "its warm-up is left out"
+    assert loader_timeline(later.trace()).rows[0][0] == 1
     measured = Trace(**{**vars(slow.trace()), "source": "measured"})
     assert loader_timeline(measured, batches=6).caption.startswith("Measured run, 6 batches.")
     assert "read (ms)" not in loader_timeline(slow).headers
@@ -179,16 +191,16 @@ def test_anything_else_is_refused():
     with pytest.raises(InputError) as caught:
         loader_timeline(SLOW)
     assert str(caught.value) == (
-        "loader_timeline draws a trace or a simulation, got Loader. "
-        "Pass simulate(loader), or the trace of a record."
+        "loader_timeline draws a trace or a simulation, got Pipeline. "
+        "Pass pipeline.simulate(), or the trace of a measurement."
     )
     with pytest.raises(InputError, match="batches must be finite and positive, got 0"):
         loader_timeline(HELD, batches=0)
 
 
 def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn):
-    loader = SLOW.replace(workers=4, prepare_time="100 ms", read_time="40 ms")
-    picture = loader_timeline(simulate(loader, warm_up=20), batches=10)
+    pipeline = SLOW.replace({"dataset.size": "40 MB", "dataset.cpu_time": "100 ms"}, workers=4, storage=DRIVE)
+    picture = loader_timeline(run(pipeline, warm_up=20), batches=10)
     (figure,) = drawn
     reads = sorted(bars(figure.axes[0], "storage"))
     assert len(reads) > 10
