@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from starvelab import (
     PUBLISHED,
+    Q_,
     Accelerator,
     Cache,
     Drive,
@@ -23,7 +24,7 @@ from starvelab import (
 )
 from starvelab.measure import SimulatedClock
 from tests.rejected import message
-from tests.strategies import pipelines
+from tests.strategies import pipelines, quantities
 
 SLOW = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
 
@@ -138,11 +139,32 @@ def test_a_result_that_waits_for_launches_does_not_count_as_busy():
     assert in_the_long_run(small).utilization == pytest.approx(0.5)
 
 
-def test_a_simulation_and_a_simulated_clock_say_the_same():
-    slow = Pipeline(batch_size=32, dataset=Samples(cpu_time="8 ms"), workers=2, hardware="64 ms")
-    clock = SimulatedClock({"decode": "8 ms"})
-    assert images(slow.simulate()) == pytest.approx(250)
-    assert images(slow.measure(clock=clock)) == pytest.approx(250)
+def milliseconds(highest, lowest=0):
+    return st.integers(lowest, highest).map(lambda ms: Q_(ms, "ms"))
+
+
+@settings(max_examples=20)
+@given(
+    st.builds(
+        Pipeline,
+        batch_size=st.integers(1, 64),
+        dataset=st.builds(Samples, size=st.just("1 MB"), cpu_time=milliseconds(20, 1)),
+        storage=st.none() | st.builds(Drive, quantities(50, 2000, "MB/s"), read_ahead=st.just(False)),
+        workers=st.builds(Workers, st.integers(0, 8), prefetch=st.integers(1, 4)),
+        link=st.none() | st.builds(Link, quantities(0.1, 4, "GB/s"), overlaps=st.booleans()),
+        hardware=st.builds(
+            Accelerator, rate=milliseconds(300, 10), in_flight=st.sampled_from([1, 2, 3, inf])
+        ),
+    )
+)
+def test_what_is_solved_simulated_and_measured_by_a_known_clock_is_one_rate(pipeline):
+    clock = SimulatedClock(
+        {"decode": pipeline.dataset.cpu_time}, sample_size="1 MB", transfer_size=pipeline.transferred
+    )
+    step = pipeline.solve()
+    measured = pipeline.measure(clock=clock, seconds=400 * step.step_time, progress=False)
+    assert images(measured) == pytest.approx(images(in_the_long_run(pipeline)), rel=0.02)
+    assert images(measured) == pytest.approx(images(step), rel=0.02)
 
 
 def test_a_worker_that_reads_its_samples_itself_waits_for_them():
