@@ -23,7 +23,7 @@ from starvelab import (
     Workers,
 )
 from starvelab.measure import SimulatedClock
-from tests.rejected import message
+from tests.rejected import message, not_positive
 from tests.strategies import pipelines, quantities
 
 SLOW = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
@@ -130,6 +130,7 @@ def test_a_simulation_is_of_one_point():
     assert message(InputError, SLOW.replace(workers=[1, 2]).simulate) == (
         "simulate looks at one point, got several values of workers. Pass one value of each."
     )
+    assert message(InputError, SLOW.simulate, epoch_batches=0) == not_positive(epoch_batches=0)[1]
 
 
 def test_a_result_that_waits_for_launches_does_not_count_as_busy():

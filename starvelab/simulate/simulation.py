@@ -122,19 +122,15 @@ class Simulation(TableRepr):
     @property
     def rows(self) -> list[list[str]]:
         """One row for each figure: its mean over replicas, and how far they lie apart."""
-        shares = {
-            "utilization": self.utilizations,
-            "stall": 1 - self.utilizations,
-            "loop in next()": self.host_waits,
-        }
-        quantities = {
-            "throughput": self.throughputs,
-            "time from batch to batch": Q_(self.periods, "ms"),
-        }
+        figures = (
+            ("utilization", percent, self.utilizations),
+            ("stall", percent, 1 - self.utilizations),
+            ("loop in next()", percent, self.host_waits),
+            ("throughput", cell, self.throughputs),
+            ("time from batch to batch", cell, Q_(self.periods, "ms")),
+        )
         return [
-            [name, *(show(of(values)) for of in (np.mean, np.min, np.max))]
-            for table, show in ((shares, percent), (quantities, cell))
-            for name, values in table.items()
+            [name, *(show(of(values)) for of in (np.mean, np.min, np.max))] for name, show, values in figures
         ]
 
     @property
@@ -218,17 +214,16 @@ def _own_times(prepare_times: Unchecked) -> np.ndarray:
 
 def follow(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray) -> Timeline:
     """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
-    start, epochs = Start.of_run(inputs, len(times), times.shape[1]), []
-    length = inputs.epoch_batches or len(times)
-    for first in range(0, len(times), length):
+    batches, length = len(times), inputs.epoch_batches or len(times)
+    start, epochs = Start.of_run(inputs, *times.shape), []
+    for first in range(0, batches, length):
         some = slice(first, first + length)
         epochs.append(_follow_epoch(inputs, times[some], reads[some], start))
         start = start.after(inputs, epochs[-1])
     if len(epochs) == 1:
         return epochs[0]
     columns = {name: np.concatenate([getattr(one, name) for one in epochs]) for name in vars(epochs[0])}
-    # Within an epoch batches count from 0.
-    columns["batch"] = columns["batch"] + length * (np.arange(len(times)) // length)[:, None]
+    columns["batch"] += length * (np.arange(batches) // length)[:, None]  # an epoch counts from 0
     return Timeline(**columns)
 
 

@@ -94,7 +94,5 @@ class Loop:
         self, batch: np.ndarray, worker: np.ndarray, prepare_start: np.ndarray, prepared: np.ndarray
     ) -> Timeline:
         """Return the epoch, whose batches were prepared so."""
-        return Timeline(
-            batch, worker, prepare_start, prepared, self.received, self.copy_start, self.copied,
-            self.step_start, self.step_end, self.host_free,
-        )  # fmt: skip
+        ours = (self.received, self.copy_start, self.copied, self.step_start, self.step_end, self.host_free)
+        return Timeline(batch, worker, prepare_start, prepared, *ours)

@@ -110,9 +110,8 @@ class Trace:
 
     def first(self, batches: int) -> Trace:
         """The run up to the end of its first batches; all of it where it has no more."""
-        count = positive_int(batches, "batches")
-        columns = ("batch", "worker", *self._times)
-        return replace(self, **{name: getattr(self, name)[:count] for name in columns})
+        some = slice(positive_int(batches, "batches"))
+        return replace(self, **{n: getattr(self, n)[some] for n in ("batch", "worker", *self._times)})
 
     def after(self, batches: int) -> Trace:
         """The run without its first batches, its clock set to 0 when the last of them was done."""
@@ -125,21 +124,11 @@ class Trace:
         moved = {name: getattr(self, name)[first:] - start for name in self._times}
         return replace(self, batch=self.batch[first:], worker=self.worker[first:], **moved)
 
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return tuple(name.replace("_", " ") for name in ("batch", "worker", *self._times))
-
-    @property
-    def summary(self) -> str:
-        """How busy the accelerator was, in one line."""
+    def __repr__(self) -> str:
         return (
             f"{counted(len(self))} of {self.batch_size}, {self.source}: the accelerator is busy "
             f"{percent(self.utilization)}, {cell(self.throughput)}"
         )
-
-    def __repr__(self) -> str:
-        return self.summary
 
 
 def counted(batches: int) -> str:

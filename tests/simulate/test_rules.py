@@ -68,8 +68,10 @@ def test_batches_workers_storage_and_accelerator_keep_their_order(in_order, inpu
 
 
 @given(loaders, seeds, st.integers(0, 29))
-def test_the_accelerator_is_busy_or_waits(inputs, seed, warm_up):
+def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_does(inputs, seed, warm_up):
     found = followed(inputs, own_times(seed, 30), warm_up=warm_up)
+    trace = found.trace().after(warm_up) if warm_up else found.trace()
+    assert trace.utilization == pytest.approx(found.utilization)
     assert found.utilization + found.stall == 1
     assert 0 < found.utilization <= 1 + 1e-12
     assert -1e-12 <= found.host_wait <= 1 + 1e-12
@@ -78,41 +80,27 @@ def test_the_accelerator_is_busy_or_waits(inputs, seed, warm_up):
     )
 
 
-@given(loaders, seeds, st.integers(1, 29))
-def test_a_trace_counts_as_the_simulation_does(inputs, seed, warm_up):
-    times = own_times(seed, 30)
-    found = followed(inputs, times, warm_up=warm_up)
-    assert found.trace().after(warm_up).utilization == pytest.approx(found.utilization)
-    whole = followed(inputs, times)
-    assert whole.trace().utilization == pytest.approx(whole.utilization)
-
-
 # --- more help never hurts --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("name", "helped"),
+    [
+        ("prefetch", lambda value: value + 1),
+        ("in_flight", lambda value: value + 1),
+        ("in_flight", lambda _: inf),
+        ("copy_overlaps", lambda _: True),
+        *(
+            (name, lambda value: max(0, value - 5))
+            for name in ("copy_time", "handover_way", "handover_loop", "start_up")
+        ),
+        ("step_time", lambda value: value / 2),
+    ],
+)
 @given(orderly, seeds)
-def test_in_order_more_prefetch_never_hurts(inputs, seed):
-    assert no_later(ends(replace(inputs, prefetch=inputs.prefetch + 1), seed), ends(inputs, seed))
-
-
-@given(orderly, seeds)
-def test_more_steps_in_flight_never_hurt(inputs, seed):
-    deeper = inf if inputs.in_flight == inf else inputs.in_flight + 1
-    assert no_later(ends(replace(inputs, in_flight=deeper), seed), ends(inputs, seed))
-
-
-@given(orderly, seeds)
-def test_a_copy_that_overlaps_is_never_later(inputs, seed):
-    assert no_later(
-        ends(replace(inputs, copy_overlaps=True), seed), ends(replace(inputs, copy_overlaps=False), seed)
-    )
-
-
-@pytest.mark.parametrize("name", ["step_time", "copy_time", "handover_way", "handover_loop", "start_up"])
-@given(orderly, seeds)
-def test_in_order_what_takes_longer_is_never_done_earlier(name, inputs, seed):
-    longer = replace(inputs, **{name: getattr(inputs, name) + 5})
-    assert no_later(ends(inputs, seed), ends(longer, seed))
+def test_in_order_more_help_never_hurts(name, helped, inputs, seed):
+    better = replace(inputs, **{name: helped(getattr(inputs, name))})
+    assert no_later(ends(better, seed), ends(inputs, seed))
 
 
 @given(orderly.filter(lambda inputs: inputs.workers > 0), st.integers(0, 90))

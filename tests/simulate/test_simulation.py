@@ -1,4 +1,4 @@
-"""What a simulation returns, shows and refuses, and how its chance is drawn."""
+"""What a simulation returns, shows and rejects, how its chance is drawn, and where an epoch begins."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SLOW = LoaderInputs(step_time=20, prepare_time=50)
 UNEVEN = replace(SLOW, spread=0.4, slow_share=0.01, slow_time=200)
 
 
-def drawn(loader, batches=400, replicas=400, seed=0):
+def drawn(inputs, batches=400, replicas=400, seed=0):
     """What a worker takes for each batch."""
-    return draw(loader, batches, replicas, seed)[0]
+    return draw(inputs, batches, replicas, seed)[0]
 
 
 # --- what is drawn ----------------------------------------------------------------------------------
@@ -36,32 +36,10 @@ def test_jitter_keeps_the_mean_and_has_the_spread_that_was_asked_for():
     assert times.min() > 0
 
 
-def test_stragglers_come_as_often_as_they_should_and_take_whole_multiples_longer():
-    times = drawn(replace(UNEVEN, spread=0.0))
-    assert set(np.unique((times - 50) / 200)) <= set(range(10))
-    assert times.mean() == pytest.approx(50 + UNEVEN.mean_delay, rel=0.01)
-
-
-def test_the_same_seed_draws_the_same_and_another_one_does_not():
-    one, same, other = (simulate(UNEVEN, seed=seed).utilization for seed in (1, 1, 2))
-    assert one == same != other
-
-
-def test_more_replicas_add_to_those_that_were_there():
-    few, many = (simulate(UNEVEN, replicas=count).utilizations for count in (3, 7))
-    assert many[:3].tolist() == few.tolist()
-    assert len(set(many)) == 7
-
-
-def test_loaders_that_differ_in_workers_meet_the_same_batches():
-    one, other = (simulate(replace(UNEVEN, workers=count, prefetch=count)).times for count in (2, 5))
-    assert one.tolist() == other.tolist()
-
-
-def test_stragglers_leave_the_jitter_as_it_was():
-    late = (drawn(UNEVEN, 50, 2, 4) - drawn(replace(UNEVEN, slow_share=0), 50, 2, 4)) / 200
+def test_stragglers_take_whole_multiples_longer_as_often_as_they_should_and_leave_the_jitter_as_it_was():
+    late = (drawn(UNEVEN) - drawn(replace(UNEVEN, slow_share=0))) / 200
     assert np.allclose(late, late.round())
-    assert late.max() >= 1
+    assert 200 * late.mean() == pytest.approx(UNEVEN.mean_delay, rel=0.01)
 
 
 def test_memory_serves_whole_samples_as_often_as_it_should():
@@ -74,31 +52,36 @@ def test_memory_serves_whole_samples_as_often_as_it_should():
     assert np.allclose(times, 50 + reads / 2)
 
 
-def test_what_memory_serves_altogether_is_never_read():
-    cold = replace(SLOW, workers=4, read_time=100)
-    assert simulate(cold).utilization < 0.25
-    warm, without = simulate(replace(cold, cached_share=1)), simulate(replace(SLOW, workers=4))
-    assert warm.utilization == pytest.approx(without.utilization)
+def test_what_memory_serves_altogether_is_never_read_and_jitter_and_stragglers_stay():
+    cold = replace(UNEVEN, workers=4, read_time=100, read_wait=3)
+    warm, reads = draw(replace(cold, cached_share=1), 50, 2, 0)
+    assert np.allclose(warm + 3, drawn(cold, 50, 2))
+    assert not reads.any()
 
 
-def test_a_cache_leaves_jitter_and_stragglers_as_they_were():
-    loader = replace(UNEVEN, read_wait=3)
-    assert np.allclose(drawn(replace(loader, cached_share=1), 50, 2) + 3, drawn(loader, 50, 2))
+def test_more_replicas_add_to_those_that_were_there_and_more_workers_meet_the_same_batches():
+    few, many = (simulate(UNEVEN, replicas=count) for count in (3, 7))
+    assert many.utilizations[:3].tolist() == few.utilizations.tolist()
+    assert len(set(many.utilizations)) == 7
+    assert simulate(replace(UNEVEN, workers=5, prefetch=5)).times[:, 0].tolist() == few.times[:, 0].tolist()
+    assert simulate(UNEVEN, seed=1).utilization == simulate(UNEVEN, seed=1).utilization
+    assert simulate(UNEVEN, seed=1).utilization != simulate(UNEVEN, seed=2).utilization
 
 
 # --- what is returned -------------------------------------------------------------------------------
 
 
-def test_figures_are_means_over_replicas():
-    found = simulate(UNEVEN, replicas=50)
-    assert found.utilizations.shape == found.throughputs.shape == found.host_waits.shape == (50,)
+def test_numbers_are_means_over_replicas_and_any_replica_can_be_traced():
+    found = simulate(replace(UNEVEN, in_order=False), replicas=5, batches=40)
+    assert found.utilizations.shape == found.throughputs.shape == found.host_waits.shape == (5,)
     assert found.utilization == pytest.approx(found.utilizations.mean())
     assert found.spread == pytest.approx(found.utilizations.std(ddof=1))
     assert found.throughput.m_as("img/s") == pytest.approx(found.throughputs.m_as("img/s").mean())
-    assert (found.batches, found.replicas, found.warm_up) == (200, 50, 0)
-
-
-def test_one_replica_has_no_spread():
+    assert (found.batches, found.replicas, found.warm_up) == (40, 5, 0)
+    for replica in range(5):
+        trace = found.trace(replica)
+        assert trace.utilization == pytest.approx(found.utilizations[replica])
+        assert (len(trace), trace.batch_size, trace.source) == (40, 32, "simulated")
     assert simulate(UNEVEN).spread == 0
 
 
@@ -121,20 +104,6 @@ def test_a_warm_up_leaves_the_wait_for_the_first_batch_out():
     assert simulate(late, batches=100, warm_up=8).utilization == pytest.approx(1)
 
 
-def test_any_replica_can_be_traced():
-    found = simulate(replace(UNEVEN, in_order=False), replicas=5, batches=40)
-    for replica in range(5):
-        trace = found.trace(replica)
-        assert trace.utilization == pytest.approx(found.utilizations[replica])
-        assert (len(trace), trace.batch_size, trace.source) == (40, 32, "simulated")
-
-
-def test_one_batch_is_one_batch():
-    found = simulate(SLOW, batches=1)
-    assert found.summary == "1 batch: the accelerator is busy 28.6 % at 457.1 img/s"
-    assert found.trace().summary.startswith("1 batch of 32, simulated:")
-
-
 def test_it_is_shown_as_a_table():
     found = simulate(SLOW, batches=400, warm_up=200)
     assert found.summary == "400 batches: the accelerator is busy 80.0 % at 1280 img/s"
@@ -148,6 +117,9 @@ def test_it_is_shown_as_a_table():
     ]
     assert repr(found).startswith(found.summary)
     assert f"<caption>{found.summary}</caption>" in found._repr_html_()
+    one = simulate(SLOW, batches=1)
+    assert one.summary == "1 batch: the accelerator is busy 28.6 % at 457.1 img/s"
+    assert repr(one.trace()).startswith("1 batch of 32, simulated:")
 
 
 def test_of_replicas_it_shows_how_far_they_lie_apart():
@@ -156,21 +128,20 @@ def test_of_replicas_it_shows_how_far_they_lie_apart():
         f"200 batches, 20 times: the accelerator is busy {100 * found.utilization:.1f} %, give or take "
         f"{100 * found.spread:.1f} %, at {found.throughput.m_as('img/s'):.4g} img/s"
     )
-    [shown] = [row[1:] for row in found.rows if row[0] == "utilization"]
-    waits = found.utilizations
-    assert shown == [f"{100 * x:.1f} %" for x in (waits.mean(), waits.min(), waits.max())]
-    [periods] = [row[1:] for row in found.rows if row[0] == "time from batch to batch"]
-    shortest, longest = 20 / waits.max(), 20 / waits.min()
-    assert periods == [f"{x:.4g} ms" for x in (np.mean(20 / waits), shortest, longest)]
+    shown, periods = {name: rest for name, *rest in found.rows}, 20 / found.utilizations
+    extremes = np.mean, np.min, np.max
+    assert shown["utilization"] == [f"{100 * of(found.utilizations):.1f} %" for of in extremes]
+    assert shown["time from batch to batch"] == [f"{of(periods):.4g} ms" for of in extremes]
 
 
-# --- what is refused --------------------------------------------------------------------------------
+# --- what is rejected -------------------------------------------------------------------------------
 
-WHOLE = "warm_up must be a whole number from 0 to 9, got {!r}. Of 10 batches one must be left."
+WHOLE = "{} must be a whole number from 0 {}, got {!r}. {}"
 TABLE = (
     "prepare_times has a row for each replica and a column for each batch, got shape {}. "
     'Pass for example Q_([[12, 15, 11]], "ms").'
 )
+LEFT = "Of 10 batches one must be left."
 
 
 @pytest.mark.parametrize(
@@ -179,10 +150,13 @@ TABLE = (
         *(not_positive(**{name: 0}) for name in ("batches", "replicas")),
         *(not_whole(**{name: 1.5}) for name in ("batches", "replicas")),
         *(
-            ({"seed": seed}, f"seed must be a whole number from 0 on, got {seed!r}. Pass for example seed=1.")
+            ({"seed": seed}, WHOLE.format("seed", "on", seed, "Pass for example seed=1."))
             for seed in (-1, 0.5, "one", None, True)
         ),
-        *(({"warm_up": skipped, "batches": 10}, WHOLE.format(skipped)) for skipped in (-1, 10, 2.0, True)),
+        *(
+            ({"warm_up": skipped, "batches": 10}, WHOLE.format("warm_up", "to 9", skipped, LEFT))
+            for skipped in (-1, 10, 2.0, True)
+        ),
         *(
             ({"prepare_times": Q_(np.ones(shape), "ms")}, TABLE.format(shape))
             for shape in ((), (0,), (2, 0), (1, 2, 3))
@@ -197,13 +171,13 @@ TABLE = (
         ),
     ],
 )
-def test_what_cannot_be_followed_is_refused(arguments, expected):
+def test_what_cannot_be_followed_is_rejected(arguments, expected):
     assert message(InputError, simulate, SLOW, **arguments) == expected
 
 
-@pytest.mark.parametrize("replica", [-1, 2, 5])
-def test_a_replica_that_there_is_not_is_refused(replica):
-    expected = f"replica must be a whole number from 0 to 1, got {replica}. Pass one of these."
+@pytest.mark.parametrize("replica", [-1, 2, 0.5])
+def test_a_replica_that_there_is_not_is_rejected(replica):
+    expected = WHOLE.format("replica", "to 1", replica, "Pass one of these.")
     assert message(InputError, simulate(SLOW, replicas=2).trace, replica) == expected
 
 
@@ -216,10 +190,10 @@ def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
         made.view(np.uint64)[...] = signaling.view(np.uint64)
         return made
 
-    loader = LoaderInputs(step_time=5, prepare_time=9, batch_size=2, workers=3, read_time=1)
-    expected = simulate(loader, batches=20).utilization
+    inputs = LoaderInputs(step_time=5, prepare_time=9, batch_size=2, workers=3, read_time=1)
+    expected = simulate(inputs, batches=20).utilization
     monkeypatch.setattr(np, "empty", filled)
-    assert simulate(loader, batches=20).utilization == expected
+    assert simulate(inputs, batches=20).utilization == expected
 
 
 # --- epochs ----------------------------------------------------------------------------------------
@@ -241,8 +215,7 @@ EPOCHS = LoaderInputs(step_time=20, prepare_time=30, workers=2, start_up=100, ep
     ],
 )
 def test_the_accelerator_waits_for_the_first_batch_of_an_epoch(persistent, in_flight, waits):
-    loader = replace(EPOCHS, persistent=persistent, in_flight=in_flight)
-    trace = simulate(loader, batches=30).trace()
+    trace = simulate(replace(EPOCHS, persistent=persistent, in_flight=in_flight), batches=30).trace()
     gaps = trace.step_start[1:] - trace.step_end[:-1]
     assert gaps[[9, 19]] == pytest.approx([waits, waits])
     assert np.delete(gaps, [9, 19]) == pytest.approx(0)
@@ -253,8 +226,8 @@ def test_the_accelerator_waits_for_the_first_batch_of_an_epoch(persistent, in_fl
 
 def test_the_last_round_of_an_epoch_may_leave_workers_without_a_batch():
     # 7 batches on 3 workers are 3 rounds of 90 ms.
-    loader = replace(EPOCHS, prepare_time=90, workers=3, epoch_batches=7, in_flight=2)
-    received = simulate(loader, batches=21).trace().received
+    inputs = replace(EPOCHS, prepare_time=90, workers=3, epoch_batches=7, in_flight=2)
+    received = simulate(inputs, batches=21).trace().received
     assert np.diff(received[[6, 13, 20]]) == pytest.approx(3 * 90 + 100)
 
 
