@@ -174,31 +174,28 @@ class Pipeline(Description):
         one_point(self, "simulate")
         numbers, step = self.numbers, self.solve()
         batch = int(step.batch_size * step.accelerators)
-        stages, resources = (
-            {name: float(time.m_as("ms")) for name, time in times.items()}
-            for times in (step.stage_times, step.resource_times)
-        )
+        ms = {name: float(t.m_as("ms")) for name, t in {**step.stage_times, **step.resource_times}.items()}
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
         jitter, handover = self.dataset.jitter, crew.handover
         side_by_side = 1 if self.in_turn else max(1, crew.count)
         # What memory serves has been taken off; where one thing follows the other, all is one time.
         wait = 0.0 if self.in_turn else batch * 1e3 * (numbers["read_wait"] or 0.0)
-        prepare = max(0.0, side_by_side * resources[CPU.name] - wait)
+        prepare = max(0.0, side_by_side * ms[CPU.name] - wait)
         # What a loop without workers waits for holds its reads; so it is with workers that read themselves,
         # whose reads are followed one by one.
         ahead = self.storage is None or self.storage.read_ahead
-        read = 0.0 if self.alone and not self.in_turn else resources.get(STORAGE.name, 0.0)
+        read = 0.0 if self.alone and not self.in_turn else ms.get(STORAGE.name, 0.0)
         if not ahead and not self.in_turn:
             wait -= read
         # Which samples memory serves is drawn, unless it serves all of them or takes time of its own: then
         # each batch takes the mean.
         missed = 1 - (numbers["cached_fraction"] or 0.0)
         chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
-        copies = [resources.get(name, 0.0) for name in (LINK.name, DECODER.name)]
+        copies = [ms.get(name, 0.0) for name in (LINK.name, DECODER.name)]
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.
-        waited_for = 0.0 if copy else stages.get(SerializedCopyModel.NAME, 0.0)
-        own = resources[ACCELERATOR.name] - waited_for
+        waited_for = 0.0 if copy else ms.get(SerializedCopyModel.NAME, 0.0)
+        own = ms[ACCELERATOR.name] - waited_for
         return LoaderInputs(
             batch_size=batch,
             step_time=own,
