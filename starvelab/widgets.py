@@ -5,6 +5,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 
 from .lesson.lab_report import save_measurement
 from .lesson.widgets._explore import Drawing, explore
+from .lesson.widgets._moving import play
 from .lesson.widgets._predict import lock_predictions, predict
 from .lesson.widgets._progress import progress, scorecard
 from .lesson.widgets._report import pack, report
@@ -17,6 +18,7 @@ __all__ = [
     "explore",
     "lock_predictions",
     "pack",
+    "play",
     "predict",
     "predictions",
     "progress",

@@ -338,7 +338,8 @@ class OpenNotebook:
                         const text = walker.currentNode.textContent.trim();
                         const node = walker.currentNode.parentElement;
                         if (!text || !node.checkVisibility()) continue;
-                        if (node.closest('[disabled], title, desc, style, [class*=ansi-]')) continue;
+                        // A number on a batch of the moving picture stands on that batch, in its resource's ink.
+                        if (node.closest('[disabled], title, desc, style, [class*=ansi-], .token')) continue;
                         const style = getComputedStyle(node);
                         const ink = parse(node.closest('svg') ? style.fill : style.color);
                         const [light, dark] = [luminance(ink), luminance(behind(node))].sort((a, b) => b - a);

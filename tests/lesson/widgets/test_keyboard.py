@@ -43,6 +43,7 @@ def test_the_public_names_are_these_and_no_more():
         "explore",
         "lock_predictions",
         "pack",
+        "play",
         "predict",
         "predictions",
         "progress",

@@ -1,0 +1,218 @@
+"""A picture that moves: the batches of a simulated run on their way from the drive into the accelerator.
+
+`moving.js` draws it, and computes the model's rule itself while a slider is dragged; the site and its game
+import it, too. From here it gets a run, the plain numbers of the rule, and the table of resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anywidget
+import numpy as np
+import traitlets
+
+from ...errors import InputError
+from ...model.cost import Line
+from ...model.parts import Workers
+from ...model.resources import RESOURCES
+from ...model.solver import costs
+from ...model.stages import STAGES, SingleNodeModel, TransformationModel
+from ...model.stages.single_node import SingleNodeInputs, formula_parts
+from ...model.stages.transformation import TransformationInputs
+from ...pipeline import Pipeline
+from ...simulate import Trace
+from ...tables import percent
+from ...units import Unchecked
+from . import words
+from .keyboard import Box
+
+# Any: what becomes JSON.
+Data: TypeAlias = dict[str, Any]
+_CONTROLS = {"batch_size": "batch", "workers": "workers"}
+SCRIPT = Path(__file__).with_name("moving.js")
+
+
+def play(pipeline: Pipeline, /, *, prepare_times: Unchecked = None, **controls: Sequence[int]) -> Moving:
+    """Show a pipeline as a picture that moves: batches pile up behind what binds, and the accelerator waits.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Of one point; its own simulation is played, after the queue has filled.
+    prepare_times : quantity [time], optional
+        Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
+    **controls : sequence of int
+        Sliders: the values of ``workers`` and of ``batch_size`` that they offer.
+
+    Returns
+    -------
+    Moving
+        The widget. Where no widgets are shown, it is a still picture of the same run, with a table.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, values in controls.items():
+        if name not in _CONTROLS or len(values) < 2:
+            raise InputError(
+                f"A moving picture has sliders of two or more values for {' and '.join(_CONTROLS)}, got "
+                f"{name}={values!r:.60}. Pass for example workers=range(1, 65)."
+            )
+    if "workers" in controls and not _counts_workers(pipeline):
+        raise InputError(
+            f"A slider of workers needs a pipeline that counts them, got workers={pipeline.workers!r:.60}. "
+            "Pass Pipeline(..., workers=8)."
+        )
+    return Moving(pipeline, prepare_times, controls)
+
+
+class _Picture(anywidget.AnyWidget):
+    """The part that the script draws."""
+
+    _esm = SCRIPT
+    data = traitlets.Dict().tag(sync=True)
+    # Set by the page when a slider has come to rest.
+    setting = traitlets.Dict().tag(sync=True)
+
+
+class Moving(Box):
+    """The widget of a picture that moves: its `trace` is the run that is played."""
+
+    def __init__(
+        self, pipeline: Pipeline, prepare_times: Unchecked, controls: dict[str, Sequence[int]]
+    ) -> None:
+        self._pipeline, self._times = pipeline, prepare_times
+        data = data_of(pipeline, prepare_times)
+        sliders = {
+            _CONTROLS[name]: sorted({*values, data["setting"][_CONTROLS[name]]})
+            for name, values in controls.items()
+        }
+        self._picture = _Picture(data={**data, "controls": sliders})
+        self._picture.observe(self._simulate, names="setting")
+        super().__init__("Moving picture of the pipeline", [self._picture])
+
+    def _simulate(self, _change: object) -> None:
+        """Play the kernel's own run where a slider has come to rest."""
+        moved = {name: self._picture.setting[key] for name, key in _CONTROLS.items()}
+        if not _counts_workers(self._pipeline):
+            del moved["workers"]
+        self._pipeline = self._pipeline.replace(**moved)
+        self._picture.data = {**self._picture.data, **data_of(self._pipeline, self._times)}
+
+    @property
+    def trace(self) -> Trace:
+        """The run that is played, from the first batch that is seen."""
+        return run_of(self._pipeline, self._times)[0]
+
+    def html(self) -> str:
+        """Return a still picture of the same run, with its table."""
+        from ..show import svg  # loaded on first use: few pages show no widgets
+
+        step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
+        trace = trace.first(shown)
+        picture = svg.loader_lanes(trace, span=float(trace.step_end[-1]))
+        said = f"{step.summary}. Simulated: the accelerator waits {percent(trace.stall)} of the time."
+        return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
+
+
+def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
+    """What the script is given: the rule's numbers, the setting, the run, and the table of resources."""
+    trace, asked, lanes, shown = run_of(pipeline, prepare_times)
+    columns = {name: value for name, value in vars(trace).items() if name not in ("batch_size", "source")}
+    # The loop that prepares its own batches is the only worker.
+    columns |= {"asked": asked, "worker": np.maximum(trace.worker, 0)}
+    crew = pipeline.workers
+    run = {name: value if value is None else np.round(value, 3).tolist() for name, value in columns.items()}
+    return {
+        "rule": rule_of(pipeline),
+        "setting": {
+            "batch": int(pipeline.solve().batch_size),
+            "workers": int(crew.count) if _counts_workers(pipeline) else 1,
+        },
+        "run": {**run, "lanes": lanes, "end": float(trace.step_end[shown - 1])},
+        "resources": [
+            {name: getattr(one, name) for name in ("name", "label", "color", "ink", "hatch")}
+            for one in RESOURCES.values()
+        ],
+    }
+
+
+def rule_of(pipeline: Pipeline) -> Data:
+    """The plain numbers of a pipeline from which the script solves it for any batch size and any workers."""
+    inputs, count = pipeline.inputs, pipeline.numbers["accelerators"]
+    stages = {stage.NAME: stage for stage in STAGES}
+    crew, model = inputs[TransformationModel.NAME], inputs[SingleNodeModel.NAME]
+    assert isinstance(crew, TransformationInputs)
+    assert isinstance(model, SingleNodeInputs)
+    launch: tuple[Line, tuple[Line, ...]] | None = None
+    if model.rate is None and model.law is not None:
+        law = model.law
+        launch = Line(law.launch, 0), (Line(0, law.arithmetic + law.traffic),)
+    elif model.rate is None and model.formula is not None and model.formula.overhead_overlaps:
+        *work, overhead = formula_parts(model.formula)
+        launch = overhead, tuple(work)
+    limit = pipeline.hardware.in_flight
+    return {
+        "stages": [
+            {"resource": stages[name].RESOURCE.name, "busy": stages[name].BUSY, "pieces": _pairs(cost.pieces)}
+            for name, cost in costs(inputs, count).items()
+            if name != TransformationModel.NAME or crew.workers is None
+        ],
+        "preparing": None
+        if crew.workers is None
+        else {
+            "cpu": float(crew.amount / crew.rate),
+            "handover": float(crew.handover),
+            "wait": crew.read_wait,
+            "law": asdict(crew.scaling),
+            "cores": crew.cores,
+            "count": int(count),
+        },
+        "launch": launch and {"wait": _pairs(launch[:1])[0], "work": _pairs(launch[1])},
+        "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
+        "in_flight": limit if isfinite(limit) else None,
+        "in_turn": pipeline.in_turn,
+        "overlap": not pipeline.in_turn,
+        "alone": pipeline.alone,
+    }
+
+
+def _pairs(lines: Sequence[Line]) -> list[list[float]]:
+    return [[float(line.fixed), float(line.per_sample)] for line in lines]
+
+
+def _counts_workers(pipeline: Pipeline) -> bool:
+    return isinstance(pipeline.workers, Workers) and not pipeline.alone
+
+
+def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, np.ndarray | None, int, int]:
+    """A run with a full queue at its start, and when the drive was asked for each batch, if it reads ahead.
+
+    Also how many lanes the workers have, and how many steps are played: behind these more batches follow, so
+    that the workers have something to do until the end.
+    """
+    crew = pipeline.workers if _counts_workers(pipeline) else Workers(1)
+    assert isinstance(crew, Workers)
+    lanes = 1 if pipeline.in_turn else int(crew.count)
+    ahead = lanes * crew.prefetch
+    shown = lanes * max(4, -(-48 // lanes))
+    found = pipeline.simulate(batches=3 * ahead + shown, prepare_times=prepare_times)
+    trace, asked = found.trace(), None
+    if found.reads.any() and trace.read_start is None:
+        # The storage reads ahead of the workers: it is asked for a batch when one before that is received.
+        asked = np.concatenate((np.zeros(ahead), trace.received))[: len(trace)]
+        if pipeline.in_turn or pipeline.alone:
+            asked = np.sort(trace.prepare_start)
+        ends = np.zeros(len(trace))
+        for batch, wanted in enumerate(asked):
+            ends[batch] = max(wanted, ends[batch - 1]) + found.reads[batch, 0]
+        asked, ends = asked[trace.batch], ends[trace.batch]
+        trace = replace(trace, read_start=ends - found.reads[trace.batch, 0], read_done=ends)
+    later = trace.after(2 * ahead)
+    return later, None if asked is None else asked[2 * ahead :] - trace.step_end[2 * ahead - 1], lanes, shown

@@ -1,0 +1,462 @@
+// Batches on their way from the drive through workers and a queue into the chip: a picture that moves.
+//
+// The lab shows it as a widget, the site's pages and the game import it. `solve` is the rule of the model and `follow` a
+// loader in which nothing is left to chance; tests hold the first to `Pipeline.solve`, and `state` to the trace that is
+// played. Rule and loader count in seconds, runs in milliseconds.
+
+// --- the rule: stages on one resource add, the slowest resource sets the step -------------------------------------------
+
+// In a tie the first of them binds: a tie starves nobody.
+const TIE_ORDER = ["accelerator", "CPU", "storage", "link", "decoder"];
+const longest = (pieces, batch) => Math.max(...pieces.map(([fixed, each]) => fixed + each * batch));
+
+// How many times one worker's rate so many workers reach on so many cores.
+export function speedup(workers, cores, { contention = 0, coherency = 0, crowding = 0, second_thread = 0 }) {
+  const peak = coherency ? Math.max(1, Math.ceil(Math.sqrt((1 - contention) / coherency + 0.25) - 0.5)) : Infinity;
+  const surplus = Math.min(workers - Math.min(workers, cores), cores);
+  const e = Math.min(Math.min(workers, cores) + (surplus && second_thread * surplus), peak);
+  return e / (1 + contention * (e - 1) + coherency * e * (e - 1) + (crowding * (e - 1)) / cores);
+}
+
+// What the workers take for a batch.
+function prepareTime({ cpu, handover, wait, law, cores, count }, { batch, workers }) {
+  const work = batch * cpu + handover;
+  const waiting = wait === null ? 0 : work / speedup(workers, Infinity, law) + (wait * batch) / workers;
+  return count * Math.max(work / speedup(workers, cores ?? Infinity, law), waiting);
+}
+
+// The time of each resource in a step, the step, what binds, and the busy share of the accelerator.
+export function solve(rule, setting) {
+  const { batch } = setting, times = {};
+  let waits = rule.launch ? Math.max(0, longest([rule.launch.wait], batch) - longest(rule.launch.work, batch)) : 0;
+  for (const { resource, pieces, busy } of rule.stages) {
+    times[resource] = (times[resource] ?? 0) + longest(pieces, batch);
+    if (!busy) waits += longest(pieces, batch);
+  }
+  if (rule.preparing) times.CPU = (times.CPU ?? 0) + prepareTime(rule.preparing, setting);
+  const all = Object.values(times), slowest = Math.max(...all);
+  let step = rule.overlap ? slowest : all.reduce((sum, one) => sum + one, 0);
+  if (rule.alone && rule.in_flight) {
+    const behind = Math.max(times.link ?? 0, times.decoder ?? 0);
+    step = Math.max(step, (times.CPU + behind + times.accelerator) / rule.in_flight);
+  }
+  const bottleneck = TIE_ORDER.find((name) => times[name] >= slowest * (1 - 1e-12));
+  return { times, step, bottleneck, waits, utilization: (times.accelerator - waits) / step };
+}
+
+// A run of these times: `settled` batches after those with which the queue fills. As recurrence.py, without chance.
+export function follow({ times }, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
+  const lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
+  const [cpu, read, link, decoder] = ["CPU", "storage", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
+  const copy = in_turn ? link + decoder : Math.max(link, decoder), take = 1e3 * times.accelerator;
+  const first = 2 * ahead, shown = settled || lanes * Math.max(4, Math.ceil(48 / lanes));
+  const count = first + shown + ahead, run = Object.fromEntries(COLUMNS.map((name) => [name, []]));
+  const at = (name, j, otherwise = 0) => (j < 0 ? otherwise : run[name][j]);
+  const host = (j) => (j < 0 ? 0 : Math.max(run.received[j], at("step_end", in_turn ? j : j + 1 - inFlight)));
+  for (let j = 0; j < count; j++) {
+    const asked = in_turn ? host(j - 1) : at("received", j - ahead);
+    run.asked[j] = asked;
+    run.read_start[j] = Math.max(at("read_done", j - 1), asked);
+    run.read_done[j] = run.read_start[j] + read;
+    run.prepare_start[j] = Math.max(at("prepared", j - lanes), asked, in_turn ? 0 : run.read_done[j]);
+    run.prepared[j] = run.prepare_start[j] + (in_turn ? read + cpu : cpu * lanes);
+    run.received[j] = Math.max(run.prepared[j], host(j - 1));
+    run.copy_start[j] = Math.max(run.received[j], at("copied", j - 1));
+    run.copied[j] = run.copy_start[j] + copy;
+    run.step_start[j] = Math.max(run.copied[j], at("step_end", j - 1));
+    run.step_end[j] = run.step_start[j] + take;
+    [run.batch[j], run.worker[j]] = [j, j % lanes];
+  }
+  if (!("storage" in times)) run.asked = run.read_start = run.read_done = null;
+  const start = run.step_end[first - 1];
+  for (const name of COLUMNS.slice(2)) run[name] &&= run[name].slice(first).map((time) => time - start);
+  return { ...run, batch: run.batch.slice(first), worker: run.worker.slice(first), lanes, end: run.step_end[shown - 1] };
+}
+
+// --- a run at any time --------------------------------------------------------------------------------------------------
+
+const COLUMNS = ["batch", "worker", "asked", "read_start", "read_done", "prepare_start", "prepared", "received", "copy_start",
+  "copied", "step_start", "step_end"];
+// Where a batch is from that time on; each phase ends where the next one begins.
+const PHASES = [["step_end", "gone"], ["step_start", "chip"], ["copied", "door"], ["copy_start", "link"],
+  ["received", "gate"], ["prepared", "queue"], ["prepare_start", "worker"], ["read_done", "pile"], ["read_start", "drive"],
+  ["asked", "wanted"]];
+
+// Where every batch is (rows of the run, in the order of delivery), who waits, and how busy everybody was until then.
+export function state(run, t) {
+  const found = { worker: [], held: [], idle: [] }, reads = run.read_start !== null;
+  for (const [, phase] of PHASES) found[phase] = [];
+  let latest = -Infinity;
+  run.batch.forEach((_, i) => {
+    const phase = PHASES.find(([name]) => run[name] && t >= run[name][i])?.[1];
+    latest = Math.max(latest, run.prepared[i]);
+    if (phase) found[phase].push(i);
+    // What is ready waits for its turn behind a batch that is not.
+    if (phase === "queue" && latest > t) found.held.push(i);
+  });
+  const taken = new Set(found.worker.map((i) => run.worker[i]));
+  for (let lane = 0; lane < run.lanes; lane++) if (!taken.has(lane)) found.idle.push(lane);
+  found.reading = reads ? run.batch.flatMap((_, i) => (run.read_start[i] <= t && t < run.read_done[i] ? [i] : [])) : [];
+  found.waits = found.chip.length === 0;
+  const busy = (from, to) => t > 0 && run.batch.reduce((sum, _, i) =>
+    sum + Math.max(0, Math.min(t, run[to][i]) - Math.max(0, run[from][i])), 0) / t;
+  found.busy = {
+    ...(reads && { storage: busy("read_start", "read_done") }), CPU: busy("prepare_start", "prepared") / run.lanes,
+    link: busy("copy_start", "copied"), accelerator: busy("step_start", "step_end"),
+  };
+  return found;
+}
+
+const progress = (run, from, to, i, t) => Math.min(1, Math.max(0, (t - run[from][i]) / (run[to][i] - run[from][i] || 1)));
+
+// --- where everything stands --------------------------------------------------------------------------------------------
+
+const HEIGHT = 236, TOP = 30, FLOOR = 178;
+
+// Places for a picture of that width: the left end and the width of each station.
+export function layout(width, run) {
+  const wide = width >= 560, shares = wide ? [0.12, 0.13, 0.33, 0.16, 0.1, 0.16] : [0.14, 0.12, 0.29, 0.17, 0.07, 0.21];
+  let x = 0;
+  const [drive, pile, workers, queue, link, chip] = shares.map((share) => {
+    const part = { x: x + 3, width: share * width - 6 };
+    x += share * width;
+    return part;
+  });
+  const height = FLOOR - TOP, rows = Math.min(run.lanes, 8), columns = Math.ceil(run.lanes / rows);
+  const over = columns > 3 ? Math.ceil(Math.sqrt((run.lanes * height) / workers.width)) : rows;
+  const lines = Math.max(rows, over), across = Math.ceil(run.lanes / lines);
+  const cell = { width: workers.width / across, height: Math.min(30, height / lines), lines };
+  cell.top = TOP + (height - cell.height * lines) / 2;
+  return { width, wide, drive, pile, workers, queue, link, chip, cell, token: wide ? 20 : 15 };
+}
+
+// Where each batch is drawn: its row, place, size, looks, and how much of its work is done.
+export function scene(run, t, now, places) {
+  const { drive, pile, workers, queue, link, chip, cell, token } = places, tokens = [], middle = (TOP + FLOOR) / 2;
+  const put = (i, x, y, looks, size = token) => tokens.push({ i, x, y, looks, size });
+  // Heaps grow from the side of the next station, and get smaller tokens where they need room.
+  const heap = (rows, part, looks, floor = FLOOR, height = FLOOR - TOP) => {
+    let size = token + 1, high;
+    do high = Math.floor(height / (--size + 2));
+    while (size > 4 && Math.floor(part.width / (size + 2)) * high < rows.length);
+    rows.forEach((i, n) => put(i, part.x + part.width - (size + 2) * (Math.floor(n / high) + 0.5),
+      floor - (size + 2) * ((n % high) + 0.5), looks(i), size));
+  };
+  const ordered = (rows) => [...rows].sort((a, b) => run.batch[a] - run.batch[b]);
+  // What the drive was asked for lies in it, and what it reads is on its way out.
+  heap(ordered(now.wanted).slice(0, 3 * Math.floor((drive.width - 8) / 11)), { ...drive, width: drive.width - 8 }, () => "wanted", middle + 34, 32);
+  now.drive.forEach((i) => put(i, drive.x + (0.3 + 0.7 * progress(run, "read_start", "read_done", i, t)) * drive.width, middle - 12, "storage"));
+  // Where reading is not modeled, the next batches lie in memory.
+  const next = run.read_start ? now.pile : run.batch.flatMap((_, i) => (t < run.prepare_start[i] ? [i] : []));
+  const amount = run.read_start ? Infinity : 2 * Math.floor((FLOOR - TOP) / (token + 2));
+  heap(ordered(next).slice(0, amount), pile, () => "storage");
+  const lane = (number) => ({
+    x: workers.x + cell.width * Math.floor(number / cell.lines), y: cell.top + cell.height * (number % cell.lines),
+  });
+  const trails = now.worker.map((i) => {
+    const { x, y } = lane(run.worker[i]), size = Math.min(token, cell.height - 4, cell.width - 4);
+    const reads = run.read_start && run.read_done[i] > run.prepare_start[i];
+    const from = reads ? "read_done" : "prepare_start", done = progress(run, from, "prepared", i, t);
+    const waits = reads && t < run.read_start[i], looks = waits ? "waits" : reads && t < run.read_done[i] ? "storage" : "CPU";
+    put(i, x + 2 + size / 2 + done * Math.max(0, cell.width - size - 6), y + cell.height / 2, looks, size);
+    return { number: run.worker[i], done, looks };
+  });
+  heap(now.queue.filter((i) => !now.held.includes(i)).concat(now.held), queue, (i) => (now.held.includes(i) ? "held" : "ready"));
+  now.gate.forEach((i, n) => put(i, link.x, middle + n * (token + 2), "ready"));
+  now.link.forEach((i) => put(i, link.x + progress(run, "copy_start", "copied", i, t) * link.width, middle, "link"));
+  now.door.forEach((i, n) => put(i, chip.x - 2, middle - (n + 1) * (token + 2), "link"));
+  now.chip.forEach((i) => put(i, chip.x + chip.width / 2, middle, "accelerator"));
+  return { tokens, trails, lane, eaten: now.chip.length ? progress(run, "step_start", "step_end", now.chip[0], t) : 0 };
+}
+
+// --- the picture --------------------------------------------------------------------------------------------------------
+
+const HATCHES = { "": "", "..": "M2 2h1.6M6 6h1.6", "//": "M-1 5L5 -1M3 9L9 3", "xx": "M0 0L8 8M8 0L0 8", "\\\\": "M-1 3L5 9M3 -1L9 5" };
+const STYLE = `
+.sl-moving { --sl-soft: color-mix(in srgb, currentColor 14%, transparent); position: relative; max-width: 800px; }
+.sl-moving svg { display: block; width: 100%; font-size: 13px; fill: currentColor; }
+.sl-moving svg.narrow { font-size: 12px; }
+.sl-moving [role=status] { font-weight: 600; }
+.sl-moving text { text-anchor: middle; font-variant-numeric: tabular-nums; }
+.sl-moving .binds { font-weight: 700; }
+.sl-moving .ground { fill: var(--sl-soft); }
+.sl-moving .line { fill: none; stroke: currentColor; stroke-opacity: 0.55; }
+.sl-moving .idle { fill: none; stroke: currentColor; stroke-opacity: 0.4; stroke-dasharray: 3 3; }
+.sl-moving .token text { font-size: 11px; font-weight: 600; }
+.sl-moving p { margin: 0.3em 0; }
+.sl-moving .sl-row { display: flex; flex-wrap: wrap; gap: 0.4em 1em; align-items: center; margin: 0.3em 0; }
+.sl-moving button { font: inherit; color: inherit; background: none; border: 1px solid; border-radius: 0.4em;
+  padding: 0.25em 0.8em; min-width: 5.2em; cursor: pointer; }
+.sl-moving button[aria-pressed="true"] { background: var(--sl-soft); font-weight: 700; }
+.sl-moving :focus-visible { outline: 2px solid #0072b2; outline: 2px solid color-mix(in srgb, #0072b2 60%, currentColor); outline-offset: 2px; }
+.sl-moving label { display: flex; gap: 0.6em; align-items: center; flex: 1 1 17em; }
+.sl-moving label span { min-width: 7.2em; font-variant-numeric: tabular-nums; }
+.sl-moving input { flex: 1; min-width: 8em; margin: 0; }
+.sl-moving th, .sl-moving td { text-align: left; padding: 0.1em 1.2em 0.1em 0; font-variant-numeric: tabular-nums; }
+@media print { .sl-moving .sl-row { display: none; } }`;
+const LOOKS = { ready: "#56B4E9" };
+const NAMES = { batch: "batch size", workers: "workers" };
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+function put(parent, name, attributes = {}, text = "") {
+  const space = name === "svg" || parent.namespaceURI.endsWith("svg") ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
+  const node = parent.appendChild(document.createElementNS(space, name));
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.textContent = text;
+  return node;
+}
+
+// The static parts of a picture, and a function that draws a moment of a run into them.
+export function drawing(svg, run, solved, places, { resources, chip = "accelerator" }, id) {
+  const { drive, pile, workers, queue, link, chip: eater, cell, wide } = places, middle = (TOP + FLOOR) / 2;
+  svg.replaceChildren();
+  svg.classList.toggle("narrow", !wide);
+  svg.setAttribute("viewBox", `0 0 ${places.width} ${HEIGHT}`);
+  const looks = Object.fromEntries(resources.map((one) => [one.name, one]));
+  const title = put(svg, "title"), desc = put(svg, "desc"), defs = put(svg, "defs");
+  const pattern = (name, ground, ink, path) => {
+    const one = put(defs, "pattern", { id: `${id}-${name}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" });
+    put(one, "rect", { width: 8, height: 8, fill: ground });
+    put(one, "path", { d: path, stroke: ink, "stroke-opacity": 0.45, "stroke-width": 1.3, fill: "none" });
+  };
+  for (const { name, color, ink, hatch } of resources) pattern(name, color, ink, HATCHES[hatch]);
+  pattern("ready", LOOKS.ready, "none", "");
+  pattern("held", "#e3f1fb", "#0072B2", HATCHES.xx);
+  pattern("wanted", "var(--sl-soft)", "none", "");
+  pattern("waits", "none", "currentColor", HATCHES["//"]);
+  const fill = (name) => `url(#${id}-${name})`;
+  const middleOf = (part) => part.x + part.width / 2;
+  const reads = "storage" in solved.times, copies = "link" in solved.times || "decoder" in solved.times;
+  // Titles, and below each station how busy it is.
+  const crew = `${run.lanes} worker${run.lanes === 1 ? "" : "s"}`;
+  const stations = [[reads ? "drive" : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
+    [crew, "CPU", workers], ["queue", "", queue], [copies ? "link" : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
+  const gauges = stations.map(([label, name, part]) => {
+    const binds = name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
+    put(svg, "text", { x: middleOf(part), y: 16, class: binds ? "binds" : "" }, label);
+    const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
+    if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, "▲ binds");
+    const other = !binds && name === "accelerator" && put(svg, "text", { x: middleOf(part), y: 230 });
+    if (!name) return { text };
+    put(svg, "rect", { x: part.x, y: 188, width: part.width, height: 9, rx: 3, class: "ground" });
+    return { name, text, other, part, bar: put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name) }) };
+  });
+  // The stations themselves: a belt, the drive, a lane for each worker, the queue, the chip.
+  if (reads) {
+    const [x, w, y] = [drive.x + 4, drive.width - 8, middle - 34];
+    put(svg, "path", { d: `M${x} ${y}v68a${w / 2} 9 0 0 0 ${w} 0v-68`, class: "ground" });
+    put(svg, "path", { d: `M${x} ${y}v68a${w / 2} 9 0 0 0 ${w} 0v-68a${w / 2} 9 0 0 0 ${-w} 0a${w / 2} 9 0 0 0 ${w} 0`, class: "line" });
+  }
+  put(svg, "path", { d: `M${reads ? pile.x : drive.x + 4} ${FLOOR + 2}H${pile.x + pile.width}M${queue.x} ${FLOOR + 2}H${queue.x + queue.width}`, class: "line" });
+  if (copies) put(svg, "path", { d: `M${link.x} ${middle + 14}H${link.x + link.width}M${link.x + link.width - 6} ${middle + 9}l6 5l-6 5`, class: "line" });
+  const lanes = Array.from({ length: run.lanes }, (_, lane) => {
+    const x = workers.x + cell.width * Math.floor(lane / cell.lines), y = cell.top + cell.height * (lane % cell.lines);
+    const size = { x: x + 1, y: y + 1, height: Math.max(1, cell.height - 2), rx: 3 };
+    const [ground, done] = [put(svg, "rect", { ...size, width: cell.width - 2 }), put(svg, "rect", { ...size, opacity: 0.35 })];
+    const idle = cell.width > 66 && cell.height > 13 && put(svg, "text", { x: x + cell.width / 2, y: y + cell.height / 2 + 4, "font-size": 11 });
+    return { ground, done, idle };
+  });
+  const side = Math.min(eater.width - 12, 92), [left, high] = [middleOf(eater) - side / 2, middle - side / 2];
+  const legs = [0.2, 0.4, 0.6, 0.8].map((at) => `M${left + at * side} ${high - 6}v${side + 12}M${left - 6} ${high + at * side}h${side + 12}`);
+  put(svg, "path", { d: legs.join(""), class: "line", "stroke-width": 3 });
+  put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, fill: "var(--sl-page, Canvas)" });
+  const empty = put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, fill: fill("waits") });
+  const food = put(svg, "rect", { x: left, width: side, rx: 8, fill: fill("accelerator") });
+  put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, class: "line", "stroke-width": 2, "stroke-opacity": 1 });
+  const face = put(svg, "path", { fill: "none", stroke: "currentColor", "stroke-width": side / 22, "stroke-linecap": "round",
+    transform: `translate(${left} ${high}) scale(${side / 100})`, "vector-effect": "non-scaling-stroke" });
+  const belt = put(svg, "g"), tokens = new Map();
+
+  function draw(t, ease = 1, loops = 1) {
+    const now = state(run, t), found = scene(run, t, now, places), seen = new Set(), whole = loops * run.end + t;
+    for (const { i, x, y, looks: kind, size } of found.tokens) {
+      const key = run.batch[i];
+      let token = tokens.get(key);
+      if (!token) {
+        const node = put(belt, "g", { class: "token" });
+        token = { node, x, y, size, box: put(node, "rect", { rx: 3, stroke: "currentColor", "stroke-width": 0.8 }), text: put(node, "text", { y: 4 }, key + 1) };
+        tokens.set(key, token);
+      }
+      seen.add(key);
+      for (const [name, to] of Object.entries({ x, y, size })) token[name] += (to - token[name]) * ease;
+      token.node.setAttribute("transform", `translate(${token.x.toFixed(1)} ${token.y.toFixed(1)})`);
+      const half = token.size / 2;
+      for (const [name, value] of Object.entries({ x: -half, y: -half, width: token.size, height: token.size })) token.box.setAttribute(name, value.toFixed(1));
+      if (token.kind !== kind) token.box.setAttribute("fill", fill(token.kind = kind));
+      token.text.setAttribute("fill", looks[kind]?.ink ?? (kind === "waits" ? "currentColor" : "black"));
+      token.text.style.display = token.size < 18 || key > 98 || kind === "accelerator" ? "none" : "";
+    }
+    for (const [key, token] of tokens) if (!seen.has(key)) { token.node.remove(); tokens.delete(key); }
+    const trails = new Map(found.trails.map((trail) => [trail.number, trail]));
+    lanes.forEach(({ ground, done, idle }, lane) => {
+      const trail = trails.get(lane);
+      ground.setAttribute("class", trail ? "ground" : "idle");
+      done.setAttribute("width", trail ? Math.max(0, trail.done * (cell.width - 2)) : 0);
+      if (trail) done.setAttribute("fill", looks[trail.looks]?.color ?? "none");
+      if (idle) idle.textContent = trail ? "" : "waits";
+    });
+    const total = state(run, run.end).busy;
+    gauges.forEach(({ name, text, other, part, bar }, place) => {
+      if (!name) {
+        if (place) text.textContent = place === 2 ? `${wide ? "holds " : ""}${now.queue.length}` : "";
+        return;
+      }
+      const busy = (loops * run.end * total[name] + t * now.busy[name]) / whole;
+      bar.setAttribute("width", Math.max(0, Math.min(1, busy) * part.width));
+      text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(busy)}`;
+      if (other) other.textContent = `waits ${percent(1 - busy)}`;
+    });
+    food.setAttribute("y", high + side * (1 - found.eaten));
+    food.setAttribute("height", side * found.eaten);
+    empty.setAttribute("opacity", now.waits ? 0.5 : 0);
+    const chews = now.waits ? "M34 74q16 -14 32 0" : Math.floor(found.eaten * 6) % 2 ? "M32 66h36" : "M32 62q18 24 36 0z";
+    face.setAttribute("d", `${now.waits ? "M24 42h16M60 42h16" : "M32 36v10M68 36v10"}${chews}`);
+    return now;
+  }
+  return { draw, title, desc };
+}
+
+// A moment at which the picture says what is so most of the time.
+function typical(run) {
+  const starves = 1 - state(run, run.end).busy.accelerator > 0.5, times = Array.from({ length: 60 }, (_, n) => run.end * (0.3 + n / 100));
+  return times.find((t) => state(run, t).waits === starves) ?? run.end / 2;
+}
+
+// --- the component: the picture with its buttons, its sliders and its table ---------------------------------------------
+
+// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name. `rests` is
+// told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
+export function mount(el, data, rests = () => {}) {
+  const id = `sl-${Math.random().toString(36).slice(2)}`, root = put(el, "div", { class: "sl-moving" });
+  put(root, "style", {}, STYLE);
+  const sliders = put(root, "div", { class: "sl-row" }), said = put(root, "p", { role: "status" });
+  const svg = put(root, "svg", { role: "img", height: HEIGHT, "aria-labelledby": `${id}-t`, "aria-describedby": `${id}-d` });
+  const row = put(root, "div", { class: "sl-row" });
+  const play = put(row, "button", { type: "button" }), one = put(row, "button", { type: "button" }, "One step");
+  const slow = put(row, "button", { type: "button", "aria-pressed": false }, "Slow"), clock = put(row, "span");
+  const details = put(root, "details"), still = matchMedia("(prefers-reduced-motion: reduce)");
+  put(details, "summary", {}, "The same as a table");
+  const table = put(details, "table");
+  let run, solved, picture, speed, t = null, loops = 1, playing = false, seen = false, frame = 0, before = 0, timer = 0;
+
+  function show(changed, spoken = true) {
+    const at = t === null ? null : t / run.end;
+    data = { ...data, ...changed };
+    solved = solve(data.rule, data.setting);
+    run = data.run ?? follow(solved, { ...data.rule, ...data.setting });
+    const took = (from, to) => run.batch.reduce((sum, _, i) => sum + run[to][i] - run[from][i], 0) / run.batch.length;
+    speed = Math.max(took("step_start", "step_end") / 0.6, took("prepare_start", "prepared") / 6);
+    t = at === null ? typical(run) : at * run.end;
+    tell(spoken);
+    place();
+  }
+  function tell(spoken) {
+    const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy;
+    const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
+    const waits = 1 - busy.accelerator;
+    const text = `${capital(label)} binds: ${waits < 0.005 ? `the ${chip} never waits` : `the ${chip} waits ${percent(waits)} of the time`}.`;
+    root.setAttribute("data-bottleneck", bottleneck);
+    said.setAttribute("aria-live", spoken ? "polite" : "off");
+    if (said.textContent !== text) said.textContent = text;
+    const rows = data.resources.filter(({ name }) => name in times).map(({ name }) =>
+      `<tr><th scope="row">${name === "accelerator" ? chip : name}</th><td>${number(1e3 * times[name])} ms</td><td>${percent(busy[name] ?? times[name] / step)}</td></tr>`);
+    table.innerHTML = `<thead><tr><th scope="col">resource</th><th scope="col">time for a batch</th><th scope="col">busy</th></tr></thead><tbody>${rows.join("")}</tbody>`;
+  }
+  function place() {
+    const places = layout(Math.max(300, Math.min(800, root.clientWidth || 640)), run);
+    picture = drawing(svg, run, solved, places, data, id);
+    picture.title.id = `${id}-t`;
+    picture.desc.id = `${id}-d`;
+    picture.title.textContent = said.textContent;
+    const now = paint();
+    picture.desc.textContent = `Batches travel from the ${run.read_start ? "drive" : "memory"} through ${run.lanes} workers and a queue into the chip. `
+      + `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`;
+  }
+  function paint(ease = 1) {
+    clock.textContent = `${number(t)} ms`;
+    return picture.draw(t, ease, loops);
+  }
+  function tick(time) {
+    frame = 0;
+    const passed = Math.min(0.1, (time - before) / 1e3);
+    before = time;
+    if (playing) t += passed * speed * (slow.ariaPressed === "true" ? 0.25 : 1);
+    if (t > run.end) [t, loops] = [t % run.end, loops + 1];
+    paint(still.matches ? 1 : 1 - Math.exp(-14 * passed));
+    if (playing || time < settles) ask();
+  }
+  let settles = 0;
+  const ask = () => { frame ||= requestAnimationFrame(tick); };
+  function go(wanted) {
+    playing = wanted && seen && !still.matches;
+    play.textContent = wanted && !still.matches ? "Pause" : "Play";
+    if (!playing) return;
+    // One picture moves at a time: another copy of this script may have drawn the other one.
+    dispatchEvent(new CustomEvent("starvelab-plays", { detail: id }));
+    before = performance.now();
+    ask();
+  }
+  let wanted = true;
+  play.addEventListener("click", () => go(wanted = !playing));
+  slow.addEventListener("click", () => { slow.ariaPressed = String(slow.ariaPressed !== "true"); });
+  one.addEventListener("click", () => {
+    go(wanted = false);
+    const next = run.step_start.find((start) => start > t + 1e-9 && start < run.end);
+    if (next === undefined) loops += 1;
+    t = next ?? run.step_start[0];
+    settles = performance.now() + 500;
+    before = performance.now();
+    ask();
+  });
+  for (const [name, values] of Object.entries(data.controls ?? {})) {
+    const label = put(sliders, "label"), text = put(label, "span");
+    const input = put(label, "input", { type: "range", min: 0, max: values.length - 1, step: 1, "aria-label": NAMES[name] });
+    const value = () => values[input.value];
+    const name_it = () => {
+      text.textContent = `${value()} ${name === "batch" ? "a batch" : NAMES[name]}`;
+      input.setAttribute("aria-valuetext", value());
+    };
+    input.value = Math.max(0, values.indexOf(data.setting[name]));
+    name_it();
+    input.addEventListener("input", () => {
+      name_it();
+      show({ setting: { ...data.setting, [name]: value() }, run: null }, false);
+      clearTimeout(timer);
+      timer = setTimeout(() => { tell(true); rests(data.setting); }, 250);
+    });
+  }
+  const hear = ({ detail }) => { if (detail !== id) go(wanted = false); };
+  const calm = () => { play.hidden = slow.hidden = still.matches; go(wanted); };
+  addEventListener("starvelab-plays", hear);
+  still.addEventListener("change", calm);
+  const sight = new IntersectionObserver(([{ isIntersecting }]) => { seen = isIntersecting; go(wanted); }, { threshold: 0.3 });
+  const size = new ResizeObserver(() => place());
+  show({});
+  calm();
+  sight.observe(svg);
+  size.observe(root);
+  return {
+    show,
+    end() {
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+      removeEventListener("starvelab-plays", hear);
+      still.removeEventListener("change", calm);
+      for (const one of [sight, size]) one.disconnect();
+      root.remove();
+    },
+  };
+}
+
+// --- the lab's widget ---------------------------------------------------------------------------------------------------
+
+function render({ model, el }) {
+  const picture = mount(el, model.get("data"), (setting) => { model.set("setting", setting); model.save_changes(); });
+  const changed = () => picture.show(model.get("data"));
+  model.on("change:data", changed);
+  return () => { model.off("change:data", changed); picture.end(); };
+}
+
+export default { render };

@@ -1,0 +1,258 @@
+"""The moving picture in a page: its rule is the model's, its run the trace, and it can be stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from starvelab import PUBLISHED, Accelerator, Drive, Hardware, Jitter, Models, Pipeline, Samples, Workers
+from starvelab.lesson.widgets._moving import SCRIPT, data_of, rule_of
+from starvelab.widgets import play
+from tests.strategies import batch_sizes, pipelines, worker_counts
+
+RESNET = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100, "batch_size": 256}
+WALL = Pipeline(**RESNET, workers=8, storage="7 GB/s", link="25 GB/s")
+# Ahead of the workers and by them, in order and not, with chance, beside and in turn.
+RUNS = {
+    "the wall": WALL,
+    "no drive": WALL.replace(storage=None, link=None),
+    "the drive": WALL.replace(storage="1 GB/s"),
+    "workers read": WALL.replace(storage=Drive("3 GB/s", read_ahead=False)),
+    "chance": WALL.replace(dataset=Samples(jitter=Jitter(spread=0.8))),
+    "any order": WALL.replace(workers=Workers(8, in_order=False), dataset=Samples(jitter=Jitter(spread=0.8))),
+    "the accelerator": WALL.replace(workers=64, storage="30 GB/s"),
+    "measured": WALL.replace(assumptions=PUBLISHED, workers=20),
+    "no workers": WALL.replace(workers=0),
+    "in turn": WALL.replace(overlap=False),
+    "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
+}
+SIMPLE = ("the wall", "no drive", "the drive", "the accelerator", "measured", "in turn", "eight")
+HTML = """<!doctype html><html lang="en"><title>Moving</title><meta name="color-scheme" content="light dark">
+<main><h1>Moving</h1><div id="one"></div><div id="space"></div><div id="two"></div></main>
+<script type="module">window.moving = await import("/moving.js");</script></html>"""
+
+
+@pytest.fixture(scope="module")
+def still(browser: BrowserContext) -> Iterator[Page]:
+    """A page that has loaded the script."""
+    page = browser.new_page()
+    _open(page)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def moving(browser: BrowserContext) -> Iterator[Page]:
+    """The same, for one test."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": 800, "height": 600})
+    _open(page)
+    yield page
+    page.close()
+
+
+def _open(page: Page) -> None:
+    def answer(route: Route) -> None:
+        if route.request.url.endswith(".js"):
+            route.fulfill(path=SCRIPT, content_type="text/javascript")
+        else:
+            route.fulfill(body=HTML, content_type="text/html")
+
+    page.route("**/*", answer)
+    page.goto("http://moving.test/")
+    page.wait_for_function("() => window.moving")
+
+
+def ask(page: Page, code: str, *given: object) -> object:
+    """What an expression in the script's names gives for these arguments, as text: faster than one by one."""
+    text = page.evaluate(
+        f"([given]) => JSON.stringify((({code}))(...JSON.parse(given)))", [json.dumps(given)]
+    )
+    return json.loads(text)
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(pipeline=pipelines(), batch=batch_sizes, count=worker_counts)
+def test_the_rule_is_the_models_for_every_pipeline_batch_size_and_number_of_workers(
+    still, pipeline, batch, count
+):
+    counted = isinstance(pipeline.workers, Workers)
+    changed = pipeline.replace(batch_size=batch, **({"workers": count} if counted else {}))
+    expected, rule = changed.solve(), rule_of(pipeline)
+    found = ask(still, "(...given) => moving.solve(...given)", rule, {"batch": batch, "workers": count})
+    times = {name: time.m_as("s") for name, time in expected.resource_times.items()}
+    assert found["times"] == pytest.approx(times, rel=1e-9)
+    assert found["step"] == pytest.approx(expected.step_time.m_as("s"), rel=1e-9)
+    assert found["utilization"] == pytest.approx(float(expected.utilization), rel=1e-9, abs=1e-12)
+    assert found["bottleneck"] == expected.bottleneck
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(still, name):
+    data = data_of(RUNS[name])
+    found = ask(
+        still,
+        "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})",
+        data,
+    )
+    for column, times in data["run"].items():
+        if times is not None:
+            assert np.allclose(found[column], times, atol=2e-3), column
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_at_any_time_the_picture_is_the_trace(still, name):
+    widget = play(RUNS[name])
+    trace, data = widget.trace, data_of(RUNS[name])
+    end = data["run"]["end"]
+    # Between events: the page has its times to a thousandth of a millisecond.
+    times = np.random.default_rng(7).uniform(0, end, 60)
+    found = ask(still, "(run, times) => times.map(t => moving.state(run, t))", data["run"], times.tolist())
+
+    def share(start: np.ndarray, done: np.ndarray, t: float) -> float:
+        return float(np.maximum(0, np.minimum(done, t) - np.maximum(start, 0)).sum() / t)
+
+    def within(start: np.ndarray, done: np.ndarray, t: float) -> set[int]:
+        return set(np.flatnonzero((start <= t) & (t < done)))
+
+    def depth(t: float, *, in_turn: bool) -> int:
+        changes, depths = trace.queue_depth(in_turn=in_turn)
+        return int(np.append(0, depths)[np.searchsorted(changes, t, "right")])
+
+    for t, one in zip(times, found, strict=True):
+        held = depth(t, in_turn=False) - depth(t, in_turn=True)
+        assert (len(one["queue"]), len(one["held"])) == (depth(t, in_turn=False), held)
+        assert set(one["chip"]) == within(trace.step_start, trace.step_end, t)
+        assert one["waits"] == (not one["chip"])
+        prepares = within(trace.prepare_start, trace.prepared, t)
+        assert set(one["worker"]) == prepares
+        assert set(one["idle"]) == set(range(data["run"]["lanes"])) - set(
+            np.maximum(trace.worker, 0)[[*prepares]]
+        )
+        assert one["busy"]["accelerator"] == pytest.approx(
+            share(trace.step_start, trace.step_end, t), abs=1e-4
+        )
+        workers = share(trace.prepare_start, trace.prepared, t) / data["run"]["lanes"]
+        assert one["busy"]["CPU"] == pytest.approx(workers, abs=1e-4)
+        if trace.read_start is not None:
+            assert set(one["reading"]) == within(trace.read_start, trace.read_done, t)
+
+
+def show(page: Page, where: str, pipeline: Pipeline, **more: object) -> None:
+    page.evaluate(
+        "([id, data]) => { (window.all ??= {})[id] = moving.mount(document.getElementById(id), data,"
+        " setting => { window.rested = setting; }); }",
+        [where, {**data_of(pipeline), **more}],
+    )
+
+
+def test_it_plays_stops_steps_and_follows_its_slider(moving):
+    show(moving, "one", WALL, controls={"workers": [4, 8, 40, 44, 48], "batch": [64, 256]})
+    picture, clock = moving.get_by_role("img"), moving.locator("#one .sl-row span").last
+    expect(picture).to_have_accessible_name("The CPU binds: the accelerator waits 82\u00a0% of the time.")
+    moving.wait_for_timeout(300)
+    moving.get_by_role("button", name="Pause").click()
+    stopped = clock.text_content()
+    moving.wait_for_timeout(200)
+    assert clock.text_content() == stopped
+    moving.get_by_role("button", name="One step").click()
+    expect(clock).not_to_have_text(stopped)
+    expect(moving.get_by_role("button", name="Slow")).to_have_attribute("aria-pressed", "false")
+
+    workers = moving.get_by_role("slider", name="workers")
+    workers.focus()
+    for key in ("ArrowRight",) * 3:
+        moving.keyboard.press(key)
+    expect(workers).to_have_attribute("aria-valuetext", "48")
+    expect(moving.get_by_role("status")).to_have_text(
+        "Storage binds: the accelerator waits 36\u00a0% of the time."
+    )
+    moving.wait_for_function("() => window.rested")
+    assert moving.evaluate("rested") == {"batch": 256, "workers": 48}
+    moving.get_by_text("The same as a table").click()
+    expect(moving.locator("tbody tr")).to_have_text(
+        [
+            "storage18.3 ms100\u00a0%",
+            "CPU10.7 ms58\u00a0%",
+            "link6.17 ms34\u00a0%",
+            "accelerator11.7 ms64\u00a0%",
+        ]
+    )
+
+
+def test_one_picture_moves_at_a_time_and_only_where_it_is_seen(moving):
+    show(moving, "one", WALL)
+    expect(moving.locator("#one").get_by_role("button", name="Pause")).to_be_visible()
+    show(moving, "two", WALL)
+    expect(moving.locator("#two").get_by_role("button", name="Pause")).to_be_visible()
+    expect(moving.locator("#one").get_by_role("button", name="Play")).to_be_visible()
+    clock = moving.locator("#two .sl-row span").last
+    moving.locator("#space").evaluate("node => { node.style.height = '3000px'; scrollTo(0, 0); }")
+    moving.wait_for_timeout(200)
+    stopped = clock.text_content()
+    moving.wait_for_timeout(200)
+    assert clock.text_content() == stopped
+    moving.evaluate("() => { for (const one of Object.values(all)) one.end(); }")
+    expect(moving.get_by_role("img")).to_have_count(0)
+
+
+def test_who_wants_no_motion_sees_a_still_picture_that_steps(moving):
+    moving.emulate_media(reduced_motion="reduce")
+    show(moving, "one", WALL)
+    clock = moving.locator("#one .sl-row span").last
+    stopped = clock.text_content()
+    moving.wait_for_timeout(200)
+    assert clock.text_content() == stopped
+    expect(moving.get_by_role("button")).to_have_text(["One step"])
+    moving.get_by_role("button").click()
+    expect(clock).not_to_have_text(stopped)
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_nothing_overlaps_and_nothing_leaves_the_page(moving, width):
+    moving.set_viewport_size({"width": width, "height": 700})
+    for pipeline in (WALL, RUNS["the accelerator"], RUNS["eight"]):
+        show(moving, "one", pipeline, controls={"workers": [1, 8, 64]})
+        boxes = moving.evaluate(
+            """() => [...document.querySelectorAll('#one svg > text, #one button, #one p')]
+                .filter(one => one.textContent).map(one => one.getBoundingClientRect())
+                .map(({left, right, top, bottom}) => [left, right, top, bottom])"""
+        )
+        for place, (left, right, top, bottom) in enumerate(boxes):
+            assert 0 <= left < right <= width
+            for other in boxes[:place]:
+                apart = left >= other[1] or other[0] >= right or top >= other[3] - 3 or other[2] >= bottom - 3
+                assert apart
+        moving.evaluate("() => all.one.end()")
+
+
+def test_in_the_lab_a_slider_at_rest_brings_the_simulation_and_its_keys_stay_in_the_box(opened):
+    notebook = opened(
+        "from starvelab import *\nfrom starvelab.widgets import play",
+        """picture = play(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                        dataset=Samples(jitter=Jitter(spread=0.8)), workers=8), workers=[8, 40, 64])
+picture""",
+        "len(set(picture.trace.worker))",
+    )
+    notebook.run_all()
+    box = notebook.cell(1).locator(".starvelab-box")
+    said = box.get_by_role("status")
+    expect(said).to_contain_text("The CPU binds: the accelerator waits")
+    slider = box.get_by_role("slider", name="workers")
+    slider.focus()
+    for key in ("ArrowRight", "ArrowRight", "x", "b"):
+        notebook.page.keyboard.press(key)
+    # With every batch alike nobody would wait here: this is what chance costs in the kernel's run.
+    expect(said).to_contain_text("The accelerator binds: the accelerator waits")
+    assert len(notebook.cells()) == 3
+    notebook.page.wait_for_timeout(500)
+    assert notebook.errors() == []

@@ -1,0 +1,87 @@
+"""The moving picture without a page: what its script is given, and what stands where no script runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from starvelab import Q_, Hardware, InputError, Models, Pipeline
+from starvelab.lesson.widgets._moving import SCRIPT, data_of
+from starvelab.model.resources import RESOURCES
+from starvelab.widgets import play
+from tests.rejected import message
+
+WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+
+
+def test_the_script_travels_with_the_package_and_asks_nobody():
+    script = SCRIPT.read_text(encoding="utf-8")
+    assert "import " not in script.replace("import it", "").replace("game import", "")
+    assert "fetch(" not in script
+    assert script.count("http") == 2  # the names of SVG and HTML
+
+
+def test_what_the_script_is_given_is_small_and_says_how_each_resource_looks():
+    data = data_of(WALL.replace(workers=64))
+    assert len(json.dumps(data)) < 60_000
+    assert [(one["color"], one["hatch"]) for one in data["resources"]] == [
+        (one.color, one.hatch) for one in RESOURCES.values()
+    ]
+    assert "Infinity" not in json.dumps(data_of(WALL.replace(hardware="12 ms")))
+
+
+def test_a_slider_at_rest_has_the_new_setting_simulated():
+    widget = play(WALL, workers=[4, 44], batch_size=[64, 256])
+    picture = widget.children[0]
+    assert picture.data["controls"] == {"workers": [4, 8, 44], "batch": [64, 256]}
+    picture.setting = {"batch": 256, "workers": 44}
+    assert picture.data["run"]["lanes"] == 44
+    assert len(set(widget.trace.worker)) == 44
+    assert picture.data["controls"] == {"workers": [4, 8, 44], "batch": [64, 256]}
+    supplied = play(WALL.replace(workers=Q_("2 GB/s")), batch_size=[64, 256])
+    supplied.children[0].setting = {"batch": 64, "workers": 1}
+    assert supplied.trace.batch_size == 64
+
+
+def test_where_no_widget_is_shown_the_same_run_stands_still_with_its_table():
+    html = play(WALL).html()
+    assert 'role="img"' in html
+    assert "the CPU binds" in html
+    assert "the accelerator waits 81.7 % of the time" in html
+    assert "<td>" in html
+
+
+def test_ones_own_times_are_played():
+    times = [180 if number % 11 == 7 else 20 for number in range(440)]
+    widget = play(WALL.replace(workers=2), prepare_times=Q_(times, "ms"))
+    took = widget.trace.prepared - widget.trace.prepare_start
+    assert took.max() == pytest.approx(180)
+    assert took.min() == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "controls", "said"),
+    [
+        (
+            WALL,
+            {"cores": [8, 16]},
+            "A moving picture has sliders of two or more values for batch_size and workers, got "
+            "cores=[8, 16]. Pass for example workers=range(1, 65).",
+        ),
+        (
+            WALL,
+            {"workers": [8]},
+            "A moving picture has sliders of two or more values for batch_size and workers, got "
+            "workers=[8]. Pass for example workers=range(1, 65).",
+        ),
+        (
+            WALL.replace(workers=Q_("2 GB/s")),
+            {"workers": [4, 8]},
+            "A slider of workers needs a pipeline that counts them, got workers="
+            "<Quantity(2.0, 'gigabyte / second')>. Pass Pipeline(..., workers=8).",
+        ),
+    ],
+)
+def test_a_slider_that_cannot_be_made_is_rejected(pipeline, controls, said):
+    assert message(InputError, play, pipeline, **controls) == said
