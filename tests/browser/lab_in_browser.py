@@ -338,7 +338,7 @@ class OpenNotebook:
                         const text = walker.currentNode.textContent.trim();
                         const node = walker.currentNode.parentElement;
                         if (!text || !node.checkVisibility()) continue;
-                        // A number on a batch of the moving picture stands on that batch, in its resource's ink.
+                        // A number of the moving picture stands on its batch, in the ink of a resource.
                         if (node.closest('[disabled], title, desc, style, [class*=ansi-], .token')) continue;
                         const style = getComputedStyle(node);
                         const ink = parse(node.closest('svg') ? style.fill : style.color);
