@@ -106,7 +106,8 @@ html_theme = "furo"
 html_title = "starvelab"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_extra"]  # copied as it is: pages that are no documents
+# Copied as they are: pages that are no documents, and the script that they share with the lab.
+html_extra_path = ["_extra", "../starvelab/lesson/widgets/moving.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -1,8 +1,8 @@
 """The numbers of the page "Feed the GPU": scenarios, settings, and what the package makes of them.
 
-The page has no Python. `tables_js` writes what its rules read: the plain numbers that the package's own
-stages resolve, and the cheapest setting of each scenario. Its rules are `_extra/feed-the-gpu/rules.js`, and a
-test compares them with `solve` below.
+The page has no Python. `tables_js` writes what it reads: the plain numbers that the package's own stages
+resolve, and the cheapest setting of each scenario. Its rule is that of the moving picture, which the lab has
+too, and a test compares what the page makes of it with `solve` below.
 """
 
 import json
@@ -321,10 +321,10 @@ def tables() -> dict[str, object]:
         "medals": [{"name": name, "above": share} for name, share in MEDALS.items()],
         "values": GRID,
         "prices": {name: part[name].low.m_as("USD/h") for name in ("core", "memory")},
-        "scaling": {"crowding": scaling.crowding, "secondThread": scaling.second_thread},
+        "scaling": {"crowding": scaling.crowding, "second_thread": scaling.second_thread},
         "drives": {path: _drive(path) for path in DRIVES},
         "resources": [
-            {"name": one.name, "label": one.label, "color": one.color, "verb": one.verb}
+            {name: getattr(one, name) for name in ("name", "label", "color", "ink", "hatch")}
             for one in RESOURCES.values()
         ],
         "scenarios": [_scenario(scenario) for scenario in SCENARIOS],

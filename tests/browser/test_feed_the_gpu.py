@@ -10,13 +10,15 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import Q_
+from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.model.prices import price_age
 from tests.documents import DOCS, load
 
-PAGE = DOCS / "_extra/feed-the-gpu/index.html"
+SITE = "http://site.test/"
+PAGE = f"{SITE}feed-the-gpu/index.html"
 SETTINGS = 10_000
 # What the page calls what the package calls otherwise.
 TIMES = ("storage", "CPU", "link", "decoder", "accelerator")
@@ -29,10 +31,16 @@ def feed() -> ModuleType:
 
 @pytest.fixture
 def game(browser: BrowserContext) -> Iterator[Page]:
-    """The page, opened as a file."""
+    """The page as it lies on the site, where the script of the moving picture stands beside its folder."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.partition("#")[0].removeprefix(SITE)
+        route.fulfill(path=SCRIPT if name == SCRIPT.name else DOCS / "_extra" / name)
+
     page = browser.new_page()
     try:
-        page.goto(PAGE.as_uri())
+        page.route(f"{SITE}**", answer)
+        page.goto(PAGE)
         yield page
     finally:
         page.close()
@@ -48,9 +56,13 @@ def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):
     assert len(ages) > 10
     assert set(ages) == {"May 2026, 3 years ago", "November 2026, 3 years ago"}
     asked = [["2026-05-01", day] for day in ("2026-05-31", "2026-06-01", "2027-04-30", "2027-05-01")]
-    assert game.evaluate("rows => rows.map(([from, to]) => age(from, new Date(to)))", asked) == [
-        price_age(*map(date.fromisoformat, pair)) for pair in asked
-    ]
+    assert game.evaluate(
+        """async rows => {
+            const { age } = await import('./page.js');
+            return rows.map(([from, to]) => age(from, new Date(to)));
+        }""",
+        asked,
+    ) == [price_age(*map(date.fromisoformat, pair)) for pair in asked]
 
 
 def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(game, feed):
@@ -72,13 +84,17 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         asked.append({"scenario": scenario.key, "drive": choice[0], "decode": choice[1], **numbers})
     # As text: Playwright takes seconds for so many values, one by one.
     answered = game.evaluate(
-        """([asked, times]) => JSON.stringify(JSON.parse(asked).flatMap(
-            ({scenario, drive, decode, ...columns}) => columns.batch.map((_, i) => {
-                const values = Object.entries(columns).map(([name, all]) => [name, all[i]]);
-                const found = solve(scenarioOf(scenario), {drive, decode, ...Object.fromEntries(values)});
-                return [...times.map(name => found.times[name]), found.step, found.busy,
-                    found.throughput, found.dollars, found.feasible, found.bottleneck];
-            })))""",
+        """async ([asked, times]) => {
+            const { answer, scenarioOf } = await import('./page.js');
+            return JSON.stringify(JSON.parse(asked).flatMap(
+                ({scenario, drive, decode, ...columns}) => columns.batch.map((_, i) => {
+                    const values = Object.entries(columns).map(([name, all]) => [name, all[i]]);
+                    const setting = {drive, decode, ...Object.fromEntries(values)};
+                    const found = answer(scenarioOf(scenario), setting);
+                    return [...times.map(name => found.times[name] ?? 0), found.step, found.busy,
+                        found.throughput, found.dollars, found.feasible, found.bottleneck];
+                })));
+        }""",
         [json.dumps(asked), TIMES],
     )
     found = json.loads(answered)
@@ -88,21 +104,21 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
 
     # The page's own rules, too, find nothing that feeds a GPU for less than the package's cheapest setting.
     cheaper = game.evaluate(
-        """() => TABLES.scenarios.map(scenario => {
+        """async () => (({ answer }) => TABLES.scenarios.map(scenario => {
             const {workers, cores, memory, batch} = TABLES.values;
             const {dollars, ...setting} = scenario.cheapest;
             const fed = found => found.feasible && found.busy >= TABLES.goal;
-            const cheapest = solve(scenario, setting);
+            const cheapest = answer(scenario, setting);
             if (!fed(cheapest) || Math.abs(cheapest.dollars - dollars) > 1e-9) return 'the cheapest itself';
             for (const drive in TABLES.drives) for (const decode in scenario.decoders)
             for (const c of cores) for (const m of memory) {
                 const one = {drive, decode, cores: c, memory: m};
-                if (solve(scenario, {...one, workers: 1, batch: 1}).dollars > dollars - 1e-9) continue;
+                if (answer(scenario, {...one, workers: 1, batch: 1}).dollars > dollars - 1e-9) continue;
                 for (const w of workers) for (const b of batch)
-                    if (fed(solve(scenario, {...one, workers: w, batch: b}))) return {...one, w, b};
+                    if (fed(answer(scenario, {...one, workers: w, batch: b}))) return {...one, w, b};
             }
             return null;
-        })"""
+        }))(await import('./page.js'))"""
     )
     assert cheaper == [None] * len(feed.SCENARIOS)
 
@@ -125,13 +141,14 @@ def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(g
     cores = game.get_by_role("slider", name="cores")
     expect(cores).to_have_attribute("aria-valuetext", "1 core, $0.02 an hour")
     expect(summary).to_contain_text("The CPU starves the GPU: it prepares a batch in")
-    expect(game.locator("#table tr")).to_have_count(4)
+    rows = game.locator("#moving tbody tr")
+    expect(rows).to_have_count(4)
     # The GPU's decoder works beside its kernels, and is one more resource.
     game.get_by_role("radio", name="on the CPU").focus()
     game.keyboard.press("ArrowDown")
     expect(score).to_contain_text("the cheapest there is.")
     expect(summary).to_contain_text("The GPU is fed")
-    expect(game.locator("#table tr")).to_have_count(5)
+    expect(rows).to_have_count(5)
     shared = game.get_by_label("Your score as text").input_value()
 
     game.get_by_role("radio", name=first.title).focus()
@@ -147,7 +164,7 @@ def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(g
     assert game.get_by_label("Your score as text").input_value() == shared
     expect(game.get_by_role("alert")).to_be_hidden()
 
-    game.goto(f"{PAGE.as_uri()}#{shared.split('#')[1].replace('cores=1&', 'cores=-1&')}")
+    game.goto(f"{PAGE}#{shared.split('#')[1].replace('cores=1&', 'cores=-1&')}")
     expect(game.get_by_role("alert")).to_have_text(
         "This link cannot be opened. It says cores -1, which this scenario does not offer. "
         "These are the starting settings of “The first bite”."
@@ -159,7 +176,7 @@ def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(g
         ("scenario=words&price=0", "It names price, and this page has no such setting."),
         ("scenario=words&workers=1&cores=1&memory=0&drive=__proto__", "It says drive __proto__, which"),
     ):
-        game.goto(f"{PAGE.as_uri()}#{wrong}")
+        game.goto(f"{PAGE}#{wrong}")
         expect(game.get_by_role("alert")).to_contain_text(f"This link cannot be opened. {why}")
 
     # A phone has one column, and everything is in it; in the dark the page is dark.

@@ -1,9 +1,51 @@
-// The page: it reads the controls, asks the rules, and shows what they say. The link always holds the settings.
+// The page: it reads the controls, asks the rule, and shows what it says. The link always holds the settings.
+// TABLES comes from the package. A test compares `answer` with the package over thousands of settings.
+
+import { mount, solve } from "../moving.js";
 
 const $ = (id) => document.getElementById(id);
-const scenarioOf = (key) => TABLES.scenarios.find((one) => one.key === key);
-const NAMES = { storage: "Drive", CPU: "CPU", link: "Link", decoder: "Decoder", accelerator: "GPU" };
-const ORDER = TABLES.resources.map((one) => one.name);
+export const scenarioOf = (key) => TABLES.scenarios.find((one) => one.key === key);
+
+// --- the rule, for what this page asks ----------------------------------------------------------------------
+
+// What reading a sample takes where memory does not serve it.
+function readTime(size, { bandwidth, latency, inFlight, rate }) {
+  const transfer = size / bandwidth;
+  return Math.max(transfer, (latency + transfer) / inFlight, rate ? 1 / rate : 0);
+}
+
+// The numbers of the rule: a step that is launched by the host, workers on cores, and what takes time for each sample.
+function ruleOf(scenario, { cores, memory, drive, decode }) {
+  const decoder = scenario.decoders[decode], missed = 1 - scenario.cached[TABLES.values.memory.indexOf(memory)];
+  const each = {
+    storage: missed * readTime(scenario.size, TABLES.drives[drive]),
+    link: decoder.sent / scenario.link,
+    ...(decoder.decoder && { decoder: decoder.decoder }),
+  };
+  const work = [[0, scenario.sample]], launch = [scenario.launch, 0];
+  return {
+    stages: [
+      { resource: "accelerator", busy: true, pieces: [...work, launch] },
+      ...Object.entries(each).map(([resource, time]) => ({ resource, busy: true, pieces: [[0, time]] })),
+    ],
+    preparing: { cpu: decoder.cpu, handover: 0, wait: null, law: TABLES.scaling, cores, count: 1 },
+    launch: { wait: launch, work },
+    overlap: true,
+  };
+}
+
+// What the rule says of a setting, with the memory that a step needs and the dollars of an hour.
+export function answer(scenario, setting) {
+  const { cores, memory, drive, batch } = setting, held = scenario.held, rule = ruleOf(scenario, setting);
+  const found = solve(rule, setting), needed = held ? held.fixed + held.per_sample * batch : 0;
+  return {
+    ...found, rule, needed,
+    busy: found.utilization,
+    feasible: !held || needed <= held.capacity,
+    throughput: batch / found.step,
+    dollars: scenario.price + cores * TABLES.prices.core + memory * TABLES.prices.memory + TABLES.drives[drive].price,
+  };
+}
 
 // --- words ------------------------------------------------------------------------------------------------
 
@@ -15,7 +57,7 @@ const time = (seconds) => (seconds < 1 ? `${number(seconds * 1000)} ms` : `${num
 const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
 
 // How long ago a price was stated: the same words as price_age in the package.
-function age(stated, today) {
+export function age(stated, today) {
   const from = new Date(stated);
   const months = 12 * (today.getUTCFullYear() - from.getUTCFullYear()) + today.getUTCMonth() - from.getUTCMonth()
     - (today.getUTCDate() < from.getUTCDate());
@@ -165,7 +207,7 @@ const MOUTHS = { starving: "M55 86q20 -16 40 0", hungry: "M58 80h34", fed: "M53 
 
 function draw() {
   const scenario = scenarioOf(state.scenario);
-  const found = solve(scenario, state);
+  const found = answer(scenario, state);
   const fed = found.feasible && found.busy >= TABLES.goal;
   const training = found.feasible ? found.busy : 0;
   const burnt = found.dollars * (1 - training);
@@ -185,9 +227,12 @@ function draw() {
   const money = ` Of ${dollars(found.dollars)} an hour, ${dollars(burnt)} is burnt while the GPU does not train.`;
   setText($("summary"), text + money);
   $("step").textContent = found.feasible
-    ? `A step with ${count(state.batch, scenario.noun)} takes ${time(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The longest bar sets the pace.`
+    ? `A step with ${count(state.batch, scenario.noun)} takes ${time(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The slowest sets the pace.`
     : "This step does not fit into the memory of the GPU.";
-  drawBars(scenario, found);
+  $("moving").hidden = !found.feasible;
+  const shown = { rule: found.rule, setting: { batch: state.batch, workers: state.workers }, resources: TABLES.resources, chip: "GPU" };
+  if (moving) moving.show(shown, false);
+  else moving = mount($("moving"), shown);
   drawControls(scenario);
   drawScore(scenario, found, fed);
 }
@@ -195,29 +240,6 @@ function draw() {
 // A status that says the same again would be read aloud again.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
-}
-
-function drawBars(scenario, found) {
-  const { times, step } = found;
-  const rows = ORDER.filter((name) => times[name] > 0).map((name) => {
-    const binds = name === found.bottleneck;
-    const width = (seconds) => `${(100 * seconds / step).toFixed(2)}%`;
-    const parts = name !== "accelerator" ? [["work", times[name]]]
-      : [["work", state.batch * scenario.sample], ["launching", found.launching]];
-    const waits = name === "accelerator" && 1 - times.accelerator / step > 0.005;
-    const labels = { launching: "launches" };
-    const share = percent(times[name] / step);
-    const cells = parts.filter(([, seconds]) => seconds > 0)
-      .map(([kind, seconds]) => `<i class="${kind}" style="width:${width(seconds)}">${seconds / step > 0.14 && labels[kind] ? labels[kind] : ""}</i>`).join("");
-    return {
-      bar: `<div class="bar ${name}${binds ? " binds" : ""}${found.feasible ? "" : " hollow"}"><b>${NAMES[name]}</b>`
-        + `<span class="track">${cells}${waits ? `<em>${1 - times.accelerator / step > 0.2 ? "waits" : ""}</em>` : ""}</span>`
-        + `<span class="time">${time(times[name])}${binds ? "<small> sets the pace</small>" : ""}</span></div>`,
-      row: `<tr><th scope="row">${NAMES[name]}${binds ? ", which sets the pace" : ""}</th><td>${time(times[name])}</td><td>${share}</td></tr>`,
-    };
-  });
-  $("bars").innerHTML = rows.map((one) => one.bar).join("");
-  $("table").innerHTML = rows.map((one) => one.row).join("");
 }
 
 function drawScore(scenario, found, fed) {
@@ -308,7 +330,7 @@ function show() {
   draw();
 }
 
-let rate = 0, since = 0;
+let rate = 0, since = 0, moving = null;
 build();
 open();
 draw();

@@ -22,7 +22,7 @@ from ...model.parts import Workers
 from ...model.resources import RESOURCES
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
-from ...model.stages.single_node import SingleNodeInputs, formula_parts
+from ...model.stages.single_node import GIVEN, SingleNodeInputs
 from ...model.stages.transformation import TransformationInputs
 from ...pipeline import Pipeline
 from ...simulate import Trace
@@ -151,12 +151,9 @@ def rule_of(pipeline: Pipeline) -> Data:
     assert isinstance(crew, TransformationInputs)
     assert isinstance(model, SingleNodeInputs)
     launch: tuple[Line, tuple[Line, ...]] | None = None
-    if model.rate is None and model.law is not None:
-        law = model.law
-        launch = Line(law.launch, 0), (Line(0, law.arithmetic + law.traffic),)
-    elif model.rate is None and model.formula is not None and model.formula.overhead_overlaps:
-        *work, overhead = formula_parts(model.formula)
-        launch = overhead, tuple(work)
+    if model.step is not None and model.basis != GIVEN and model.step.hidden:
+        compute, memory, overhead = model.step.lines
+        launch = overhead, ((compute + memory,) if model.step.in_turn else (compute, memory))
     limit = pipeline.hardware.in_flight
     return {
         "stages": [
