@@ -9,10 +9,14 @@ are written here as well.
 """
 
 import argparse
+import json
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from types import ModuleType
@@ -43,8 +47,9 @@ from benchmarks.validation import (  # noqa: E402
     rows_of,
     summary,
 )
-from starvelab import PUBLISHED  # noqa: E402
+from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
+from starvelab.lesson.widgets._moving import data_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
 from starvelab.tables import percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
@@ -200,6 +205,41 @@ def how_fast() -> str:
     return _table(("what", "starvelab", "the other side", "ratio", "measured"), rows)
 
 
+# The picture of the first page and of the README.
+WALL = Pipeline(
+    model=Models.ViT_B16,
+    hardware=Hardware.Cloud.H100,
+    batch_size=256,
+    storage=Storage.NVMe_Gen4,
+    link=Links.PCIe5_x16,
+    workers=8,
+    assumptions=PUBLISHED,
+)
+
+
+def wall_js() -> str:
+    """What the moving picture of the first page is given, as a module."""
+    data = data_of(WALL) | {"chip": "GPU", "controls": {"workers": [*range(1, 65)]}}
+    text = json.dumps(data, separators=(",", ":"))
+    return f"// Written by docs/build.py (`make build`): do not edit it.\nexport default {text};\n"
+
+
+def moving_svg() -> str:
+    """The same picture for a page that runs no script, drawn by the script of the lab's own."""
+    step = WALL.solve()
+    words = {
+        "title": f"Eight workers feed an H100, which waits {percent(step.stall, 0)} of the time",
+        "desc": "Batches go from a drive through eight workers and a queue into a GPU. They pile up before "
+        "the workers, which are always busy. The queue is empty, and the GPU waits for the next batch.",
+    }
+    # Playwright brings a Node of its own; whoever builds only the site has one for the lab in a tab.
+    found = find_spec("playwright")
+    own = Path(str(found.origin)).with_name("driver") / "node" if found else Path()
+    command = [own if own.is_file() else shutil.which("node") or "node", DOCS / "moving.mjs"]
+    given = json.dumps(data_of(WALL) | words | {"chip": "GPU"})
+    return subprocess.run(command, input=given, capture_output=True, encoding="utf-8", check=True).stdout
+
+
 # Each part: its page, and the function that makes it.
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "layers": ("architecture.md", layers),
@@ -218,6 +258,8 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
 FILES: dict[str, Callable[[], str]] = {
     "docs/pictures/how-right.svg": lambda: draw(_published()),
     "docs/_extra/feed-the-gpu/tables.js": tables_js,
+    "docs/_extra/wall.js": wall_js,
+    "docs/pictures/moving.svg": moving_svg,
     "starvelab/model/groups.pyi": catalogue_types,
 }
 

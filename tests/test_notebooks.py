@@ -227,7 +227,7 @@ def test_what_binds_means_is_said_where_the_word_first_appears(assignment):
 
 def test_the_whole_pipeline_is_seen_before_anything_is_asked():
     first = WALKTHROUGH["01_compute_baseline"]
-    ((drawn, _),) = first.calls("whole_pipeline")
+    ((drawn, _),) = first.calls("play")
     assert drawn < min(position for position, _ in first.questions().values())
 
 

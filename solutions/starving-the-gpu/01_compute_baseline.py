@@ -20,18 +20,20 @@
 # the last line says with what to go on.
 
 # %% role="setup" id="setup-01"
-from starvelab import TUTORIAL, Hardware, Models, Q_, SingleNodeModel, StarvelabError
+from starvelab import TUTORIAL, Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel
+from starvelab import StarvelabError
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import Credit, check
-from starvelab.show import info, roofline, say, svg, table, whole_pipeline
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.show import info, roofline, say, svg, table
+from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
 
 # %%
-whole_pipeline()
+play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"), batch_size=64,
+              workers=4, storage="1 GB/s", link="10 GB/s"), workers=range(1, 13))
 
 # %% [markdown]
-# Each box works at its own pace, and the slowest one sets the pace of all. We say that it **binds**. This notebook is about
-# the last box alone; the next ones add the others.
+# Each of them works at its own pace, and the slowest one sets the pace of all. We say that it **binds**. This notebook is about
+# the last of them alone; the next ones add the others.
 #
 # ## What you have
 #

@@ -16,8 +16,8 @@ from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel
 from starvelab import TransformationModel
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.checks import check
-from starvelab.show import info, loader_timeline, table, timeline
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.show import info, table, timeline
+from starvelab.widgets import explore, play, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256)
@@ -76,7 +76,7 @@ reveal("cpu-wall", then=lambda: timeline(pipe.solve(), batches=4))
 # long. Where some take longer, the workers drift apart, and the GPU waits more often.
 
 # %%
-reveal("cpu-wall", then=lambda: loader_timeline(pipe.simulate(warm_up=0), batches=24))
+reveal("cpu-wall", then=lambda: play(pipe, workers=range(1, 65)))
 
 # %% [markdown]
 # ## The rule

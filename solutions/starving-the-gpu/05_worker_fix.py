@@ -18,7 +18,7 @@ from math import ceil, floor
 from starvelab import PUBLISHED, TUTORIAL, Hardware, Models, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, say, table
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import explore, play, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -147,8 +147,7 @@ reveal("worker-fix", then=lambda: over_workers(
 # uncovers the next; the question is always "what binds *now*?". The answer changes with the number of workers:
 
 # %%
-say("With 32 workers and one NVMe drive:")
-say(with_drive.replace(workers=32).explain())
+reveal("worker-fix", then=lambda: play(with_drive.replace(workers=32), workers=range(1, 65)))
 
 # %%
 say("With 16 workers and one NVMe drive, what each change alone would bring:")

@@ -172,7 +172,7 @@ export function scene(run, t, now, places) {
 // --- the picture --------------------------------------------------------------------------------------------------------
 
 const HATCHES = { "": "", "..": "M2 2h1.6M6 6h1.6", "//": "M-1 5L5 -1M3 9L9 3", "xx": "M0 0L8 8M8 0L0 8", "\\\\": "M-1 3L5 9M3 -1L9 5" };
-const STYLE = `
+export const STYLE = `
 .sl-moving { --sl-soft: color-mix(in srgb, currentColor 14%, transparent); position: relative; max-width: 800px; }
 .sl-moving svg { display: block; width: 100%; font-size: 13px; fill: currentColor; }
 .sl-moving svg.narrow { font-size: 12px; }
