@@ -28,8 +28,9 @@ from starvelab.show import info, roofline, say, svg, table
 from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
 
 # %%
-play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"), batch_size=64,
-              workers=4, storage="1 GB/s", link="10 GB/s"), workers=range(1, 13))
+play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
+              batch_size=64, workers=4, storage="1 GB/s", link="10 GB/s"),
+     workers=range(1, 13))
 
 # %% [markdown]
 # Each of them works at its own pace, and the slowest one sets the pace of all. We say that it **binds**. This notebook is about

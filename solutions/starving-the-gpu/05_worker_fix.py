@@ -147,7 +147,8 @@ reveal("worker-fix", then=lambda: over_workers(
 # uncovers the next; the question is always "what binds *now*?". The answer changes with the number of workers:
 
 # %%
-reveal("worker-fix", then=lambda: play(with_drive.replace(workers=32), workers=range(1, 65)))
+reveal("worker-fix", then=lambda: play(with_drive.replace(workers=32),
+                                       workers=range(1, 65)))
 
 # %%
 say("With 16 workers and one NVMe drive, what each change alone would bring:")
