@@ -24,6 +24,7 @@ USUAL = (
     "simulate",
     "notebooks",
     "repaint",
+    "moving",
     "validation",
     "own_loader",
     "diagnose",

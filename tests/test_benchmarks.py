@@ -15,7 +15,7 @@ from benchmarks import results
 from tests.selection import without
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
-BROWSER, CLASS = {"repaint"}, {"grading", "stock"}
+BROWSER, CLASS = {"moving", "repaint"}, {"grading", "stock"}
 HERE = benchmarks.names().keys() - BROWSER - CLASS - ({"defects"} if "sandbox" in without() else set())
 
 

@@ -259,15 +259,14 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
     return { ground, done, idle };
   });
   const side = Math.min(eater.width - 12, 92), [left, high] = [middleOf(eater) - side / 2, middle - side / 2];
-  const legs = [0.2, 0.4, 0.6, 0.8].map((at) => `M${left + at * side} ${high - 6}v${side + 12}M${left - 6} ${high + at * side}h${side + 12}`);
+  const legs = [0.2, 0.4, 0.6, 0.8].map((at) => `M${left + at * side} ${high - 6}v6m0 ${side}v6M${left - 6} ${high + at * side}h6m${side} 0h6`);
   put(svg, "path", { d: legs.join(""), class: "line", "stroke-width": 3 });
-  put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, fill: "var(--sl-page, Canvas)" });
   const empty = put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, fill: fill("waits") });
   const food = put(svg, "rect", { x: left, width: side, rx: 8, fill: fill("accelerator") });
   put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, class: "line", "stroke-width": 2, "stroke-opacity": 1 });
   const face = put(svg, "path", { fill: "none", stroke: "currentColor", "stroke-width": side / 22, "stroke-linecap": "round",
     transform: `translate(${left} ${high}) scale(${side / 100})`, "vector-effect": "non-scaling-stroke" });
-  const belt = put(svg, "g"), tokens = new Map();
+  const belt = put(svg, "g"), tokens = new Map(), total = state(run, run.end).busy;
 
   function draw(t, ease = 1, loops = 1) {
     const now = state(run, t), found = scene(run, t, now, places), seen = new Set(), whole = loops * run.end + t;
@@ -297,7 +296,6 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       if (trail) done.setAttribute("fill", looks[trail.looks]?.color ?? "none");
       if (idle) idle.textContent = trail ? "" : "waits";
     });
-    const total = state(run, run.end).busy;
     gauges.forEach(({ name, text, other, part, bar }, place) => {
       if (!name) {
         if (place) text.textContent = place === 2 ? `${wide ? "holds " : ""}${now.queue.length}` : "";
@@ -432,7 +430,8 @@ export function mount(el, data, rests = () => {}) {
   addEventListener("starvelab-plays", hear);
   still.addEventListener("change", calm);
   const sight = new IntersectionObserver(([{ isIntersecting }]) => { seen = isIntersecting; go(wanted); }, { threshold: 0.3 });
-  const size = new ResizeObserver(() => place());
+  let width = 0;
+  const size = new ResizeObserver(() => { if (width !== (width = root.clientWidth)) place(); });
   show({});
   calm();
   sight.observe(svg);
