@@ -165,7 +165,7 @@ export function scene(run, t, now, places) {
   now.gate.forEach((i, n) => put(i, link.x, middle + n * (token + 2), "ready"));
   now.link.forEach((i) => put(i, link.x + progress(run, "copy_start", "copied", i, t) * link.width, middle, "link"));
   now.door.forEach((i, n) => put(i, chip.x - 2, middle - (n + 1) * (token + 2), "link"));
-  now.chip.forEach((i) => put(i, chip.x + chip.width / 2, middle, "accelerator"));
+  now.chip.forEach((i) => put(i, chip.x + chip.width / 2, middle + 12, "accelerator", 2));
   return { tokens, trails, lane, eaten: now.chip.length ? progress(run, "step_start", "step_end", now.chip[0], t) : 0 };
 }
 
@@ -354,7 +354,9 @@ export function mount(el, data, rests = () => {}) {
     const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy;
     const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
     const waits = 1 - busy.accelerator;
-    const text = `${capital(label)} binds: ${waits < 0.005 ? `the ${chip} never waits` : `the ${chip} waits ${percent(waits)} of the time`}.`;
+    const much = waits < 0.005 ? `the ${chip} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
+    // Late batches cost what no mean time tells.
+    const text = bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)} binds: ${much}.`;
     root.setAttribute("data-bottleneck", bottleneck);
     said.setAttribute("aria-live", spoken ? "polite" : "off");
     if (said.textContent !== text) said.textContent = text;
