@@ -51,15 +51,14 @@ def _source() -> NotebookNode:
     )
 
 
-def _truth() -> list[ReferenceCell]:
-    truth = []
+def _reference() -> list[ReferenceCell]:
+    cells = []
     for cell in (one for one in _source().cells if "nbgrader" in one.metadata):
-        told = cell.metadata.nbgrader
-        text = GIVEN_OUT if told["solution"] else cell.source
-        flags = {key: told[key] for key in ("locked", "grade", "solution", "task")}
-        points = float(told["points"])
-        truth.append(ReferenceCell(cell.id, cell.cell_type, text, text, "", **flags, points=points))
-    return truth
+        flags = {key: cell.metadata.nbgrader[key] for key in ("locked", "grade", "solution", "task")}
+        text = GIVEN_OUT if flags["solution"] else cell.source
+        points = float(cell.metadata.nbgrader["points"])
+        cells.append(ReferenceCell(cell.id, cell.cell_type, text, text, "", **flags, points=points))
+    return cells
 
 
 class EssayClass:
@@ -71,7 +70,7 @@ class EssayClass:
         with closing(self.open()) as book:
             book.add_assignment(LAB)
             book.add_notebook("one", LAB)
-            for cell in _truth():
+            for cell in _reference():
                 book.add_source_cell(cell.name, "one", LAB, cell_type=cell.cell_type, source=cell.source)
                 most = {"max_score": cell.points, "cell_type": cell.cell_type}
                 if cell.task:
@@ -115,7 +114,7 @@ class EssayClass:
     @property
     def definition(self) -> Definition:
         source = {"one.ipynb": nbformat.writes(_source()).encode()}
-        return Definition(LAB, {"one": _truth()}, source, Config(), b"")
+        return Definition(LAB, {"one": _reference()}, source, Config(), b"")
 
     def marking(self) -> Marking:
         return Marking(self.definition, self.open, self.notebooks, self.config)

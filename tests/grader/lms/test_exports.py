@@ -49,33 +49,27 @@ def export(gradebook, tmp_path, logged):
             more["roster"] = str(tmp_path / "roster.csv")
         table = kind(log=logging.getLogger("starvelab.test"), **more).table(gradebook)
         (tmp_path / "out.csv").write_bytes(table.content)
-        return list(
-            csv.reader(
-                (tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines(), delimiter=table.delimiter
-            )
-        )
+        lines = table.content.decode("utf-8-sig").splitlines()
+        return list(csv.reader(lines, delimiter=table.delimiter))
 
     return run
 
 
 def test_canvas_gets_its_own_table_back_with_the_points_in_it(export, logged):
+    headers = "Student,ID,SIS User ID,SIS Login ID,Section,Quiz (7),Tiny (42),Final Score"
+    possible = "Points Possible,,,,,5,8,(read only)"
     found = export(
-        Canvas,
-        "Student,ID,SIS User ID,SIS Login ID,Section,Quiz (7),Tiny (42),Final Score\n"
-        "Points Possible,,,,,5,8,(read only)\n"
-        '"Lovelace, Ada",101,,ada,A,4,,88\n'
-        '"Can, Cem",103,,cem,A,5,2,70\n',
+        Canvas, f'{headers}\n{possible}\n"Lovelace, Ada",101,,ada,A,4,,88\n"Can, Cem",103,,cem,A,5,2,70\n'
     )
     assert found == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Quiz (7)", "Tiny (42)", "Final Score"],
-        ["Points Possible", "", "", "", "", "5", "8", "(read only)"],
+        headers.split(","),
+        possible.split(","),
         ["Lovelace, Ada", "101", "", "ada", "A", "4", "7.5", "88"],
         ["Can, Cem", "103", "", "cem", "A", "5", "2", "70"],
     ]
     assert "Graded, but not in the roster: 102" in logged.text
     assert "1 submissions wait for a mark by hand, which counts as 0 until then." in logged.text
-    assert "is added" not in logged.text
-    assert "points possible" not in logged.text
+    assert not [text for text in ("is added", "points possible") if text in logged.text]
 
 
 STARVING = "Student,ID,Section,Starving the GPU (4711)\r\n    Points Possible,,,100\r\n"
@@ -116,31 +110,54 @@ def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logg
     assert "--Canvas.column=" in logged.text
 
 
-def test_a_column_that_cannot_be_told_is_asked_for(export, starving):
-    with pytest.raises(InputError, match=r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="):
-        export(Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", assignment=["tiny"])
-    canvas = (
-        "Student,ID,Section,Lab 3 (12),Lab 4 (13),Final Score\n,,,8,8,(read only)\n"
-        '"Lovelace, Ada",101,A,,EX,88\n'
-    )
-    moodle = (
-        "First name,ID number,Last name,Lab 3 (Real),Lab 4 (Percentage),Email address\n"
-        "Ada,101,L,-,8 %,a@x.org\n"
-    )
-    for column in ("Lab 9", "Student", "ID", "Final Score"):
-        with pytest.raises(InputError, match=r"'.*' is none.* can be written: Lab 3 \(12\), Lab 4 \(13\)\."):
-            export(Canvas, canvas, column=column, assignment=["tiny"])
-    for column in ("Lab 9", "First name", "ID number", "Email address"):
-        with pytest.raises(InputError, match=r"is none.* written: Lab 3 \(Real\), Lab 4 \(Percentage\)\."):
-            export(Moodle, moodle, column=column, assignment=["tiny"])
-    with pytest.raises(InputError, match=r"grades of 2 assignments: .*Name one of them: --assignment="):
-        export(Canvas, "Student,ID,Lab 3\nAda,101,\n", column="Lab 3")
-    for kind in (Canvas, Moodle, Grades):
-        with pytest.raises(InputError, match=r"has no assignment 'none'; it has: .*tiny"):
-            export(kind, assignment=["none"])
-        with pytest.raises(InputError, match=r"has no student 'none'; it has: 101, 102, 103\."):
-            export(kind, student=["none"])
-    assert len(export(Canvas, assignment=["tiny"], student=["101"])) == 5
+LAB_3 = "Student,ID,Lab 3\nAda,101,\n"
+COLUMNS = {
+    Canvas: ("Student,ID,Section,Lab 3 (12),Lab 4 (13),Final Score\n,,,8,8,(read only)\nAda,101,A,,EX,88\n",
+             ("Lab 9", "Student", "ID", "Final Score"), r"Lab 3 \(12\), Lab 4 \(13\)"),
+    Moodle: ("First name,ID number,Last name,Lab 3 (Real),Lab 4 (Percentage),Email address\n"
+             "Ada,101,L,-,8 %,a@x.org\n",
+             ("Lab 9", "First name", "ID number", "Email address"), r"Lab 3 \(Real\), Lab 4 \(Percentage\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_that_cannot_be_written_is_rejected(export, kind):
+    roster, columns, writable = COLUMNS[kind]
+    for column in columns:
+        with pytest.raises(InputError, match=rf"{column!r} is none\. These can be written: {writable}\."):
+            export(kind, roster, column=column, assignment=["tiny"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "roster", "options", "message"),
+    [
+        (Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", {"assignment": ["tiny"]},
+         r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="),
+        (Canvas, LAB_3, {"column": "Lab 3"},
+         r"`column` names one .*grades of 2 assignments: .*Name one of them: --assignment="),
+        (Moodle, "Identifier,Full name,Grade\nParticipant 101,Ada,\n", {},
+         r"belongs to one assignment, .* of 2 assignments: .*Name one of them: --assignment="),
+        *[(kind, None, {name: ["none"]}, message) for kind in (Canvas, Moodle, Grades) for name, message in (
+            ("assignment", r"has no assignment 'none'; it has: .*tiny"),
+            ("student", r"has no student 'none'; it has: 101, 102, 103\."),
+        )],
+        (Canvas, "Student,ID\nAda,999\n", {},
+         r"No student of the gradebook stands in the roster\. It needs one of the columns ID, SIS Login ID, "
+         r"SIS User ID, Student with the names of the folders in submitted/\. It has: Student, ID\."),
+        (Moodle, "", {}, r"is empty\. Pass the table that the platform exported"),
+        (Moodle, "Email address,tiny\nada@x.org,\n", {"scale": True, "assignment": ["tiny"]},
+         r"possible of 'tiny' .* are not known\. .* --Moodle\.scale"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_rejected_with_what_to_pass(export, starving, kind, roster, options, message):
+    assert starving, "and there are two assignments"
+    with pytest.raises(InputError, match=message):
+        export(kind, roster, **options)
+
+
+def test_a_roster_that_is_not_there_is_rejected(gradebook):
+    with pytest.raises(InputError, match=r"is not there\. Pass the table that the platform exported"):
+        Moodle(roster="/none.csv").table(gradebook)
 
 
 def test_cells_that_are_not_ours_keep_every_byte(export, gradebook, tmp_path):
@@ -176,8 +193,6 @@ def test_other_points_possible_are_announced_and_points_scaled_to_them_if_asked(
 
 
 def test_points_are_scaled_only_to_what_a_table_says(export):
-    with pytest.raises(InputError, match=r"possible of 'tiny' .* are not known\. .* --Moodle\.scale"):
-        export(Moodle, "Email address,tiny\nada@x.org,\n", scale=True)
     added = export(Canvas, "Student,ID\nPoints Possible,\nAda,101\n", assignment=["tiny"], scale=True)
     assert added[2] == ["Ada", "101", "7.5"]
     roster = "Identifier,Grade,Maximum Grade,Feedback comments\nParticipant 101,,16,\nParticipant 102,,16,\n"
@@ -231,15 +246,11 @@ def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(expo
         export(Moodle, roster, comments="X")
 
 
-def test_a_worksheet_takes_one_assignment_and_a_table_of_grades_may_name_students_by_email(export, starving):
-    roster = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
-    with pytest.raises(
-        InputError, match=r"one assignment, and there are grades of 2 assignments: .*--assignment="
-    ):
-        export(Moodle, roster)
-    assert export(Moodle, roster, assignment=[starving])[1][2] == "81"
+def test_a_table_of_grades_may_name_students_by_email(export, starving):
     by_email = export(Moodle, "Email address,tiny\nada@x.org,\nx@x.org,\n", assignment=["tiny"])
     assert by_email[1:] == [["ada@x.org", "7.5"], ["x@x.org", ""]]
+    worksheet = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
+    assert export(Moodle, worksheet, assignment=[starving])[1][2] == "81"
 
 
 def test_where_there_is_no_table_a_new_one_is_made(export):
@@ -250,20 +261,8 @@ def test_where_there_is_no_table_a_new_one_is_made(export):
         ["Barker, Bob", "102", "", "102", "", "3"],
         ["Can, Cem", "103", "", "103", "", ""],
     ]
+    assert len(export(Canvas, assignment=["tiny"], student=["101"])) == 5
     assert export(Moodle)[:2] == [["username", "email", "tiny"], ["101", "ada@x.org", "7.5"]]
-
-
-def test_a_roster_that_is_none_is_refused_with_what_to_pass(export, gradebook):
-    with pytest.raises(InputError) as error:
-        export(Canvas, "Student,ID\nAda,999\n")
-    assert str(error.value) == (
-        "No student of the gradebook stands in the roster. It needs one of the columns ID, SIS Login ID, "
-        "SIS User ID, Student with the names of the folders in submitted/. It has: Student, ID."
-    )
-    with pytest.raises(InputError, match=r"is empty. Pass the table that the platform exported"):
-        export(Moodle, "")
-    with pytest.raises(InputError, match=r"is not there. Pass the table that the platform exported"):
-        Moodle(roster="/nowhere.csv").table(gradebook)
 
 
 FORGED = "Eve\ntiny,None,,zoe,Z,Z,z@a.org,8.0,0.0,8.0,8.0"

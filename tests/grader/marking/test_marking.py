@@ -141,9 +141,9 @@ def test_those_who_wrote_the_same_are_found(essays, marking, why):
 
 
 def test_there_must_be_something_to_mark(essays):
-    told = essays.definition
-    only_tests = {"one": [cell for cell in told.cells["one"] if cell.name == "sum-test"]}
-    nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=told.source)
+    definition = essays.definition
+    only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
+    nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
     with pytest.raises(NothingToMarkError, match=r"No exercise of lab is marked by a person: tests give all"):
         Marking(nothing, essays.open, essays.notebooks, Config())
     with closing(essays.open()) as book:
@@ -227,10 +227,10 @@ def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why
 
 def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, why):
     why.save(points="4", comment="Well said.")
-    told = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
+    usual = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
-        record = GradedSubmission("bob", assignment=LAB, resubmitted=resubmitted, grades=grades, **told)
+        record = GradedSubmission("bob", assignment=LAB, resubmitted=resubmitted, grades=grades, **usual)
         with closing(essays.open()) as book:
             merge(book, record, Config())
         assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
@@ -257,7 +257,7 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
 def exchange(marking, *requests, token=None, **options):
     """Status and content of the answers to requests: a path to read, or the body of a mark."""
 
-    async def asked():
+    async def responses():
         server = MarkingServer(marking, **options)
         client = AsyncHTTPClient(force_instance=True)
         found = []
@@ -280,7 +280,7 @@ def exchange(marking, *requests, token=None, **options):
             await server.stop()
         return found
 
-    return in_a_thread(asked())
+    return in_a_thread(responses())
 
 
 READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
@@ -295,8 +295,10 @@ def test_the_page_itself_tells_nothing_of_the_course(marking):
 @pytest.mark.parametrize("token", ["", "x", "tökén"])
 def test_nobody_reads_or_marks_without_the_token(essays, marking, why, token):
     mark = {"essay": 0, "student": "bob", "version": why.version(), "points": "0"}
-    told = {"message": "This page needs the address that `starvelab-grader mark` printed last. Open that."}
-    assert exchange(marking, *READS, (mark,), token=token) == [(403, told)] * 5
+    rejected = {
+        "message": "This page needs the address that `starvelab-grader mark` printed last. Open that."
+    }
+    assert exchange(marking, *READS, (mark,), token=token) == [(403, rejected)] * 5
     assert essays.grade("bob")[1] is None
 
 
@@ -304,9 +306,9 @@ def test_a_person_marks(essays, marking, why):
     body = {"essay": 0, "student": "bob", "version": why.version(), "points": "3", "comment": "Yes."}
     found = exchange(marking, *READS, (body,), (body,), show_names=True)
     assert [status for status, _ in found] == [200, 200, 200, 200, 200, 409]
-    told, answers, answer, alike, mark, again = (content for _, content in found)
-    assert (told["assignment"], told["show_names"]) == (LAB, True)
-    assert [(one["marked"], one["answers"]) for one in told["essays"]] == [(0, 4), (0, 5), (0, 5)]
+    about, answers, answer, alike, mark, again = (content for _, content in found)
+    assert (about["assignment"], about["show_names"]) == (LAB, True)
+    assert [(one["marked"], one["answers"]) for one in about["essays"]] == [(0, 4), (0, 5), (0, 5)]
     assert len(answers["answers"]) == 5
     assert LONG.split(",")[0] in answer["html"]
     assert alike["alike"] == {"bob": ["dan"], "dan": ["bob"]}

@@ -34,8 +34,8 @@ TABLES = ["calibration", "distribution", "graded", "items", "look_at", "mistakes
 
 def locked(key: str, confidence: float, hit: bool) -> dict:
     moment = "2026-11-21T12:00:00+00:00"
-    told = {"key": key, "answer": "x", "locked_at": moment, "revealed_at": moment}
-    return told | {"confidence": confidence, "hit": hit}
+    fields = {"key": key, "answer": "x", "locked_at": moment, "revealed_at": moment}
+    return fields | {"confidence": confidence, "hit": hit}
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +228,13 @@ def test_whatever_one_student_submits_all_others_are_in_the_tables_and_have_a_pa
 ):
     course = class_of_one
     notebook = odd_json({"nbformat": version, "metadata": {"x": version}, "cells": cells})
-    told = odd_json(predictions)
-    files = {"one.ipynb": notebook, "predictions.json": told, f"data/{name}": "x", f"{name}.ipynb": notebook}
+    locked_text = odd_json(predictions)
+    files = {
+        "one.ipynb": notebook,
+        "predictions.json": locked_text,
+        f"data/{name}": "x",
+        f"{name}.ipynb": notebook,
+    }
     download = course.folder / "download"
     shutil.rmtree(download / "odd", ignore_errors=True)
     for inner, content in files.items():

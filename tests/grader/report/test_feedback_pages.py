@@ -307,10 +307,10 @@ def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, 
     students = ["ada", one, "bob", "cem"]
     tried = list(it.write([SimpleNamespace(student=student) for student in students], workers))
     assert sorted(tried) == sorted(students)
-    told = (
+    ended = (
         "The page cannot be written: WorkerEndedError: the process that made it was ended, and again when "
         "nothing else was made beside it. It may need more memory than there is: close other programs, and "
         "start again."
     )
-    assert it.failed == ({"dies": told} if one == "dies" else {})
+    assert it.failed == ({"dies": ended} if one == "dies" else {})
     assert sorted([*it.written, *it.failed]) == sorted(students)
