@@ -42,6 +42,7 @@ def _source() -> NotebookNode:
         cells=[
             new_markdown_cell("# 1. One", id="title"),
             _graded(new_code_cell("1 + 1"), "sum-test", 1, grade=True, locked=True),
+            new_markdown_cell("A note on the exercise before.", id="before"),
             new_markdown_cell(QUESTION, id="question"),
             _graded(new_markdown_cell(WHY), "why", 4, **graded),
             new_markdown_cell("## Exercise 1.3: a sketch", id="draw-it"),
