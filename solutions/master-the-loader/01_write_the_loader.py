@@ -21,9 +21,9 @@ import numpy as np  # noqa: F401 (for your answers)
 from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.lesson.black_boxes import log_score, most_likely, record, total
-from starvelab.show import info, loader_timeline, svg, table
+from starvelab.show import info, svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
 
 # %% [markdown]
 # ## Predict
@@ -47,7 +47,7 @@ def show_bursts():
     info("Two workers, one huge image in eleven batches",
          mean_allows=percent(bursts.solve().utilization),
          accelerator_waits=percent(found.stall))
-    return loader_timeline(found, batches=14)
+    return play(bursts, prepare_times=Q_(times, "ms"))
 
 # %%
 reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
