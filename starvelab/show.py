@@ -3,7 +3,7 @@
 from .lesson.show import svg
 from .lesson.show.curves import over_batch, over_workers
 from .lesson.show.figure import info, say, table
-from .lesson.show.plots import labeled_bars, roofline, stage_bars, whole_pipeline
+from .lesson.show.plots import labeled_bars, roofline, stage_bars
 from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
 
 __all__ = [
@@ -19,5 +19,4 @@ __all__ = [
     "table",
     "timeline",
     "trace_timeline",
-    "whole_pipeline",
 ]

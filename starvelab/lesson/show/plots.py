@@ -13,22 +13,13 @@ from ...errors import InputError
 from ...model.analysis._point import one_step
 from ...model.assumptions import Assumptions
 from ...model.catalogue import Entry
-from ...model.resources import CPU, RESOURCES, STORAGE, capitalized
+from ...model.resources import CPU, STORAGE, capitalized
 from ...model.stages import SingleNodeModel
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .figure import StaticFigure, as_number, ascending, bare, new_figure, patch, render_figure
+from .figure import StaticFigure, as_number, ascending, bare, new_figure, render_figure
 from .style import COLORS, GRAY, HATCHES, SERIES, Options, caveat, ground, with_feasible
-
-# By the name of the resource: what it does for a training step, and what it passes on.
-WORK = {
-    "storage": ("reads the files", "stored samples"),
-    "CPU": ("its workers decode, crop,\nflip, and make a batch", "a batch"),
-    "link": ("copies the batch", "a copied batch"),
-    "accelerator": ("trains on the batch", ""),
-}
-_WIDE, _HIGH, _APART = 2.3, 1.1, 3.5  # of a box, and from one box to the next
 
 
 def stage_bars(step: Step) -> StaticFigure:
@@ -188,33 +179,4 @@ def labeled_bars(
         caption=caption,
         headers=["", axis, "note"],
         rows=list(zip(labels, values, notes, strict=True)),
-    )
-
-
-def whole_pipeline() -> StaticFigure:
-    """The four resources in the order in which a batch meets them, and what each does with it."""
-    figure = new_figure(9.6, 1.7)
-    axes = figure.add_subplot()
-    for place, (name, (work, passed)) in enumerate(WORK.items()):
-        left, resource = _APART * place, RESOURCES[name]
-        box = ((left, 0), _WIDE, _HIGH)
-        axes.add_patch(patch("FancyBboxPatch", *box, boxstyle="round,pad=0.05", color=resource.color))
-        text: Options = {"ha": "center", "va": "center", "color": resource.ink, "fontsize": 9}
-        axes.text(left + _WIDE / 2, 0.82, name, fontweight="bold", **text)
-        axes.text(left + _WIDE / 2, 0.36, work, **text)
-        if passed:
-            ends = (left + _APART - 0.1, _HIGH / 2), (left + _WIDE + 0.1, _HIGH / 2)
-            axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "linewidth": 1.5})
-            axes.text(left + (_WIDE + _APART) / 2, -0.12, passed, ha="center", va="top", fontsize=8)
-    axes.set(xlim=(-0.1, 3 * _APART + _WIDE + 0.1), ylim=(-0.45, _HIGH + 0.1))
-    axes.axis("off")
-    rows = [(name, work.replace("\n", " "), passed) for name, (work, passed) in WORK.items()]
-    each = ", ".join(f"{name} ({work})" for name, work, _ in rows)
-    caption = "The whole pipeline. While the accelerator trains on a batch, the others work on the next."
-    return render_figure(
-        figure,
-        alt=f"Four boxes with arrows from each to the next: {each}. {caption}",
-        caption=caption,
-        headers=["resource", "what it does", "what it passes on"],
-        rows=rows,
     )

@@ -19,7 +19,6 @@ from starvelab import (
     show,
 )
 from starvelab.lesson.show import curves, plots
-from starvelab.model.resources import DISPLAY_ORDER
 from starvelab.show import (
     labeled_bars,
     over_batch,
@@ -27,7 +26,6 @@ from starvelab.show import (
     roofline,
     stage_bars,
     timeline,
-    whole_pipeline,
 )
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -50,7 +48,6 @@ FIGURES = {
     "over_workers": lambda: over_workers({"alone": FULL}, workers=[8, 64]),
     "roofline": roof,
     "labeled_bars": bars_with_notes,
-    "whole_pipeline": whole_pipeline,
 }
 
 
@@ -205,15 +202,6 @@ def test_each_bar_needs_its_label_its_value_and_its_note(arguments, counts):
     message = f"Each bar has a label, a value and a note, got {counts} of them. Pass as many of each."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         bars_with_notes(**arguments)
-
-
-# --- the whole pipeline ----------------------------------------------------------------------------
-
-
-def test_the_whole_pipeline_shows_every_resource_in_its_order_and_says_what_each_does():
-    figure = whole_pipeline()
-    assert [row[0] for row in figure.rows] == [name for name in DISPLAY_ORDER if name != "decoder"]
-    assert all(work.replace("\n", " ") in figure.alt for work, _ in plots.WORK.values())
 
 
 # --- what is refused -------------------------------------------------------------------------------
