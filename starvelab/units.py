@@ -30,9 +30,10 @@ registry: pint.UnitRegistry[float] = pint.UnitRegistry(
 if TYPE_CHECKING:
 
     class Quantity(pint.Quantity[Any]):
-        """The type of `registry.Quantity`; pint's own decorators hide what these two return from pyright."""
+        """The type of `registry.Quantity`; pint's own decorators hide what these return from pyright."""
 
         def to(self, other: Unchecked = None, *contexts: Unchecked, **settings: Unchecked) -> Quantity: ...  # noqa: D102
+        def __add__(self, other: Unchecked) -> Quantity: ...  # noqa: D105
         def m_as(self, units: Unchecked) -> Number: ...  # noqa: D102
 else:
     Quantity = registry.Quantity

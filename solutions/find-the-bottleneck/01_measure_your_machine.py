@@ -15,6 +15,8 @@
 # Run All passes by exercises that are still open, and the last line says with which one to go on.
 
 # %% role="setup" id="setup-11"
+from io import BytesIO
+
 import numpy as np
 from PIL import Image
 
@@ -32,7 +34,7 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 # One photo, kept as three files: twice in full, saved coarsely and saved finely, and once at half the width and height.
 
 # %%
-photo = Image.open(photos("500 KB").path(0)).convert("RGB")
+photo = Image.open(BytesIO(photos("500 KB").read(0))).convert("RGB")
 half = photo.resize((photo.width // 2, photo.height // 2))
 files = {"full, coarse": as_jpeg(photo, 30), "full, fine": as_jpeg(photo, 98),
          "half, fine": as_jpeg(half, 98)}

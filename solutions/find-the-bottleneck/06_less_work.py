@@ -11,6 +11,8 @@
 # - see what mixed precision does to a job that is nearly starved, and choose levers for a case.
 
 # %% role="setup" id="setup-work"
+from io import BytesIO
+
 import numpy as np
 from PIL import Image, ImageFilter
 
@@ -41,7 +43,7 @@ def best(work, repeats=5):
     return Q_(1e3 * min(once() for _ in range(repeats)), "ms")
 
 # %%
-photo = Image.open(photos("500 KB", count=1).path(0)).convert("RGB")
+photo = Image.open(BytesIO(photos("500 KB", count=1).read(0))).convert("RGB")
 blur, crop = ImageFilter.GaussianBlur(4), (400, 300, 624, 524)
 table(["order", "time for a sample"], [["blur, then crop",
                                         best(lambda: photo.filter(blur).crop(crop))],
@@ -63,7 +65,8 @@ store, jpegs = Path(scratch.name), photos("100 KB")
 
 
 def small(index):
-    return np.asarray(Image.open(jpegs.path(index)).convert("RGB").resize((256, 256)))
+    photo = Image.open(BytesIO(jpegs.read(index)))
+    return np.asarray(photo.convert("RGB").resize((256, 256)))
 
 # %%
 np.save(store / "decoded.npy", np.stack([small(index) for index in range(len(jpegs))]))

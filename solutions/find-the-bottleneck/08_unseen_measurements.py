@@ -51,15 +51,12 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 
 # %%
 def show_sharing():
-    counts = list(range(1, 9))
-    on_a100, on_h100 = (kits.solve({"hardware.count": counts}, hardware=one)
-                        for one in (a100, Hardware.Cloud.H100))
+    gpus = a100, Hardware.Cloud.H100
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
                 "binds"], [
-        [n, *(x for s in (on_a100, on_h100)
-              for x in (s.demand_at_ceiling[i], f"{100 * s.utilization[i]:.0f} %",
-                        s.bottleneck[i]))]
-        for i, n in enumerate(counts)
+        [n, *(x for s in (kits.solve({"hardware.count": n}, hardware=one) for one in gpus)
+              for x in (s.demand_at_ceiling, f"{100 * s.utilization:.0f} %", s.bottleneck))]
+        for n in range(1, 9)
     ])
 
 # %%

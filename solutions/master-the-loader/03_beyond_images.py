@@ -129,11 +129,10 @@ def shares(samples_per_second, gigabytes, seconds):
     return {"the drive": samples_per_second * gigabytes / 2,
             "the workers": samples_per_second * seconds / 8}
 
-# %%
+
 def binds(name):
-    load = shares(*cases[name])
-    slowest = max(load, key=lambda name: load[name])
-    return slowest if load[slowest] > 1 else "the accelerator"
+    share, slowest = max((share, box) for box, share in shares(*cases[name]).items())
+    return slowest if share > 1 else "the accelerator"
 
 # %%
 def show(*names):

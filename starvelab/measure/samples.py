@@ -287,7 +287,7 @@ def cut_and_turn(volume: np.ndarray) -> np.ndarray:
 
 
 # By name: how an item is made, decoded and transformed.
-GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], Callable, Callable]] = {
+GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
     "recordings": (_recording, unpack_audio, spectrogram),
     "tables": (_table, parse_table, standardize),
     "volumes": (_volume, unpack_volume, cut_and_turn),

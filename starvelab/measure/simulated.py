@@ -70,14 +70,14 @@ class SimulatedClock:
     '250 img/s, 0.50'
     """
 
-    costs: Mapping[str, Quantity] = field(default_factory=dict)
-    handover: Quantity = NO_TIME
+    costs: Mapping[str, Quantity | str] = field(default_factory=dict)
+    handover: Quantity | str = NO_TIME
     cores: int | None = None
     jitter: float = 0.0
     straggler_share: float = 0.0
-    straggler_time: Quantity = NO_TIME
-    sample_size: Quantity = SAMPLE_SIZE
-    transfer_size: Quantity = TRANSFER_SIZE
+    straggler_time: Quantity | str = NO_TIME
+    sample_size: Quantity | str = SAMPLE_SIZE
+    transfer_size: Quantity | str = TRANSFER_SIZE
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -126,11 +126,11 @@ class SimulatedClock:
             )
         storage = setup.storage if rung == 0 else None
         link = setup.link if rung < PARTS.index("compute") else None
-        size = float(self.sample_size.m_as("B"))
-        sent = batch * float(self.transfer_size.m_as("B"))
-        work = sum(batch * self.costs[part].m_as("ms") for part in PREPARED[rung:] if part in self.costs)
+        size = float(Q_(self.sample_size).m_as("B"))
+        sent = batch * float(Q_(self.transfer_size).m_as("B"))
+        work = sum(batch * Q_(self.costs[part]).m_as("ms") for part in PREPARED[rung:] if part in self.costs)
         # Joining and handing over keeps the worker from its next batch.
-        handover = self.handover.m_as("ms") if rung < len(PREPARED) else 0.0
+        handover = Q_(self.handover).m_as("ms") if rung < len(PREPARED) else 0.0
         crowding = 1.0 if self.cores is None else max(1.0, setup.workers / self.cores)
         return LoaderInputs(
             batch_size=batch,
@@ -144,7 +144,7 @@ class SimulatedClock:
             prepare_time=crowding * float(work + handover),
             spread=self.jitter,
             slow_share=self.straggler_share if rung == 0 else 0.0,
-            slow_time=float(self.straggler_time.m_as("ms")),
+            slow_time=float(Q_(self.straggler_time).m_as("ms")),
             read_time=0.0 if storage is None else 1e3 * batch * size / storage.bandwidth,
             read_wait=0.0 if storage is None else 1e3 * batch * storage.latency,
             cached_share=0.0 if storage is None else storage.cached_fraction,
@@ -161,7 +161,7 @@ class SimulatedClock:
         skipped = whole_rounds(WARM_UP, inputs)
         simulated = simulate(inputs, batches=count + skipped, seed=self.seed)
         trace = simulated.trace().after(skipped)
-        costs = {part: float(time.m_as("s")) for part, time in self.costs.items()}
+        costs = {part: float(Q_(time).m_as("s")) for part, time in self.costs.items()}
         times = follow(inputs, simulated.times, simulated.reads)
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], costs)

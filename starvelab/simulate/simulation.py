@@ -51,12 +51,12 @@ class Simulation(TableRepr):
     @property
     def batches(self) -> int:
         """How many each replica trains on."""
-        return self.times.shape[0]
+        return len(self.times)
 
     @property
     def replicas(self) -> int:
         """How often chance was tried."""
-        return self.times.shape[1]
+        return int(self.times.shape[1])
 
     @property
     def utilizations(self) -> np.ndarray:
@@ -81,7 +81,7 @@ class Simulation(TableRepr):
     @property
     def throughput(self) -> Quantity:
         """Samples that the accelerator finishes [sample/time], the mean over replicas."""
-        return self.throughputs.mean()
+        return Q_(self.throughputs.m_as("img/s").mean(), "img/s")
 
     @property
     def spread(self) -> float:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 from traitlets import Bool, TraitError, TraitType, default
-from traitlets.config import KVArgParseConfigLoader
+from traitlets.config.loader import KVArgParseConfigLoader
 
 from ..batch.private import restrict_new_files, warning_if_open
 from ..errors import GraderError

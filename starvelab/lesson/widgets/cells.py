@@ -82,10 +82,8 @@ class CellLog:
             return
         error = result.error_before_exec or result.error_in_exec
         value = result.result
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        self.earned[result.info.raw_cell] = (
-            None if error is not None else float(value) if is_number else float("inf")
-        )
+        earned = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("inf")
+        self.earned[result.info.raw_cell] = None if error is not None else earned
         self.failed.discard(result.info.raw_cell)
         if _is_open(error):
             result.error_in_exec = None

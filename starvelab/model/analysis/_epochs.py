@@ -48,7 +48,8 @@ class Epochs(TableRepr):
     def time(self, count: int) -> Quantity:
         """How long that many epochs take [time], the first one included."""
         first, later = self._times
-        return first + (positive_int(count, "count") - 1) * later
+        whole: Quantity = first + (positive_int(count, "count") - 1) * later
+        return whole
 
     @property
     def _times(self) -> tuple[Quantity, Quantity]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class SingleNodeResult:
     overhead_time: Quantity | None
     work: Quantity | None
     peak: Quantity | None
-    mfu: Number | None
+    mfu: float | Any
     basis: str
     memory_needed: Quantity | None
     feasible: Number

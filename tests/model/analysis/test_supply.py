@@ -320,6 +320,7 @@ HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
     ("pipe", "share", "fed"),
     [
         (HOST, 1, 4),
+        (HOST.replace({"storage.cache.share": 1.0}, storage="1 MB/s"), 1, 4),
         (HOST, 0.9, 4),  # each of them takes a tenth less
         (HOST, 0.8, 5),
         (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
