@@ -45,8 +45,9 @@ def to_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
     body = [[cell(value) for value in row] for row in rows]
     align = _alignment(headers, body) if body else None
-    text: str = tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
-    return text
+    return str(
+        tabulate(body, headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
+    )
 
 
 def to_html(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         """The type of `registry.Quantity`; pint's own decorators hide what these return from pyright."""
 
         def to(self, other: Unchecked = None, *contexts: Unchecked, **settings: Unchecked) -> Quantity: ...  # noqa: D102
-        def __add__(self, other: Unchecked) -> Quantity: ...  # noqa: D105
+        def __add__(self, other: Unchecked) -> Quantity: ...
         def m_as(self, units: Unchecked) -> Number: ...  # noqa: D102
 else:
     Quantity = registry.Quantity

@@ -54,8 +54,9 @@ def show_sharing():
     gpus = a100, Hardware.Cloud.H100
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
                 "binds"], [
-        [n, *(x for s in (kits.solve({"hardware.count": n}, hardware=one) for one in gpus)
-              for x in (s.demand_at_ceiling, f"{100 * s.utilization:.0f} %", s.bottleneck))]
+        [n, *(x for one in gpus for s in [kits.solve({"hardware.count": n}, hardware=one)]
+              for x in (s.demand_at_ceiling, f"{100 * s.utilization:.0f} %",
+                        s.bottleneck))]
         for n in range(1, 9)
     ])
 

@@ -235,7 +235,8 @@ def _levers(part: str) -> tuple[Advice, ...]:
 def _simulated(setup: Setup, clock: SimulatedClock, seconds: float) -> Ladder:
     periods = tuple(clock.periods(setup, rung) for rung in range(len(PARTS)))
     # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
-    costs = {name: Q_(t).m_as("s") for name, t in clock.costs.items() if name != "read" or setup.storage is None}
+    known = clock.costs.keys() - (() if setup.storage is None else {"read"})
+    costs = {name: Q_(time).m_as("s") for name, time in clock.costs.items() if name in known}
     return Ladder(tuple(range(len(PARTS))), periods, Quality(0.0, 0.0, len(periods[0])), seconds, costs)
 
 

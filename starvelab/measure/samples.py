@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -287,7 +287,8 @@ def cut_and_turn(volume: np.ndarray) -> np.ndarray:
 
 
 # By name: how an item is made, decoded and transformed.
-GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
+_Made: TypeAlias = Callable[..., np.ndarray]
+GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], _Made, _Made]] = {
     "recordings": (_recording, unpack_audio, spectrogram),
     "tables": (_table, parse_table, standardize),
     "volumes": (_volume, unpack_volume, cut_and_turn),
