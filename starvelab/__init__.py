@@ -4,8 +4,9 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
 
     commands                 what `starvelab` on the command line runs
     grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
-    checks | show | widgets  what a notebook imports of the lesson, by short names
-    lesson | jobs            checks, figures, widgets | a training job of one's own, watched
+    checks | decisions | show | widgets  what a notebook imports of the lesson
+    lesson                   checks, figures, widgets
+    jobs                     a training job of one's own, watched
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step

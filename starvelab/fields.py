@@ -69,6 +69,7 @@ class Meaning:
     sweepable: bool = False  # the field may be an array
     group: str = ""  # of the catalogue
     label: str = ""  # what an error message calls it, where that is not the field of its part
+    shown: str = ""  # what people call it in a table or beside a control, where its own name does not say
     stage: str = ""  # what the stages of the model call it, where that is not the field's own name
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:

@@ -3,12 +3,11 @@
 Where this is imported in a notebook, answers that are open and errors of units are shown in one line.
 """
 
-from .lesson.lab_report import save_measurement
 from .lesson.widgets._explore import Drawing, explore
 from .lesson.widgets._moving import play
 from .lesson.widgets._predict import lock_predictions, predict
 from .lesson.widgets._progress import progress, scorecard
-from .lesson.widgets._report import pack, report
+from .lesson.widgets._report import pack, report, save_measurement
 from .lesson.widgets._reveal import reveal
 from .lesson.widgets.cells import install
 from .lesson.widgets.store import predictions

@@ -20,7 +20,7 @@ import numpy as np  # noqa: F401 (for your answers)
 
 from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.lesson.black_boxes import log_score, most_likely, record, total
+from starvelab.decisions import log_score, most_likely, record, total
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, play, predict, progress, reveal

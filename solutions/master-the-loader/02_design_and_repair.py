@@ -17,7 +17,7 @@ from functools import cache  # for the checks
 
 from starvelab import Q_
 from starvelab.checks import Credit, check
-from starvelab.lesson.design import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
+from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
 from starvelab.measure.training_script import changed_training, script_text
 from starvelab.measure.training_script import simulated_throughput, starved_counts
 from starvelab.measure.training_script import what_it_does

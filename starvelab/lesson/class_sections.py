@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from ..prediction_file import Prediction, read_file
 from ..tables import percent
 from .outcomes import Group, Outcomes, by_confidence, rated
-from .show.figure import StaticFigure, as_percent, bare, new_figure, render_figure
-from .show.style import GRAY, SERIES
+from .show.figure import GRAY, SERIES, StaticFigure, as_percent, new_figure, render_figure
 
 MAX_QUESTIONS, MAX_KEY = 100, 80  # of characters, the second
 
@@ -120,7 +119,6 @@ def calibration_chart(groups: Sequence[Group]) -> StaticFigure:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="upper left")
-    bare(axes)
     number = sum(one.number for one in groups)
     mean_sure, mean_right = (
         percent(sum(share * one.number for share, one in zip(shares, groups, strict=True)) / number, 0)
@@ -132,8 +130,8 @@ def calibration_chart(groups: Sequence[Group]) -> StaticFigure:
     )
     return render_figure(
         figure,
-        alt=f"Line of how often predictions came true over how sure students were. {summary}",
-        caption=f"{summary} Below the dotted line the class was too sure; numbers count predictions.",
+        alt="Line of how often predictions came true over how sure students were.",
+        found=(summary, "Below the dotted line the class was too sure; numbers count predictions."),
         headers=["confidence", "predictions", "sure on average", "came true"],
         rows=[[one.what, one.number, percent(one.sure), percent(one.right)] for one in groups],
     )
@@ -152,14 +150,13 @@ def frontier_chart(designs: Sequence[Design]) -> StaticFigure:
     axes.plot(dollars, busy, linestyle="", marker=marker, color=color, label="a design")
     axes.set(xlabel="what the training costs [USD]", ylabel="busy share of the GPUs", ylim=(0, 1.05))
     axes.yaxis.set_major_formatter(as_percent)
-    bare(axes)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     points = ", ".join(f"{one.dollars:.0f} USD at {percent(one.busy, 0)}" for one in best)
     summary = f"{len(best)} of {len(designs)} designs are on the frontier: {points}."
     return render_figure(
         figure,
-        alt=f"Scatter plot of designs by cost and busy share, with a stepped line. {summary}",
-        caption=f"{summary} Nobody's design is both cheaper and busier than one on the frontier.",
+        alt="Scatter plot of designs by cost and busy share, with a stepped line.",
+        found=(summary, "Nobody's design is both cheaper and busier than one on the frontier."),
         headers=["costs [USD]", "busy", "on the frontier"],
         rows=[[one.dollars, percent(one.busy), "yes" if one.on_frontier else ""] for one in designs],
     )

@@ -342,6 +342,15 @@ def _walk(part: type[Part], path: str) -> Iterator[tuple[str, Meaning, Unchecked
 _PATHS = [*chain.from_iterable(_walk(part, name) for name, part in PARTS.items())]
 # The fields that may be arrays.
 SWEEPABLE = ("batch_size", *(PLAIN.get(path, path) for path, meaning, _ in _PATHS if meaning.sweepable))
+_SHOWN = {PLAIN.get(path, path): meaning.shown for path, meaning, _ in _PATHS}
+
+
+def field_label(path: str) -> str:
+    """What people call a field of a pipeline or of one of its parts; a name of anything else in words."""
+    path = PLAIN.get(path, path)
+    return _SHOWN.get(path) or path.rpartition(".")[2].replace("_", " ")
+
+
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
 _ABSENT = {"cpu_throughput": None} | {
     meaning.stage or path.rpartition(".")[2]: None

@@ -129,9 +129,9 @@ class Jitter(Part):
         How much longer one of them takes: its worker sleeps, and no core works.
     """
 
-    spread: float = fields.number(0.0, zero=True)
-    slow_share: float = fields.number(0.0, zero=True, maximum=1)
-    slow_time: Amount | None = fields.quantity("s", None, zero=True)
+    spread: float = fields.number(0.0, zero=True, shown="spread of the workers' time")
+    slow_share: float = fields.number(0.0, zero=True, maximum=1, shown="share of slow samples")
+    slow_time: Amount | None = fields.quantity("s", None, zero=True, shown="extra time of a slow sample")
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,11 +164,13 @@ class Samples(Part):
     """
 
     of: Entry | None = fields.entry(None, group="Datasets", label="dataset", stage="dataset")
-    size: Amount | None = fields.quantity("B", None, sweepable=True)
-    cpu_time: Amount | None = fields.quantity("s", None, sweepable=True)
-    transfer: Amount | None = fields.quantity("B", None, sweepable=True)
-    device_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
-    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True)
+    size: Amount | None = fields.quantity("B", None, sweepable=True, shown="sample size")
+    cpu_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="CPU time of a sample")
+    transfer: Amount | None = fields.quantity("B", None, sweepable=True, shown="size on the link")
+    device_time: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, shown="accelerator time of a sample"
+    )
+    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
     jitter: Jitter = Jitter()
     source: Unchecked = None
     transforms: Unchecked = None
@@ -191,8 +193,12 @@ class Cache(Part):
         How fast it serves them; unless given, that takes no time beside the workers' own.
     """
 
-    share: Number = fields.number(0.0, zero=True, maximum=1, sweepable=True, stage="cached_fraction")
-    bandwidth: Amount | None = fields.quantity("B/s", None, sweepable=True, stage="cache_bandwidth")
+    share: Number = fields.number(
+        0.0, zero=True, maximum=1, sweepable=True, stage="cached_fraction", shown="share in the cache"
+    )
+    bandwidth: Amount | None = fields.quantity(
+        "B/s", None, sweepable=True, stage="cache_bandwidth", shown="bandwidth of the cache"
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,9 +226,11 @@ class Drive(Part):
     """
 
     of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, label="storage", stage="storage")
-    count: Count = fields.count(1, sweepable=True, stage="drives")
+    count: Count = fields.count(1, sweepable=True, stage="drives", shown="drives")
     samples_per_request: Count = fields.count(1, sweepable=True)
-    wait: Amount | None = fields.quantity("s", None, zero=True, sweepable=True, stage="read_wait")
+    wait: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="read_wait", shown="wait for a sample"
+    )
     cache: Cache | None = None
     read_ahead: bool = fields.switch(True)
 
@@ -249,9 +257,11 @@ class Handover(Part):
         What the training loop itself spends on receiving it.
     """
 
-    worker: Amount | None = fields.quantity("s", None, zero=True, sweepable=True, stage="handover_time")
-    way: Amount | None = fields.quantity("s", None, zero=True)
-    loop: Amount | None = fields.quantity("s", None, zero=True)
+    worker: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="handover_time", shown="handing over, worker"
+    )
+    way: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, on the way")
+    loop: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, loop")
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,14 +301,14 @@ class Workers(Part):
     """
 
     count: Count = fields.count(8, sweepable=True, label="workers", stage="workers")
-    rate: Amount | None = fields.supply(None, sweepable=True, stage="worker_rate")
-    cores: Count | None = fields.count(None, sweepable=True)
-    kind: str | None = fields.choice(*KINDS, default=None, stage="loader")
-    prefetch: int = fields.count(2)
-    in_order: bool = fields.switch(True)
+    rate: Amount | None = fields.supply(None, sweepable=True, stage="worker_rate", shown="rate of a worker")
+    cores: Count | None = fields.count(None, sweepable=True, shown="CPU cores")
+    kind: str | None = fields.choice(*KINDS, default=None, stage="loader", shown="kind of workers")
+    prefetch: int = fields.count(2, shown="prefetched batches")
+    in_order: bool = fields.switch(True, shown="batches in order")
     handover: Handover = Handover()
-    start_up: Amount | None = fields.quantity("s", None, zero=True)
-    persistent: bool = fields.switch(False)
+    start_up: Amount | None = fields.quantity("s", None, zero=True, shown="start-up of a worker")
+    persistent: bool = fields.switch(False, shown="persistent workers")
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         if name == "count" and type(value) is int and value == 0:
@@ -321,8 +331,8 @@ class Link(Part):
     """
 
     of: Entry | Amount = fields.quantity("B/s", sweepable=True, label="link", stage="link")
-    pinned: bool = fields.switch(True)
-    overlaps: bool = fields.switch(True)
+    pinned: bool = fields.switch(True, shown="pinned memory")
+    overlaps: bool = fields.switch(True, shown="copies overlap")
 
 
 @dataclass(frozen=True, repr=False)
@@ -340,7 +350,7 @@ class Framework(Part):
     """
 
     name: str | None = None
-    compiled: bool = fields.switch(False)
+    compiled: bool = fields.switch(False, shown="compiled step")
 
 
 @dataclass(frozen=True, repr=False)
@@ -373,12 +383,18 @@ class Accelerator(Part):
     """
 
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
-    count: Count = fields.count(1, sweepable=True, stage="accelerators")
-    rate: Amount | Framework | None = fields.quantity("sample/s", None, sweepable=True)
+    count: Count = fields.count(1, sweepable=True, stage="accelerators", shown="accelerators")
+    rate: Amount | Framework | None = fields.quantity(
+        "sample/s", None, sweepable=True, shown="rate of an accelerator"
+    )
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
-    step_overhead: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
-    host_time: Amount | None = fields.quantity("s", None, zero=True, sweepable=True)
-    in_flight: float = fields.count(2, maximum=inf)
+    step_overhead: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, shown="extra work in a step"
+    )
+    host_time: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, shown="the loop's own time"
+    )
+    in_flight: float = fields.count(2, maximum=inf, shown="steps in flight")
     device: Unchecked = None
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import black_boxes
-from starvelab.lesson.black_boxes import ENOUGH, log_score, most_likely, record, total
 from starvelab.lesson.checks import WrongAnswer
+from starvelab.lesson.decisions import ENOUGH, log_score, most_likely, record, total
 
 EVEN = dict.fromkeys(["storage", "CPU", "link", "accelerator"], 0.25)
 

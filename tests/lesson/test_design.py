@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from starvelab.lesson.checks import WrongAnswer
-from starvelab.lesson.design import (
+from starvelab.lesson.decisions import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
@@ -69,7 +69,7 @@ def test_no_host_is_cheaper_than_the_one_that_the_check_compares_with():
     ("given", "said"),
     [
         ("an A100", r"A design is a dict with gpu, gpus, cores, drives, got 'an A100'\. Give these four\."),
-        ({"gpu": "A100"}, r"got gpu\. Give these four\."),
+        ({"gpu": "A100"}, r"got 'gpu'\. Give these four\."),
         (GOOD | {"gpu": "B200"}, r"A GPU is one of T4, V100, A100, H100, got 'B200'\. Choose one of these\."),
         (GOOD | {"cores": 129}, r"A host has 1 to 128 cores, in whole numbers, got 129\. Change cores\."),
         (GOOD | {"gpus": True}, r"A host has 1 to 8 gpus, in whole numbers, got True\."),

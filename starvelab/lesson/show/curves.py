@@ -13,13 +13,23 @@ from ...errors import InputError
 from ...model.analysis._point import overlapping
 from ...model.assumptions import COVERAGE
 from ...model.cost import exceeds
-from ...model.resources import ACCELERATOR, CPU, LABELS
+from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES
 from ...model.step import Step
 from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number
-from .figure import StaticFigure, as_number, as_percent, ascending, bare, new_figure, render_figure
-from .style import COLORS, DASHES, GRAY, SERIES, Options, caveat, with_feasible
+from .figure import (
+    GRAY,
+    SERIES,
+    Options,
+    StaticFigure,
+    as_number,
+    as_percent,
+    ascending,
+    caveat,
+    new_figure,
+    render_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +61,8 @@ def over_batch(
     figure = new_figure(9.6, 3.7)
     left, right = figure.subplots(1, 2)
     for name, time in step.resource_times.items():
-        left.plot(dense, time.m_as("ms"), color=COLORS[name], linestyle=DASHES[name], label=name, linewidth=2)
+        look = RESOURCES[name]
+        left.plot(dense, time.m_as("ms"), color=look.color, linestyle=look.dash, label=name, linewidth=2)
     left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
     left.yaxis.set_major_formatter(as_number)
     left.legend(frameon=False)
@@ -72,7 +83,6 @@ def over_batch(
     for axes in (left, right):
         axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
         axes.minorticks_off()
-        bare(axes)
     names, shares, binding = list(at.resource_times), np.asarray(at.utilization), np.asarray(at.bottleneck)
     headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
     rows = [
@@ -83,19 +93,18 @@ def over_batch(
         ends = np.transpose(at.ranges.utilization)
         headers += ["utilization from", "to"]
         rows = [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
-    headers, rows = with_feasible(headers, rows, at.feasible)
     first, last = (percent(shares[i]) for i in (0, -1))
     busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
-    hatched = caveat("hatched", step.infeasible_reason)
     # What cannot run is said once, with what is hatched.
-    band, notes = _BAND * banded, (at.spoken_busy, pipeline.foreign_rate)
-    said = " ".join(filter(None, (str(replace(found, infeasible_reason="")), band, hatched, *notes)))
+    crossing, hatched = str(replace(found, infeasible_reason="")), caveat("hatched", step.infeasible_reason)
     return render_figure(
         figure,
-        alt=f"Two line charts over the batch size: the time of each resource, and {busy}. {said}",
-        caption=f"Time of each resource and utilization over the batch size. {said}",
+        alt=f"Two line charts over the batch size: the time of each resource, and {busy}.",
+        caption="Time of each resource and utilization over the batch size.",
+        found=(crossing, _BAND * banded, hatched, at.spoken_busy, pipeline.foreign_rate),
         headers=headers,
         rows=rows,
+        feasible=at.feasible,
     )
 
 
@@ -150,16 +159,14 @@ def over_workers(
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="lower right")
-    bare(axes)
-    rows = [[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)]
     notes = dict.fromkeys(pipeline.foreign_rate for pipeline in pipelines.values())
-    found = " ".join(filter(None, [*sentences, _BAND * banded, *notes]))
     return render_figure(
         figure,
-        alt=f"Line chart of utilization over the number of workers. {found}",
-        caption=f"Utilization over workers; a marker shows where more of them stop helping. {found}",
+        alt="Line chart of utilization over the number of workers.",
+        caption="Utilization over workers; a marker shows where more of them stop helping.",
+        found=(*sentences, _BAND * banded, *notes),
         headers=["workers", *columns],
-        rows=rows,
+        rows=[[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)],
     )
 
 

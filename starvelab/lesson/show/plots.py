@@ -18,8 +18,20 @@ from ...model.stages import SingleNodeModel
 from ...model.step import Step
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .figure import StaticFigure, as_number, ascending, bare, new_figure, render_figure
-from .style import COLORS, GRAY, HATCHES, SERIES, Options, caveat, ground, with_feasible
+from .figure import (
+    GRAY,
+    SERIES,
+    Options,
+    StaticFigure,
+    as_number,
+    ascending,
+    caveat,
+    ground,
+    name_lanes,
+    new_figure,
+    patch,
+    render_figure,
+)
 
 
 def stage_bars(step: Step) -> StaticFigure:
@@ -36,35 +48,28 @@ def stage_bars(step: Step) -> StaticFigure:
     figure = new_figure(7.5, 0.9 + 0.55 * len(times))
     axes = figure.add_subplot()
     for y, (name, ms) in enumerate(times.items()):
-        axes.barh(y, ms, hatch=HATCHES[name], height=0.62, **ground(COLORS[name], step.feasible))
+        look = RESOURCES[name]
+        axes.barh(y, ms, hatch=look.hatch, height=0.62, **ground(look.color, step.feasible))
         mark = "" if name != step.bottleneck else " (binds)" if overlap else " (the longest)"
         axes.text(ms + 0.01 * length, y, f"{format_number(ms)} ms{mark}", va="center")
-    axes.set_yticks(range(len(times)), list(times))
-    axes.invert_yaxis()
-    axes.set_xlim(0, length * 1.25)
+    name_lanes(axes, list(times))
+    axes.set(
+        xlim=(0, length * 1.25), xlabel=f"time for one batch of {step.batch_size} (ms); dashed: the step"
+    )
     axes.axvline(length, color=GRAY, linestyle="--", linewidth=1)
-    axes.set_xlabel(f"time for one batch of {step.batch_size} (ms); dashed: the step")
-    bare(axes)
-    headers, rows = with_feasible(
-        ["resource", "time for a batch", "idle share of a step"],
-        ((name, step.resource_times[name], percent(step.headroom[name])) for name in times),
-        step.feasible,
-    )
-    sets = (
-        f"{capitalized(step.bottleneck)} sets the step of"
-        if overlap
-        else "Nothing overlaps, so the times add up to a step of"
-    )
+    sets = f"{capitalized(step.bottleneck)} sets the step of"
+    if not overlap:
+        sets = "Nothing overlaps, so the times add up to a step of"
     busy = f"{format_quantity(step.step_time)}; the accelerator is busy {percent(step.utilization)} of it."
-    hollow = caveat("hollow", step.infeasible_reason)
-    message = " ".join(filter(None, (f"{sets} {busy}", step.spoken_busy, hollow)))
     each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
         figure,
-        alt=f"Bar chart of the time for one batch: {each}. {message}",
-        caption=f"Time each resource needs for one batch. {message}",
-        headers=headers,
-        rows=rows,
+        alt=f"Bar chart of the time for one batch: {each}.",
+        caption="Time each resource needs for one batch.",
+        found=(f"{sets} {busy}", step.spoken_busy, caveat("hollow", step.infeasible_reason)),
+        headers=["resource", "time for a batch", "idle share of a step"],
+        rows=[(name, time, percent(step.headroom[name])) for name, time in step.resource_times.items()],
+        feasible=step.feasible,
     )
 
 
@@ -116,23 +121,22 @@ def roofline(
     axes.legend(frameon=False, loc="lower right")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(as_number)
-    bare(axes)
-    headers, rows = with_feasible(
-        ["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"],
-        (
-            [b, float(i), float(r), percent(r / peak), found.latency[k]]
-            for k, (b, i, r) in enumerate(zip(batches, intensity, reached, strict=True))
-        ),
-        fits,
-    )
     first, last = (percent(reached[i] / peak) for i in (0, -1))
-    caption = (
+    said = (
         f"Roofline of the {hardware.name} in {precision}. A step reaches {first} of the peak at batch "
-        f"{batches[0]} and {last} at {batches[-1]}: the distance to the roof is overhead and efficiency. "
-        f"{caveat('hollow', found.infeasible_reason)}"
-    ).strip()
-    alt = f"Chart on logarithmic axes. {caption}"
-    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
+        f"{batches[0]} and {last} at {batches[-1]}: the distance to the roof is overhead and efficiency."
+    )
+    return render_figure(
+        figure,
+        alt="Chart on logarithmic axes.",
+        found=(said, caveat("hollow", found.infeasible_reason)),
+        headers=["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"],
+        rows=[
+            (batch, float(intensity[i]), float(reached[i]), percent(reached[i] / peak), found.latency[i])
+            for i, batch in enumerate(batches)
+        ],
+        feasible=fits,
+    )
 
 
 def labeled_bars(
@@ -167,16 +171,14 @@ def labeled_bars(
         resource, hatch = (CPU, None) if value >= 0 else (STORAGE, "//")
         axes.barh(y, value, color=resource.color, hatch=hatch, edgecolor="white")
         axes.annotate(note, (max(value, 0), y), xytext=(6, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(labels)), list(labels))
+    name_lanes(axes, labels)
     # A third of the longest bar leaves room for the notes.
     axes.set(xlabel=axis, xlim=(1.1 * min(*values, 0), 1.35 * max(*values, 0) or 1))
-    axes.invert_yaxis()
-    bare(axes)
     each = "; ".join(f"{label} {note}" for label, note in zip(labels, notes, strict=True))
     return render_figure(
         figure,
-        alt=f"Bar chart of {axis}: {each}. {caption}",
-        caption=caption,
+        alt=f"Bar chart of {axis}: {each}.",
+        found=(caption,),
         headers=["", axis, "note"],
-        rows=list(zip(labels, values, notes, strict=True)),
+        rows=zip(labels, values, notes, strict=True),
     )

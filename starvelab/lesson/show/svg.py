@@ -24,7 +24,7 @@ from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .style import COLORS, PART_COLORS, caveat
+from .figure import COLORS, PART_COLORS, caveat
 
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 _WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
@@ -38,6 +38,21 @@ _STYLE = (
 
 
 # --- what figures are made of -----------------------------------------------------------------------------
+
+
+def tag(name: str, inside: str = "", /, **attributes: str | float | None) -> str:
+    """An element: `_` in an attribute's name is a hyphen, a float has one decimal, and None is left out."""
+    given = "".join(
+        f' {key.replace("_", "-")}="{f"{value:.1f}" if isinstance(value, float) else value}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{given}>{inside}</{name}>" if inside else f"<{name}{given}/>"
+
+
+def text(x: float, y: float, words: str, *, size: int | None = None, **attributes: str | None) -> str:
+    """Words that begin at a point, or that end or have their middle there with a `text_anchor`."""
+    return tag("text", escape(words), x=x, y=y, font_size=size, **attributes)
 
 
 def frame(body: str, *, height: int, title: str, description: str) -> str:
@@ -64,49 +79,50 @@ class Bar:
 
 def bar_rows(rows: Iterable[Bar], *, left: int = LEFT, length: int = BAR, row: int = ROW) -> tuple[str, int]:
     """Bars below each other, and the y below the last of them."""
-    parts, y, height = [], _TOP, round(0.7 * row)
+    drawn, y, height = "", _TOP, round(0.7 * row)
     for bar in rows:
-        weight = ' font-weight="bold"' if bar.bold else ""
-        wide = max(1.0, length * bar.share) if bar.share else 0
-        place = f'<rect x="{left}" y="{y}" height="{height}" rx="3"'
-        line = f'y="{y + height // 2 + 5}"{weight}'
-        parts.append(
-            f'<text x="{left - 10}" text-anchor="end" {line}>{escape(bar.name)}</text>'
-            f'{place} width="{wide:.1f}" {_fill(bar.color, hollow=bar.hollow)}/>'
-            f'<text x="{left + length + 12}" {line}>{escape(bar.note)}</text>'
-        )
+        weight, middle = "bold" if bar.bold else None, y + height // 2 + 5
+        wide = max(1.0, length * bar.share) if bar.share else 0.0
+        drawn += text(left - 10, middle, bar.name, text_anchor="end", font_weight=weight)
+        drawn += _rect(left, y, wide, height, **_fill(bar.color, hollow=bar.hollow))
+        drawn += text(left + length + 12, middle, bar.note, font_weight=weight)
         if bar.outline:
-            parts.append(f'{place} width="{length * bar.outline:.1f}" fill="none" stroke="currentColor"/>')
+            drawn += _rect(left, y, length * bar.outline, height, fill="none", stroke="currentColor")
         y += row
-    return "".join(parts), y
+    return drawn, y
 
 
-def _fill(color: str, *, hollow: bool) -> str:
-    return f'fill="none" stroke="{color}" stroke-width="2"' if hollow else f'fill="{color}"'
+def _rect(x: float, y: float, width: float, height: float, **style: str | float) -> str:
+    return tag("rect", x=x, y=y, width=width, height=height, **{"rx": 3, **style})
+
+
+def _fill(color: str, *, hollow: bool) -> dict[str, str]:
+    return {"fill": "none", "stroke": color, "stroke_width": "2"} if hollow else {"fill": color}
+
+
+def line(x1: float, y1: float, x2: float, y2: float, **style: str | float) -> str:
+    """A line in the page's color."""
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="currentColor", **style)
 
 
 def _hatching(name: str) -> str:
     """The definition of a pattern, to fill with ``url(#name)``."""
-    return (
-        f'<defs><pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6L6 0" '
-        'stroke="currentColor" stroke-opacity="0.45"/></pattern></defs>'
-    )
+    stripe = tag("path", d="M0 6L6 0", stroke="currentColor", stroke_opacity="0.45")
+    pattern = tag("pattern", stripe, id=name, width=6, height=6, patternUnits="userSpaceOnUse")
+    return tag("defs", pattern)
 
 
-def _lines(y: int, texts: Iterable[str]) -> str:
+def _below(y: int, sentences: Iterable[str]) -> str:
     """Small text from that height on, line by line."""
-    return "".join(
-        f'<text x="{LEFT}" y="{y + 18 * i}" font-size="12">{escape(text)}</text>'
-        for i, text in enumerate(texts)
-    )
+    return "".join(text(LEFT, y + 18 * i, one, size=12) for i, one in enumerate(sentences))
 
 
 def _ticks(end: float, y: int, unit: str = "") -> str:
     """Five numbers below a horizontal axis, from 0 to its end."""
+    numbers = [format_number(end * i / 4) for i in range(5)]
     return "".join(
-        f'<text x="{LEFT + _LANES * i / 4:.0f}" y="{y}" text-anchor="middle" font-size="11">'
-        f"{format_number(end * i / 4)}{unit if i == 4 else ''}</text>"
-        for i in range(5)
+        text(LEFT + _LANES * i // 4, y, number + unit * (i == 4), size=11, text_anchor="middle")
+        for i, number in enumerate(numbers)
     )
 
 
@@ -120,24 +136,27 @@ def _reasons(drawn: str, reason: str) -> list[str]:
 
 
 def _times(
-    times: Mapping[str, float],
-    colors: Mapping[str, str],
-    *,
-    whole: float,
-    bold: str,
-    notes: Mapping[str, str],
-    feasible: bool,
+    times: Mapping[str, float], whole: float, notes: Mapping[str, str], bold: str, feasible: bool
 ) -> tuple[str, int]:
     """A bar for each time, with a line where the step ends; also the y below the last of them."""
-    longest = max(whole, *times.values())
+    longest, colors = max(whole, *times.values()), COLORS | PART_COLORS
     drawn, y = bar_rows(
         Bar(name, ms / longest, colors[name], f"{format_number(ms)} ms {notes[name]}",
             hollow=not feasible, bold=name == bold)
         for name, ms in times.items()
     )  # fmt: skip
-    x = f"{LEFT + BAR * whole / longest:.1f}"
-    line = f'<line x1="{x}" y1="2" x2="{x}" y2="{y - 6}" stroke="currentColor" stroke-dasharray="4 3"/>'
-    return drawn + line, y
+    x = LEFT + BAR * whole / longest
+    return drawn + line(x, 2, x, y - 6, stroke_dasharray="4 3"), y
+
+
+def _of_one_step(drawn: str, y: int, below: list[str], *, feasible: bool, title: str, about: str) -> str:
+    """A figure of one step: what is drawn, sentences below it, and those after the second in words, too."""
+    return frame(
+        drawn + _below(y, below),
+        height=y - 10 + 18 * len(below),
+        title=title if feasible else f"Not feasible. {title}",
+        description=" ".join((about, *below[2:])),
+    )
 
 
 # --- figures ----------------------------------------------------------------------------------------------
@@ -151,13 +170,12 @@ def share_bars(
     More than the whole fills the outline, in another color. A name in which "accelerator" or "GPU" stands has
     the accelerator's color. Beside a bar stands what `labels` has of its name, or the share in percent.
     """
-    notes = {name: labels.get(name, percent(share)) for name, share in shares.items()}
 
     def color(name: str) -> str:
-        if shares[name] > 1:
-            return STORAGE.color
-        return (ACCELERATOR if "accelerator" in name or "GPU" in name else CPU).color
+        of = ACCELERATOR if "accelerator" in name or "GPU" in name else CPU
+        return (STORAGE if shares[name] > 1 else of).color
 
+    notes = {name: labels.get(name, percent(share)) for name, share in shares.items()}
     rows = (Bar(name, min(share, 1), color(name), notes[name], 1) for name, share in shares.items())
     drawn, height = bar_rows(rows, left=170, length=380)
     each = ", ".join(f"{name} {note}" for name, note in notes.items())
@@ -170,14 +188,12 @@ def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: s
     The part "compute" is the accelerator's.
     """
     longest = max(costs.values())
-    drawn, height = bar_rows(
-        (
-            Bar(part, adds[part] / longest, (ACCELERATOR if part == "compute" else CPU).color,
-                f"costs {cost:.1f}, adds {adds[part]:.1f} ms", cost / longest)
-            for part, cost in costs.items()
-        ),
-        row=34,
+    rows = (
+        Bar(part, adds[part] / longest, (ACCELERATOR if part == "compute" else CPU).color,
+            f"costs {cost:.1f}, adds {adds[part]:.1f} ms", cost / longest)
+        for part, cost in costs.items()
     )  # fmt: skip
+    drawn, height = bar_rows(rows, row=34)
     each = ", ".join(f"{part} costs {cost:.1f} ms" for part, cost in costs.items())
     return frame(drawn, height=height, title=title, description=f"{each}.")
 
@@ -185,56 +201,42 @@ def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: s
 def step_bars(step: Step) -> str:
     """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization."""
     one_step(step, "step_bars")
-    overlap, busy, length = step.overlap, percent(step.utilization), format_quantity(step.step_time)
-    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
-    whole = step.step_time.m_as("ms")
-    notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
-    if overlap:
-        notes[step.bottleneck] = "binds"
-    bold = step.bottleneck if overlap else ""
-    drawn, y = _times(times, COLORS, whole=whole, bold=bold, notes=notes, feasible=step.feasible)
-    other_work = _other_work(step)
-    if other_work:
-        place, scale = list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
-        drawn += (
-            f"{_hatching('other-work')}"
-            f'<rect x="{LEFT}" y="{_TOP + place * ROW}" width="{scale * sum(other_work.values()):.1f}" '
-            'height="28" rx="3" fill="url(#other-work)" stroke="currentColor"/>'
-            f"{_lines(y + 8, [f'Accelerator: {_listed(other_work)} (hatched); the rest is the model.'])}"
-        )
-        y += 20
-    rule = "" if overlap else ": nothing overlaps, so it is their sum"
-    gauge = f'<rect x="{LEFT}" y="{y + 10}" height="20" rx="3"'
-    body = (
-        f"{drawn}"
-        f'<text x="{LEFT - 10}" y="{y + 25}" text-anchor="end">busy</text>'
-        f'{gauge} width="{BAR}" fill="none" stroke="currentColor"/>'
-        f'{gauge} width="{BAR * step.utilization:.1f}" {_fill(ACCELERATOR.color, hollow=not step.feasible)}/>'
-        f'<text x="{LEFT + BAR + 12}" y="{y + 25}">{busy}, {format_quantity(step.throughput)}</text>'
+    busy, length, whole = (
+        percent(step.utilization),
+        format_quantity(step.step_time),
+        step.step_time.m_as("ms"),
     )
+    times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
+    rule, bold, title = ": nothing overlaps, so it is their sum", "", "Nothing overlaps"
+    if step.overlap:
+        label = LABELS[step.bottleneck]
+        rule, bold, title = "", step.bottleneck, f"{label[0].upper()}{label[1:]} binds"
+        notes[step.bottleneck] = "binds"
+    drawn, y = _times(times, whole, notes, bold, step.feasible)
+    about = [f"Time for one batch: {_listed(times)}. A step takes {length}."]
+    names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
+    if other := {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}:
+        top, scale = _TOP + ROW * list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
+        style = {"fill": "url(#other-work)", "stroke": "currentColor"}
+        drawn += _hatching("other-work") + _rect(LEFT, top, scale * sum(other.values()), 28, **style)
+        drawn += _below(y + 8, [f"Accelerator: {_listed(other)} (hatched); the rest is the model."])
+        about.append(f"Of the accelerator's time: {_listed(other)}.")
+        y += 20
+    drawn += text(LEFT - 10, y + 25, "busy", text_anchor="end")
+    drawn += _rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
+    drawn += _rect(
+        LEFT, y + 10, BAR * step.utilization, 20, **_fill(ACCELERATOR.color, hollow=not step.feasible)
+    )
+    drawn += text(LEFT + BAR + 12, y + 25, f"{busy}, {format_quantity(step.throughput)}")
     below = [
         f"A step takes {length} (dashed line){rule}.",
         step.spoken_busy or "Busy: the share of it in which the accelerator works.",
         *([f"{step.spoken_range}."] if step.spoken_range else []),
         *_reasons("hollow", step.infeasible_reason),
     ]
-    besides = [f"Of the accelerator's time: {_listed(other_work)}."] if other_work else []
-    binds = f"{LABELS[step.bottleneck]} binds" if overlap else "nothing overlaps"
-    return frame(
-        f"{body}{_lines(y + 54, below)}",
-        height=y + 44 + 18 * len(below),
-        title=f"{'' if step.feasible else 'Not feasible. '}{binds[0].upper()}{binds[1:]}; "
-        f"the accelerator is busy {busy}",
-        description=" ".join(
-            (f"Time for one batch: {_listed(times)}. A step takes {length}.", *besides, *below[2:])
-        ),
-    )
-
-
-def _other_work(step: Step) -> dict[str, float]:
-    """Return the times of the accelerator's work besides the model [ms]."""
-    names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
-    return {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}
+    title = f"{title}; the accelerator is busy {busy}"
+    return _of_one_step(drawn, y + 54, below, feasible=step.feasible, title=title, about=" ".join(about))
 
 
 def step_parts(result: SingleNodeResult) -> str:
@@ -247,29 +249,24 @@ def step_parts(result: SingleNodeResult) -> str:
         if is_result:
             came = "a step of which only the rate is known" if unknown else "a sweep"
         raise InputError(f"step_parts draws one result of SingleNodeModel, got {came}. Solve one batch size.")
-    names = ("compute", "memory", "overhead")
-    times = {name: part.m_as("ms") for name, part in zip(names, parts, strict=True) if part is not None}
-    whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
+    times = {name: part.m_as("ms") for name, part in zip(PART_COLORS, parts, strict=True) if part is not None}
+    whole, length, feasible = (
+        result.latency.m_as("ms"),
+        format_quantity(result.latency),
+        bool(result.feasible),
+    )
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
-    drawn, y = _times(
-        times, PART_COLORS, whole=whole, bold=result.cause, notes=notes, feasible=bool(result.feasible)
-    )
-    rule = (
-        ", as measured; the parts are the formula's"
-        if result.basis.startswith("measured")
-        else ": max(compute, memory) + overhead"
-    )
+    drawn, y = _times(times, whole, notes, result.cause, feasible)
+    measured = result.basis.startswith("measured")
+    rule = ", as measured; the parts are the formula's" if measured else ": max(compute, memory) + overhead"
     below = [
         f"A step takes {length} (dashed line){rule}.",
         f"That makes {format_quantity(result.throughput)}.",
         *_reasons("hollow", result.infeasible_reason),
     ]
-    return frame(
-        f"{drawn}{_lines(y + 18, below)}",
-        height=y + 8 + 18 * len(below),
-        title=f"{'' if result.feasible else 'Not feasible. '}The largest part of the step is {result.cause}",
-        description=" ".join((f"Parts of one step: {_listed(times)}. The step takes {length}.", *below[2:])),
-    )
+    title = f"The largest part of the step is {result.cause}"
+    about = f"Parts of one step: {_listed(times)}. The step takes {length}."
+    return _of_one_step(drawn, y + 18, below, feasible=feasible, title=title, about=about)
 
 
 def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
@@ -285,59 +282,44 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     top = 4 * ceil(2.5 * float(times[ACCELERATOR.name][-1]) / 4)  # ms; the axis has four parts
     x, y = _LANES / batches, _HEIGHT / top
+    looks = {n: {"stroke": COLORS[n], "stroke_width": "2.5", "stroke_dasharray": _DASHES[n]} for n in times}
 
     def upright(at: float, dashes: str = "none") -> str:
-        place = f'x1="{x * at:.1f}" y1="0" x2="{x * at:.1f}" y2="{_HEIGHT}"'
-        return f'<line {place} stroke="currentColor" stroke-dasharray="{dashes}"/>'
+        return line(x * at, 0, x * at, _HEIGHT, stroke_dasharray=dashes)
 
-    curves = "".join(
-        f'<polyline fill="none" stroke="{COLORS[name]}" stroke-width="2.5" '
-        f'stroke-dasharray="{_DASHES[name]}" points="'
-        + " ".join(f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
-        + '"/>'
-        for name, time in times.items()
-    )
+    curves, names = "", ""
+    for i, (name, time) in enumerate(times.items()):
+        points = (f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
+        curves += tag("polyline", fill="none", points=" ".join(points), **looks[name])
+        left = LEFT + 130 * i
+        names += tag("path", d=f"M{left} 12h30", **looks[name]) + text(left + 36, 16, name, size=12)
     if found.batch is not None and found.batch <= batches:
         at = float(found.batch)
         ms = float(np.interp(at, sizes, times[ACCELERATOR.name]))
-        curves += f'{upright(at, "4 3")}<circle cx="{x * at:.1f}" cy="{_HEIGHT - y * ms:.1f}" r="5"/>'
+        curves += upright(at, "4 3") + tag("circle", cx=x * at, cy=_HEIGHT - y * ms, r=5)
     curves += upright(int(own.batch_size))
     cannot = sizes[~np.broadcast_to(step.feasible, sizes.shape)]
     if len(cannot):
-        first = x * int(cannot[0])
-        curves += (
-            f'{_hatching("cannot-run")}<rect x="{first:.1f}" y="0" width="{_LANES - first:.1f}" '
-            f'height="{_HEIGHT}" fill="url(#cannot-run)"/>'
-        )
+        first, fill = x * int(cannot[0]), "url(#cannot-run)"
+        curves += _hatching("cannot-run") + _rect(first, 0, _LANES - first, _HEIGHT, rx=0, fill=fill)
+    curves += line(0, _HEIGHT, _LANES, _HEIGHT)
     heights = "".join(
-        f'<text x="{LEFT - 8}" y="{34 + _HEIGHT * (1 - i / 4):.0f}" text-anchor="end" font-size="11">'
-        f"{top * i // 4}{' ms' if i == 4 else ''}</text>"
+        text(LEFT - 8, 34 + _HEIGHT - _HEIGHT * i // 4, f"{top * i // 4}{' ms' * (i == 4)}", size=11,
+             text_anchor="end")
         for i in range(5)
-    )
-    names = "".join(
-        f'<path d="M{LEFT + 130 * i} 12h30" stroke="{COLORS[name]}" stroke-width="2.5" '
-        f'stroke-dasharray="{_DASHES[name]}"/>'
-        f'<text x="{LEFT + 36 + 130 * i}" y="16" font-size="12">{name}</text>'
-        for i, name in enumerate(times)
-    )
-    busy = percent(own.utilization)
-    where = f"batch {own.batch_size}, where the accelerator is busy {busy} of a step."
+    )  # fmt: skip
+    where = f"batch {own.batch_size}, where the accelerator is busy {percent(own.utilization)} of a step."
     below = [
         "Time for one batch, over the batch size. Dashed: where the lines cross.",
         f"Solid: {where}",
         *_reasons("hatched", step.infeasible_reason),
     ]
-    return frame(
-        f'{names}<defs><clipPath id="plane"><rect x="0" y="0" width="{_LANES}" height="{_HEIGHT}"/>'
-        "</clipPath></defs>"
-        f'<g transform="translate({LEFT} 30)" clip-path="url(#plane)">{curves}'
-        f'<line x1="0" y1="{_HEIGHT}" x2="{_LANES}" y2="{_HEIGHT}" stroke="currentColor"/></g>'
-        f"{_ticks(batches, _HEIGHT + 52)}{heights}{_lines(_HEIGHT + 74, below)}",
-        height=_HEIGHT + 64 + 18 * len(below),
-        title=str(found),
-        description=f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where} "
-        f"{' '.join(below[2:])}".strip(),
-    )
+    clip = tag("clipPath", tag("rect", x=0, y=0, width=_LANES, height=_HEIGHT), id="plane")
+    plane = tag("g", curves, transform=f"translate({LEFT} 30)", clip_path="url(#plane)")
+    axes = _ticks(batches, _HEIGHT + 52) + heights
+    about = f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where}"
+    drawn = f"{names}<defs>{clip}</defs>{plane}{axes}"
+    return _of_one_step(drawn, _HEIGHT + 74, below, feasible=True, title=str(found), about=about)
 
 
 def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
@@ -353,8 +335,8 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
             "Pass pipeline.simulate().trace(), or the trace of a measurement."
         )
     numbers = sorted({int(worker) for worker in trace.worker})
-    lanes = [*(f"worker {number + 1}" if number >= 0 else "loop" for number in numbers), "copy"]
-    lanes.append(ACCELERATOR.name)
+    lanes = [f"worker {number + 1}" if number >= 0 else "loop" for number in numbers]
+    lanes += ["copy", ACCELERATOR.name]
     last = len(lanes) - 1
 
     def box(lane: int, start: float, end: float, color: str) -> str:
@@ -362,29 +344,21 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
         start, end, scale = max(start, 0.0), min(end, span), _LANES / span
         if end <= start:
             return ""
-        return (
-            f'<rect x="{LEFT + scale * start:.1f}" y="{_TOP + _LANE * lane}" height="14" '
-            f'width="{max(scale * (end - start) - 1.5, 0.8):.1f}" fill="{color}"/>'
-        )
+        width = max(scale * (end - start) - 1.5, 0.8)
+        return _rect(LEFT + scale * start, _TOP + _LANE * lane, width, 14, rx=0, fill=color)
 
-    parts = [  # hatched from end to end, and the steps drawn over it: what is left are the gaps
-        f"{_hatching('waits')}"
-        f'<rect x="{LEFT}" y="{_TOP + _LANE * last}" width="{_LANES}" height="14" fill="url(#waits)"/>'
-    ]
+    # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
+    drawn = _hatching("waits") + _rect(LEFT, _TOP + _LANE * last, _LANES, 14, rx=0, fill="url(#waits)")
     for i, worker in enumerate(trace.worker):
-        parts += (
-            box(numbers.index(int(worker)), trace.prepare_start[i], trace.prepared[i], CPU.color),
-            box(last - 1, trace.copy_start[i], trace.copied[i], LINK.color),
-            box(last, trace.step_start[i], trace.step_end[i], ACCELERATOR.color),
-        )
-    parts += (
-        f'<text x="{LEFT - 8}" y="{20 + _LANE * lane}" text-anchor="end" font-size="12">{name}</text>'
-        for lane, name in enumerate(lanes)
-    )
+        drawn += box(numbers.index(int(worker)), trace.prepare_start[i], trace.prepared[i], CPU.color)
+        drawn += box(last - 1, trace.copy_start[i], trace.copied[i], LINK.color)
+        drawn += box(last, trace.step_start[i], trace.step_end[i], ACCELERATOR.color)
+    for lane, name in enumerate(lanes):
+        drawn += text(LEFT - 8, 20 + _LANE * lane, name, size=12, text_anchor="end")
     end = 14 + _LANE * len(lanes)
     busy = percent(trace.utilization)
     return frame(
-        "".join((*parts, _ticks(span, end + 8, " ms"))),
+        drawn + _ticks(span, end + 8, " ms"),
         height=end + 16,
         title=f"{format_number(span)} ms of a loader, {len(numbers)} workers; the accelerator is busy {busy}",
         description="A box is one batch. Where the accelerator's lane is hatched it waits.",

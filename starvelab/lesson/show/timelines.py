@@ -6,24 +6,36 @@ A lane for each worker or resource, a bar for each batch, and hatched where the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import InputError
 from ...model.analysis import schedule
 from ...model.analysis._point import one_step
-from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LINK, STORAGE
+from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LINK, RESOURCES, STORAGE
 from ...model.step import Step
 from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, positive_int
-from .figure import StaticFigure, bare, legend, new_figure, render_figure
-from .style import COLORS, GRAY, INK, Options, caveat, ground, with_feasible
+from .figure import (
+    GRAY,
+    Options,
+    StaticFigure,
+    caveat,
+    ground,
+    legend,
+    name_lanes,
+    new_figure,
+    render_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ...jobs.finding import JobFinding
+    from ...jobs.gpu_use import TraceSteps
 
 _HEIGHT = 0.72  # of a bar in its lane
 _NARROW = 0.021  # of the width: a shorter bar has no room for its number
@@ -38,6 +50,23 @@ _LOOP: Options = {"facecolor": CPU.color, "edgecolor": "white", "linewidth": 1.2
 _COMPUTES: Options = {"facecolor": ACCELERATOR.color, "linewidth": 0.0}
 _COPIES: Options = {"facecolor": LINK.color, "edgecolor": "white", "hatch": LINK.hatch, "linewidth": 0.0}
 _IDLE: Options = {"facecolor": "white", "edgecolor": GRAY, "hatch": "....", "linewidth": 0.0}
+
+
+def _bar(
+    axes: Axes, lane: int, start: float, end: float, resource: str, batch: int, width: float,
+    feasible: bool = True,
+) -> None:  # fmt: skip
+    """One batch in its lane, with its number where that has room in a figure of so many milliseconds."""
+    look = RESOURCES[resource]
+    style = ground(look.color, feasible)
+    axes.barh(lane, end - start, left=start, height=_HEIGHT, linewidth=1.2, **style)
+    _number(axes, lane, max(start, 0.0), min(end, width), batch, look.ink if feasible else "black", width)
+
+
+def _number(axes: Axes, lane: int, start: float, end: float, batch: int, ink: str, width: float) -> None:
+    if end - start > _NARROW * width:
+        style: Options = {"ha": "center", "va": "center", "color": ink, "fontsize": 9}
+        axes.text((start + end) / 2, lane, str(batch + 1), **style)
 
 
 # --- of a solved step -------------------------------------------------------------------------------------
@@ -60,36 +89,26 @@ def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
     axes = figure.add_subplot()
     done = 0.0
     for job in jobs:
-        y, name = lanes.index(job.resource), job.resource
-        bar = ground(COLORS[name], step.feasible)
-        axes.barh(y, job.end - job.start, left=job.start, height=0.66, linewidth=1.5, **bar)
-        if job.end - job.start > 0.02 * end:  # a narrower bar has no room for its number
-            middle, ink = (job.start + job.end) / 2, INK[name] if step.feasible else "black"
-            axes.text(middle, y, str(job.batch + 1), ha="center", va="center", color=ink)
-        if name == ACCELERATOR.name:
-            gap: Options = {"color": "none", "edgecolor": GRAY, "hatch": "////", "linewidth": 0}
-            axes.barh(y, job.start - done, left=done, height=0.66, **gap)
+        lane = lanes.index(job.resource)
+        _bar(axes, lane, job.start, job.end, job.resource, job.batch, end, feasible=step.feasible)
+        if job.resource == ACCELERATOR.name:
+            axes.barh(lane, job.start - done, left=done, height=_HEIGHT, **WAITS)
             done = job.end
-    axes.set_yticks(range(len(lanes)), lanes)
-    axes.invert_yaxis()
-    axes.set_xlim(0, end)
-    axes.set_xlabel("time since the start (ms); hatched: the accelerator waits")
-    bare(axes)
+    name_lanes(axes, lanes)
+    axes.set(xlim=(0, end), xlabel="time since the start (ms); hatched: the accelerator waits")
     length = format_quantity(step.step_time)
-    message = (
-        f"waits {percent(step.stall)} of each step of {length}"
-        if step.utilization < 1
-        else f"never waits: a step takes {length}"
+    message = f"never waits: a step takes {length}"
+    if step.utilization < 1:
+        message = f"waits {percent(step.stall)} of each step of {length}"
+    about = f"The first {batches} batches. In the long run the accelerator {message}."
+    return render_figure(
+        figure,
+        alt=f"Timeline with a lane for each of {', '.join(lanes)}.",
+        found=(about, caveat("hollow", step.infeasible_reason)),
+        headers=["batch", "resource", "start (ms)", "end (ms)"],
+        rows=[(job.batch + 1, job.resource, job.start, job.end) for job in jobs],
+        feasible=step.feasible,
     )
-    hollow = caveat("hollow", step.infeasible_reason)
-    caption = f"The first {batches} batches. In the long run the accelerator {message}. {hollow}".strip()
-    alt = f"Timeline with a lane for each of {', '.join(lanes)}. {caption}"
-    headers, rows = with_feasible(
-        ["batch", "resource", "start (ms)", "end (ms)"],
-        ([job.batch + 1, job.resource, job.start, job.end] for job in jobs),
-        step.feasible,
-    )
-    return render_figure(figure, alt=alt, caption=caption, headers=headers, rows=rows)
 
 
 # --- of a loader ------------------------------------------------------------------------------------------
@@ -134,25 +153,31 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
         ("waiting", WAITS, True),
     ]
     legend(figure, {label: options for label, options, is_drawn in entries if is_drawn})
-    for axes in parts:
-        bare(axes)
-        axes.tick_params(axis="x", labelbottom=axes is parts[-1])
-    parts[-1].set_xlim(0, end)
+    for axes in parts[:-1]:
+        axes.tick_params(axis="x", labelbottom=False)
     # A stretch from the middle begins with batches that were begun before it.
     start = "the start" if seen.prepare_start.min() >= 0 else "the start of this stretch"
-    parts[-1].set_xlabel(f"time since {start} (ms), {trace.source}")
+    parts[-1].set(xlim=(0, end), xlabel=f"time since {start} (ms), {trace.source}")
     queue = "" if inline else ", and between them the number of batches in the queue"
-    summary = _loader_summary(trace, waits, held)
+    columns: dict[str, tuple[np.ndarray, ...]] = {"from (ms)": (trace.prepare_start,)}
+    if trace.read_start is not None and trace.read_done is not None:
+        columns["read (ms)"] = (trace.read_start, trace.read_done)
+    columns |= {"to (ms)": (trace.prepared,), "received (ms)": (trace.received,)}
+    columns |= {"step (ms)": (trace.step_start, trace.step_end), "waited (ms)": (waits,)}
     return render_figure(
         figure,
-        alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{queue}. {summary}",
-        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}. {summary}",
-        headers=[
-            *("batch", "prepared by", "from (ms)"),
-            *(["read (ms)"] if reads else []),
-            *("to (ms)", "received (ms)", "step (ms)", "waited (ms)"),
+        alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{queue}.",
+        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}.",
+        found=(_loader_summary(trace, waits, held),),
+        headers=["batch", "prepared by", *columns],
+        rows=[
+            (
+                int(trace.batch[i]) + 1,
+                _worker_name(trace.worker[i]),
+                *(" to ".join(f"{times[i]:.1f}" for times in column) for column in columns.values()),
+            )
+            for i in range(len(trace))
         ],
-        rows=_loader_rows(trace, waits),
     )
 
 
@@ -172,19 +197,6 @@ def _worker_name(worker: int) -> str:
     return "training loop" if worker < 0 else f"worker {worker + 1}"
 
 
-def _number(axes: Axes, y: float, start: float, end: float, resource: str, number: int, width: float) -> None:
-    """Write its number into a bar that has room for it."""
-    if end - start > _NARROW * width:
-        ink: Options = {"ha": "center", "va": "center", "color": INK[resource], "fontsize": 9}
-        axes.text((start + end) / 2, y, str(number), **ink)
-
-
-def _bar(axes: Axes, y: float, start: float, end: float, resource: str, batch: int, width: float) -> None:
-    bar: Options = {"color": COLORS[resource], "edgecolor": "white", "linewidth": 1.2, "height": _HEIGHT}
-    axes.barh(y, end - start, left=start, **bar)
-    _number(axes, y, max(start, 0.0), min(end, width), resource, batch + 1, width)
-
-
 def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> None:
     for i, batch in enumerate(trace.batch):
         y, start = lanes.index(_worker_name(trace.worker[i])), trace.prepare_start[i]
@@ -193,7 +205,7 @@ def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> Non
             start = trace.read_done[i]
             _bar(axes, y, trace.read_start[i], start, STORAGE.name, batch, end)
         _bar(axes, y, start, trace.prepared[i], CPU.name, batch, end)
-    _name_lanes(axes, lanes)
+    name_lanes(axes, lanes)
 
 
 def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
@@ -230,87 +242,29 @@ def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) ->
         _bar(axes, y, trace.step_start[i], trace.step_end[i], ACCELERATOR.name, batch, end)
         if waits[i] > _GAP:
             axes.barh(y, waits[i], left=free[i], height=_HEIGHT, **WAITS)
-    _name_lanes(axes, lanes)
+    name_lanes(axes, lanes)
     return waits
 
 
-def _name_lanes(axes: Axes, names: list[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-
-
 def _loader_summary(trace: Trace, waits: np.ndarray, held: int) -> str:
-    share = (
-        f"The accelerator is busy {percent(trace.utilization)} and waits {percent(trace.stall)} of the time"
-    )
-    count = int((waits > _GAP).sum())
+    busy, stall = percent(trace.utilization), percent(trace.stall)
+    share = f"The accelerator is busy {busy} and waits {stall} of the time"
+    count, longest = int((waits > _GAP).sum()), int(np.argmax(waits))
     if not count:
         return f"{share}."
-    longest = int(np.argmax(waits))
-    summary = (
-        f"{share}, {'once' if count == 1 else f'{count} times'}; longest for batch "
-        f"{trace.batch[longest] + 1}: {format_quantity(Q_(float(waits[longest]), 'ms'), 3)}."
-    )
+    times = "once" if count == 1 else f"{count} times"
+    time = format_quantity(Q_(float(waits[longest]), "ms"), 3)
+    summary = f"{share}, {times}; longest for batch {trace.batch[longest] + 1}: {time}."
     if not held:
         return summary
     were = "batch was" if held == 1 else "batches were"
     return f"{summary} Up to {held} finished {were} held back by an earlier one."
 
 
-def _loader_rows(trace: Trace, waits: np.ndarray) -> list[list[object]]:
-    columns: list[tuple[np.ndarray, ...]] = [(trace.prepare_start,), (trace.prepared,), (trace.received,)]
-    columns += [(trace.step_start, trace.step_end), (waits,)]
-    if trace.read_start is not None and trace.read_done is not None:
-        columns.insert(1, (trace.read_start, trace.read_done))
-    return [
-        [
-            int(trace.batch[i]) + 1,
-            _worker_name(trace.worker[i]),
-            *(" to ".join(f"{times[i]:.1f}" for times in column) for column in columns),
-        ]
-        for i in range(len(trace))
-    ]
-
-
 # --- of a profiler's trace --------------------------------------------------------------------------------
 
 
-class _Steps(Protocol):
-    """The steps of a trace, as `read_trace` finds them: times in milliseconds, one for each step."""
-
-    def __len__(self) -> int: ...
-    def first(self, steps: int) -> _Steps: ...
-    @property
-    def asked(self) -> np.ndarray: ...  # when the loop wanted each batch
-    @property
-    def received(self) -> np.ndarray: ...
-    @property
-    def end(self) -> np.ndarray: ...
-    @property
-    def busy(self) -> np.ndarray | None: ...  # starts and ends of what the GPU did; None without a GPU
-    @property
-    def computing(self) -> np.ndarray | None: ...  # starts and ends of its kernels
-    @property
-    def waited(self) -> np.ndarray: ...
-    @property
-    def computed(self) -> np.ndarray: ...
-    @property
-    def copied(self) -> np.ndarray: ...  # copied only
-    @property
-    def idle_in_wait(self) -> np.ndarray: ...
-    @property
-    def idle_otherwise(self) -> np.ndarray: ...
-
-
-class _Finding(Protocol):
-    """A finding of `read_trace`. A job that was watched and not traced has no steps."""
-
-    @property
-    def steps(self) -> _Steps | None: ...
-
-
-def trace_timeline(finding: _Finding, *, batches: int = 10) -> StaticFigure:
+def trace_timeline(finding: JobFinding, *, batches: int = 10) -> StaticFigure:
     """Lanes for the training loop and the GPU: steps, waits for data, copies, and when the GPU is idle.
 
     Parameters
@@ -326,17 +280,18 @@ def trace_timeline(finding: _Finding, *, batches: int = 10) -> StaticFigure:
             f"trace_timeline draws the steps of a trace, and this {type(finding).__name__} holds none. Pass "
             "what read_trace returns of a trace with two steps or more."
         )
-    steps: _Steps = found.first(positive_int(batches, "batches"))
+    steps = found.first(positive_int(batches, "batches"))
     has_gpu = steps.busy is not None
     lanes = ["training loop", "GPU"] if has_gpu else ["training loop"]
     figure = new_figure(9.6, 1.3 + 0.5 * len(lanes))
     axes = figure.add_subplot()
-    _draw_loop(axes, steps)
+    _spans(axes, 0, steps.asked, steps.waited, WAITS)
+    _spans(axes, 0, steps.received, steps.end - steps.received, _LOOP)
+    for number, (start, end) in enumerate(zip(steps.received, steps.end, strict=True)):
+        _number(axes, 0, start, end, number, CPU.ink, float(steps.end[-1]))
     _draw_gpu(axes, steps)
-    _name_lanes(axes, lanes)
-    axes.set_xlim(0, float(steps.end[-1]))
-    axes.set_xlabel("time since the first of these steps (ms), from a trace")
-    bare(axes)
+    name_lanes(axes, lanes)
+    axes.set(xlim=(0, float(steps.end[-1])), xlabel="time since the first of these steps (ms), from a trace")
     entries = {"the loop works on a step": _LOOP}
     if has_gpu:
         entries |= {"computing": _COMPUTES, "only copying": _COPIES}
@@ -348,41 +303,34 @@ def trace_timeline(finding: _Finding, *, batches: int = 10) -> StaticFigure:
     if has_gpu:
         columns |= {"GPU computes (ms)": steps.computed, "only copies (ms)": steps.copied}
         columns |= {"idle in the wait (ms)": steps.idle_in_wait, "idle otherwise (ms)": steps.idle_otherwise}
-    summary = _trace_summary(steps)
     return render_figure(
         figure,
-        alt=f"Timeline with a lane for each of {', '.join(lanes)}. {summary}",
-        caption=f"From a trace, {counted(len(steps))}. {summary}",
+        alt=f"Timeline with a lane for each of {', '.join(lanes)}.",
+        caption=f"From a trace, {counted(len(steps))}.",
+        found=(_trace_summary(steps),),
         headers=["step", *columns],
-        rows=[[i + 1, *(f"{times[i]:.1f}" for times in columns.values())] for i in range(len(steps))],
+        rows=[(i + 1, *(f"{times[i]:.1f}" for times in columns.values())) for i in range(len(steps))],
     )
 
 
-def _bars(axes: Axes, lane: int, starts: Iterable[float], lengths: Iterable[float], style: Options) -> None:
+def _spans(axes: Axes, lane: int, starts: Iterable[float], lengths: Iterable[float], style: Options) -> None:
     """Bars of one style, drawn as one shape: a trace may have thousands of kernels."""
     axes.broken_barh(list(zip(starts, lengths, strict=True)), (lane - _HEIGHT / 2, _HEIGHT), **style)
 
 
-def _draw_loop(axes: Axes, steps: _Steps) -> None:
-    _bars(axes, 0, steps.asked, steps.waited, WAITS)
-    _bars(axes, 0, steps.received, steps.end - steps.received, _LOOP)
-    for number, (start, end) in enumerate(zip(steps.received, steps.end, strict=True), start=1):
-        _number(axes, 0, start, end, CPU.name, number, float(steps.end[-1]))
-
-
-def _draw_gpu(axes: Axes, steps: _Steps) -> None:
+def _draw_gpu(axes: Axes, steps: TraceSteps) -> None:
     if steps.busy is None or steps.computing is None:
         return
     # The ground of the lane is what shows where nothing runs: idle, in a wait or not.
-    _bars(axes, 1, steps.asked, steps.waited, WAITS)
-    _bars(axes, 1, steps.received, steps.end - steps.received, _IDLE)
+    _spans(axes, 1, steps.asked, steps.waited, WAITS)
+    _spans(axes, 1, steps.received, steps.end - steps.received, _IDLE)
     # White below, so that no hatch of the ground shines through that of a copy.
     for spans, style in ((steps.busy, _COPIES), (steps.computing, _COMPUTES)):
         drawn = spans[spans[:, 0] < steps.end[-1]]
-        _bars(axes, 1, drawn[:, 0], drawn[:, 1] - drawn[:, 0], style)
+        _spans(axes, 1, drawn[:, 0], drawn[:, 1] - drawn[:, 0], style)
 
 
-def _trace_summary(steps: _Steps) -> str:
+def _trace_summary(steps: TraceSteps) -> str:
     whole = float(np.sum(steps.end - steps.asked))
     waited, *gpu = (
         percent(float(np.sum(times)) / whole)

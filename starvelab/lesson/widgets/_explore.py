@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import ipywidgets
 
 from ...errors import InputError, StarvelabError
+from ...model.description import field_label
 from ...model.parts import Part, first_field
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
@@ -69,20 +70,18 @@ class Drawing:
     @classmethod
     def of(cls, drawn: object) -> Drawing:
         """Read what a drawing function returned: a `Drawing`, anything with its fields, or an SVG string."""
-        if isinstance(drawn, str):
-            drawn = cls(drawn)
-        svg = getattr(drawn, "svg", None)
+        drawing = cls(drawn) if isinstance(drawn, str) else drawn
+        svg, sentence, headers, rows = (
+            getattr(drawing, name, None) for name in ("svg", "sentence", "headers", "rows")
+        )
         if not isinstance(svg, str) or "<svg" not in svg:
             raise InputError(
-                f"An explorer's function must return a Drawing or an SVG string, got {drawn!r:.80}. "
+                f"An explorer's function must return a Drawing or an SVG string, got {drawing!r:.80}. "
                 "Return Drawing(svg, sentence)."
             )
-        drawing = cls(
-            svg, getattr(drawn, "sentence", ""), getattr(drawn, "headers", None), getattr(drawn, "rows", None)
-        )
-        if (drawing.headers is None) != (drawing.rows is None):
+        if (headers is None) != (rows is None):
             raise InputError("A Drawing has both headers and rows or neither. Pass the one that is missing.")
-        return drawing
+        return cls(svg, sentence or "", headers, rows)
 
     def table(self) -> str:
         """The values as HTML, folded away until the reader opens them; empty without values."""
@@ -139,13 +138,14 @@ def explore(
         )
     if isinstance(draw, Pipeline):
         starts = {path: _start(draw, path) for path in controls}
-        draw = _draw_pipeline(draw, advice)
-    elif callable(draw):
-        starts = _defaults(draw)
-    else:
+        return Explorer(_draw_pipeline(draw, advice), controls, starts, after)
+    if not callable(draw):
         raise InputError(
             f"An explorer draws with a function or a Pipeline, got {draw!r:.80}. Pass one of these."
         )
+    starts = {}
+    with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
+        starts = {name: one.default for name, one in inspect.signature(draw).parameters.items()}
     return Explorer(draw, controls, starts, after)
 
 
@@ -161,25 +161,17 @@ def _start(pipeline: Pipeline, path: str) -> Value:
     return getattr(value, first_field(type(value))) if isinstance(value, Part) else value
 
 
-def _defaults(draw: Draw) -> dict[str, Value]:
-    with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
-        parameters = inspect.signature(draw).parameters.values()
-        return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
-    return {}
-
-
 def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
     # Loaded on first use: most explorers draw with a function of their own.
     from ..show import svg
-    from ..show.style import with_feasible
+    from ..show.figure import with_feasible
 
     def draw(**values: Value) -> Drawing:
         changed = pipeline.replace(**values)
         step = changed.solve()
-        headers, rows = with_feasible(
-            ["stage", "time for a step"], list(step.stage_times.items()), step.feasible
-        )
-        return Drawing(svg.step_bars(step), str(changed.explain(advice=advice)), headers=headers, rows=rows)
+        headers = ["stage", "time for a step"]
+        headers, rows = with_feasible(headers, step.stage_times.items(), step.feasible)
+        return Drawing(svg.step_bars(step), str(changed.explain(advice=advice)), headers, rows)
 
     return draw
 
@@ -195,54 +187,51 @@ class Explorer(Box):
         self, draw: Draw, controls: dict[str, Description], starts: dict[str, Value], after: str | None
     ) -> None:
         self._draw = draw
-        self._controls = {
-            name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()
-        }
+        made = {name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()}
+        self.controls = {name: widget for name, (widget, _) in made.items()}
+        self._reads = {name: read for name, (_, read) in made.items()}
         self._drawn: dict[str, Value] | None = None
-        self.controls = {name: control.widget for name, control in self._controls.items()}
-        self.figure = ipywidgets.HTML()
-        self.sentence = spoken()
-        self.table = ipywidgets.HTML()
-        self.message = spoken()
-        labels = ", ".join(map(shown_name, controls))
+        self.figure, self.table = ipywidgets.HTML(), ipywidgets.HTML()
+        self.sentence, self.message = spoken(), spoken()
         super().__init__(
-            f"Explorer: {labels}",
+            f"Explorer: {', '.join(map(field_label, controls))}",
             [*self.controls.values(), self.message, self.figure, self.sentence, self.table],
         )
         for widget in self.controls.values():
             widget.observe(lambda _change: self._redraw(), names="value")
-        self._open_after(after)
+        store = PredictionStore()
+        if after is None or store.get(after) is not None:
+            self._redraw()
+            return
+        self._close(True)
+        text = f"This explorer opens when you have locked your prediction above. {store.memory.which(after)}"
+        self.message.value = words.notice(text.rstrip(), "Please note")
+        store.when_locked(after, self._open)
 
     def html(self) -> str:
         """One picture, for a page that shows no widgets, with the settings that it was drawn for."""
-        values = ", ".join(f"{name} = {value}" for name, value in (self._drawn or {}).items())
-        moved = f"This page moves no controls. Shown is {values}. In JupyterLab they can be moved."
+        values = (f"{field_label(name)} = {value}" for name, value in (self._drawn or {}).items())
+        moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
         return (words.paragraphs(moved) if self._drawn else "") + super().html()
 
-    def _open_after(self, key: str | None) -> None:
-        store = PredictionStore()
-        if key is None or store.get(key) is not None:
-            self._redraw()
-            return
+    def _close(self, closed: bool) -> None:
         for widget in self.controls.values():
-            widget.disabled = True
-        text = f"This explorer opens when you have locked your prediction above. {store.memory.which(key)}"
-        self.message.value = words.notice(text.rstrip(), "Please note")
-        store.when_locked(key, self._open)
+            widget.disabled = closed
 
     def _open(self) -> None:
-        for widget in self.controls.values():
-            widget.disabled = False
+        self._close(False)
         self._redraw()
 
     def _redraw(self) -> None:
         # The front end keeps one message per control under way and merges what comes meanwhile, so that a
         # fast drag cannot pile up work here. A value that came back to what is drawn needs none either.
-        values = {name: control.read() for name, control in self._controls.items()}
+        values = {name: read() for name, read in self._reads.items()}
         if values == self._drawn:
             return
         self._drawn = values
-        printed, drawing, message = Captured(), None, ""
+        # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
+        # old figure would contradict the controls, so it goes.
+        printed, drawing, message = Captured(), Drawing(""), ""
         try:
             with printed:
                 drawing = Drawing.of(self._draw(**values))
@@ -252,20 +241,12 @@ class Explorer(Box):
             message = words.notice(f"{type(error).__name__}: {error}", "Problem")
         if printed.getvalue():
             message += f"<pre>{words.escape(printed.getvalue())}</pre>"
-        # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
-        # old figure would contradict the controls, so it goes.
-        self.message.value = message
-        self.figure.value = drawing.svg if drawing else ""
-        self.sentence.value = words.paragraphs(drawing.sentence) if drawing else ""
-        self.table.value = drawing.table() if drawing else ""
+        self.message.value, self.figure.value = message, drawing.svg
+        self.sentence.value, self.table.value = words.paragraphs(drawing.sentence), drawing.table()
 
 
-@dataclass(frozen=True)
-class Control:
-    """A widget, and how its value is read."""
-
-    widget: ipywidgets.Widget
-    read: Callable[[], Value]
+# A widget, and how its value is read.
+Control: TypeAlias = tuple[ipywidgets.Widget, Callable[[], Value]]
 
 
 def make_control(name: str, described: Description, start: Value = NO_START) -> Control:
@@ -274,30 +255,31 @@ def make_control(name: str, described: Description, start: Value = NO_START) -> 
     It is described by ``(low, high)`` or ``(low, high, step)`` of numbers or quantities, by the values of a
     list, by a dict of labels to values, or by True or False for a tick box.
     """
-    label = shown_name(name)
     if isinstance(described, bool):
-        return _tick_box(label, start if isinstance(start, bool) else described)
+        return _widget(ipywidgets.Checkbox, name, value=start if isinstance(start, bool) else described)
     if isinstance(described, Mapping):
-        return _choice(name, label, {str(key): value for key, value in described.items()}, start)
+        return _choice(name, {str(key): value for key, value in described.items()}, start)
     if isinstance(described, tuple) and len(described) in (2, 3) and all(map(_is_number, described)):
-        return _range(name, label, described, start)
+        return _range(name, described, start)
     if isinstance(described, list | tuple | range) and len(described):
-        return _choice(name, label, {_label_of(value): value for value in described}, start)
+        return _choice(name, {_label_of(value): value for value in described}, start)
     raise InputError(
         f"The control {name!r} must be a range, some values or a switch, got {described!r}. {_FORMS}"
     )
 
 
-def shown_name(name: str) -> str:
-    """The name of an argument, or the path of a pipeline's field, as a label."""
-    return name.replace("_", " ").replace(".", " ")
+# Any: options of a widget, each of a type of its own.
+def _widget(kind: Callable[..., ipywidgets.Widget], name: str, unit: str = "", **options: Any) -> Control:
+    label = f"{field_label(name)} ({unit})" if unit else field_label(name)
+    widget = kind(**{"description": label, "style": _STYLE, "layout": _LAYOUT, **options})
+    return widget, lambda: widget.value
 
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, Quantity) or (isinstance(value, Real) and not isinstance(value, bool))
 
 
-def _is_like(value: Value, unit: str) -> bool:
+def _is_like(value: Value, unit: Any) -> bool:
     return isinstance(value, Quantity) and value.is_compatible_with(unit)
 
 
@@ -309,43 +291,31 @@ def _label_of(value: Value) -> str:
     return str(getattr(value, "name", value))
 
 
-def _tick_box(label: str, start: bool) -> Control:
-    widget = ipywidgets.Checkbox(value=start, description=label, style=_STYLE, layout=_LAYOUT)
-    return Control(widget, lambda: widget.value)
-
-
-def _range(name: str, label: str, described: tuple[Value, ...], start: Value) -> Control:
-    unit = next((str(value.units) for value in described if isinstance(value, Quantity)), None)
+def _range(name: str, ends: tuple[Value, ...], start: Value) -> Control:
+    unit = next((value.units for value in ends if isinstance(value, Quantity)), None)
     if unit is not None:
-        if not all(_is_like(value, unit) for value in described):
+        if not all(_is_like(value, unit) for value in ends):
             raise InputError(
-                f"The ends of the control {name!r} must be quantities of one kind, got {described!r}. "
-                f"{_FORMS}"
+                f"The ends of the control {name!r} must be quantities of one kind, got {ends!r}. {_FORMS}"
             )
-        label = f"{label} ({unit_name(described[0].units)})"
-        described = tuple(value.to(unit).magnitude for value in described)
-        start = start.to(unit).magnitude if _is_like(start, unit) else NO_START
-    low, high, *rest = described
+        ends = tuple(value.m_as(unit) for value in ends)
+        start = start.m_as(unit) if _is_like(start, unit) else NO_START
+    low, high, *rest = ends
     if not -math.inf < low < high < math.inf or (rest and not 0 < rest[0] <= high - low):
-        raise InputError(
-            f"The control {name!r} must run from a low to a high value, got {described!r}. {_FORMS}"
-        )
-    if unit is None and all(isinstance(value, Integral) for value in described):
-        kind, step, more = ipywidgets.IntSlider, rest[0] if rest else 1, {}
-    else:
-        kind, step = ipywidgets.FloatSlider, rest[0] if rest else _round_step(high - low)
-        more = {"readout_format": f".{max(_decimals(low), _decimals(step))}f"}
-    value = start if isinstance(start, Real) and low <= start <= high else low
-    widget = kind(
-        value=value, min=low, max=high, step=step, description=label,
-        continuous_update=True, style=_STYLE, layout=_LAYOUT, **more,
-    )  # fmt: skip
-    return Control(widget, (lambda: widget.value) if unit is None else (lambda: Quantity(widget.value, unit)))
-
-
-def _round_step(span: float) -> float:
-    """The power of ten that divides `span` into a hundred to a thousand steps, so that values stay round."""
-    return 10.0 ** math.floor(math.log10(span / MIN_STEPS))
+        raise InputError(f"The control {name!r} must run from a low to a high value, got {ends!r}. {_FORMS}")
+    # A power of ten divides the range into a hundred to a thousand steps, so that values stay round.
+    step = 10.0 ** math.floor(math.log10((high - low) / MIN_STEPS))
+    kind: type[ipywidgets.Widget] = ipywidgets.IntSlider
+    options: dict[str, Any] = {"step": 1}
+    if unit is not None or not all(isinstance(value, Integral) for value in ends):
+        decimals = max(_decimals(low), _decimals(rest[0] if rest else step))
+        kind, options = ipywidgets.FloatSlider, {"step": step, "readout_format": f".{decimals}f"}
+    options |= {"value": start if isinstance(start, Real) and low <= start <= high else low}
+    options |= {"min": low, "max": high, "continuous_update": True} | ({"step": rest[0]} if rest else {})
+    if unit is None:
+        return _widget(kind, name, **options)
+    widget, read = _widget(kind, name, unit_name(unit), **options)
+    return widget, lambda: Quantity(read(), unit)
 
 
 def _decimals(number: float) -> int:
@@ -353,21 +323,18 @@ def _decimals(number: float) -> int:
     return len(f"{number:.4f}".rstrip("0").partition(".")[2])
 
 
-def _choice(name: str, label: str, values: dict[str, Value], start: Value) -> Control:
+def _choice(name: str, values: dict[str, Value], start: Value) -> Control:
     if len(values) < 2:
         raise InputError(f"The control {name!r} must offer two or more values, got {list(values)}. {_FORMS}")
-    options = list(values.items())
-    begins = next(
-        (shown for shown, value in options if type(value) is type(start) and value == start), options[0][0]
-    )
+    begins = [label for label, value in values.items() if type(value) is type(start) and value == start]
     # The widget holds the label: a widget cannot compare quantities or catalogue entries.
-    shown = {"options": list(values), "value": begins, "description": label, "style": _STYLE}
+    options: dict[str, Any] = {"options": list(values), "value": [*begins, *values][0]}
     if all(map(_is_number, values.values())):
-        widget = ipywidgets.SelectionSlider(continuous_update=True, layout=_LAYOUT, **shown)
+        widget, read = _widget(ipywidgets.SelectionSlider, name, continuous_update=True, **options)
         widget.add_class(LISTED_CLASS)
     elif len(values) <= MAX_BUTTONS:
-        shown["style"] = _STYLE | {"button_width": "auto"}
-        widget = ipywidgets.ToggleButtons(**shown)
+        options |= {"style": _STYLE | {"button_width": "auto"}, "layout": {}}
+        widget, read = _widget(ipywidgets.ToggleButtons, name, **options)
     else:
-        widget = ipywidgets.Dropdown(layout=_LAYOUT, **shown)
-    return Control(widget, lambda: values[widget.value])
+        widget, read = _widget(ipywidgets.Dropdown, name, **options)
+    return widget, lambda: values[read()]

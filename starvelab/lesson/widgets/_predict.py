@@ -78,19 +78,14 @@ def predict(
         If the question cannot be asked, or the answer given in code is no answer to it, or to no question.
     """
     store = PredictionStore(folder, memory)
-    known = question is choices is unit is None and between is None
-    asked = _known(key, store) if answer is not None and known else None
+    asked = None
+    if answer is not None and question is choices is unit is None and between is None:
+        asked = _known(key, store)
     if asked is None:
         if unit is None and choices is None:
             unit = _unit_of(answer)
-        asked = Question.ask(
-            key,
-            text=question,
-            choices=choices,
-            unit=unit,
-            between=between,
-            whole=whole,
-            unchanged=unchanged,
+        asked = Question(
+            key, text=question, choices=choices, unit=unit, between=between, whole=whole, unchanged=unchanged
         )
     if question:
         memory.questions[key] = question
@@ -99,7 +94,13 @@ def predict(
         memory.asked[key] = asked
         return PredictionBox(asked, store, confidence=confidence)
     result, mine = _lock(store, asked, answer, confidence)
-    print(_lock_in_words(store, result, mine))
+    locked = result.prediction
+    shown = ", ".join(filter(None, [value(locked.answer, locked.unit), words.confidence(locked)]))
+    where = os.path.relpath(store.path) if result.problem is None else "memory"
+    message = f"Locked {key!r} in {where}: {shown}."
+    if not result.is_new:
+        message = f"{key!r} was locked on {words.timestamp(locked.locked_at)}: {shown}."
+    print(*filter(None, (message, _only_once(result, mine), result.problem)))
     store.wake(key)
     return None
 
@@ -142,31 +143,27 @@ def lock_predictions(
         refused.append(f"Answers are given by their keys, got {answers!r:.80}. Return a dict.")
         answers = {}
     for key, answer in answers.items():
-        if key not in notebooks:
-            refused.append(no_such_question(key, notebooks))
-            continue
         try:
-            question = known.get(key) or Question.ask(key, unit=_unit_of(answer))
+            if key not in notebooks:
+                refused.append(no_such_question(key, notebooks))
+                continue
+            question = known.get(key) or Question(key, unit=_unit_of(answer))
             result, mine = _lock(store, question, answer, None)
-            store.wake(key)
         except InputError as error:
             refused.append(f"{name(key)}: {error}")
             continue
+        store.wake(key)
         new += result.is_new
-        locked = result.prediction
-        if not result.is_new and locked.answer != mine.answer:
-            refused.append(
-                f"{name(key)}: It was locked before, as {value(locked.answer, locked.unit)}. That stays."
-            )
+        if _only_once(result, mine):
+            before = value(result.prediction.answer, result.prediction.unit)
+            refused.append(f"{name(key)}: It was locked before, as {before}. That stays.")
+    locked = store.read().predictions
+    missing = [key for key in notebooks if key not in locked]
     if answers or refused:
         print(f"{count_of(new, 'prediction')} locked here, {len(refused)} refused.")
-    for reason in refused:
-        print(f"- {reason}")
-    locked_now = store.read().predictions
-    missing = [key for key in notebooks if key not in locked_now]
+    print(*(f"- {reason}\n" for reason in refused), sep="", end="")
     print(f"{len(notebooks) - len(missing)} of {count_of(len(notebooks), 'prediction')} are locked.")
-    for key in missing:
-        print(f"- Missing in notebook {notebooks[key]}: {name(key)}")
+    print(*(f"- Missing in notebook {notebooks[key]}: {name(key)}\n" for key in missing), sep="", end="")
     return 1 - len(missing) / len(notebooks)
 
 
@@ -201,28 +198,17 @@ def _lock(
         unit=None if is_text else question.unit,
         unchanged=None if is_text else question.unchanged,
         confidence=confidence,
-        choices=question.choices,
+        choices=None if question.choices is None else tuple(question.choices),
         question=question.text,
         locked_at=now(),
     )
     return store.lock(mine), mine
 
 
-def _lock_in_words(store: PredictionStore, result: StoreResult, mine: Prediction) -> str:
-    """Say what is locked now, and where."""
-    locked = result.prediction
-    answer = ", ".join(filter(None, [value(locked.answer, locked.unit), words.confidence(locked)]))
-    if result.is_new:
-        where = os.path.relpath(store.path) if result.problem is None else "memory"
-        message = f"Locked {mine.key!r} in {where}: {answer}."
-    else:
-        message = f"{mine.key!r} was locked on {words.timestamp(locked.locked_at)}: {answer}."
-        if locked.answer != mine.answer:
-            message += f" {_only_once(mine)}"
-    return message if result.problem is None else f"{message} {result.problem}"
-
-
-def _only_once(mine: Prediction) -> str:
+def _only_once(result: StoreResult, mine: Prediction) -> str:
+    """Say that another answer was locked before; nothing where it was not."""
+    if result.is_new or result.prediction.answer == mine.answer:
+        return ""
     return f"A prediction is locked once; {value(mine.answer, mine.unit)} does not replace it."
 
 
@@ -236,38 +222,38 @@ class PredictionBox(Box):
     def __init__(
         self, question: Question, store: PredictionStore, *, confidence: float | None = None
     ) -> None:
-        self._question = question
-        self._store = store
+        self._question, self._store = question, store
         text = question.text or question.key
         if question.choices:
+            about, width = "How sure are you?", "40em"
             self.answer = ipywidgets.RadioButtons(
                 options=list(question.choices), value=None, layout={"width": "max-content"}
             )
         else:
+            about, width = f"How sure are you to be {near(question.unchanged)}?", "56em"
             self.answer = ipywidgets.Text(
                 placeholder="a number", description="My answer", style=_WIDE, layout={"width": "16em"},
                 continuous_update=False,
             )  # fmt: skip
-        self.confidence = _confidence_slider(question, confidence)
+        low = question.lowest_confidence
+        steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
+        self.confidence = ipywidgets.SelectionSlider(
+            options=[("not said yet", NOT_STATED), *((percent(step), step) for step in steps)],
+            value=NOT_STATED if confidence is None else min(steps, key=lambda step: abs(step - confidence)),
+            description=about, style=_WIDE, layout={"width": width, "max_width": "100%"},
+        )  # fmt: skip
+        self.confidence.add_class(LISTED_CLASS)
         self.button = ipywidgets.Button(description="Lock my prediction", layout={"width": "max-content"})
         self.button.on_click(lambda _button: self.after_changes(lambda: self.show_errors(self._lock)))
         self.message = spoken()
         unit = [ipywidgets.Label(question.unit)] if question.unit else []
-        super().__init__(
-            one_line(text),
-            [
-                ipywidgets.HTML(words.paragraphs(text)),
-                ipywidgets.HBox([self.answer, *unit]),
-                self.confidence,
-                self.button,
-                self.message,
-            ],
-        )
+        answer = ipywidgets.HBox([self.answer, *unit])
+        asked = ipywidgets.HTML(words.paragraphs(text))
+        super().__init__(one_line(text), [asked, answer, self.confidence, self.button, self.message])
         contents = store.read()
         if question.key in contents.predictions:
             self._show_locked(contents.predictions[question.key])
-        if contents.problem is not None:
-            self.message.value += words.notice(contents.problem, "Please note")
+        self._note(contents.problem)
 
     def html(self) -> str:
         """The question, and how it is answered in code, for a page that shows no widgets."""
@@ -297,12 +283,14 @@ class PredictionBox(Box):
         confidence = None if stated == NOT_STATED else stated
         result, mine = _lock(self._store, self._question, answer, confidence)
         self._show_locked(result.prediction)
-        if not result.is_new and result.prediction.answer != mine.answer:
-            message = f"It was locked before, in another cell or window. {_only_once(mine)}"
-            self.message.value += words.notice(message, "Please note")
-        if result.problem is not None:
-            self.message.value += words.notice(result.problem, "Please note")
+        if once := _only_once(result, mine):
+            self._note(f"It was locked before, in another cell or window. {once}")
+        self._note(result.problem)
         self._store.wake(mine.key)
+
+    def _note(self, problem: str | None) -> None:
+        if problem is not None:
+            self.message.value += words.notice(problem, "Please note")
 
     def _show_locked(self, locked: Prediction) -> None:
         if self._question.choices is None:
@@ -321,18 +309,3 @@ class PredictionBox(Box):
         self.message.value = words.notice(
             f"{words.prediction(locked)} It is locked, and kept in {FILE_NAME}."
         )
-
-
-def _confidence_slider(question: Question, start: float | None) -> ipywidgets.SelectionSlider:
-    low = question.lowest_confidence
-    steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
-    about = "How sure are you?" if question.choices else f"How sure are you to be {near(question.unchanged)}?"
-    slider = ipywidgets.SelectionSlider(
-        options=[("not said yet", NOT_STATED), *((percent(step), step) for step in steps)],
-        value=NOT_STATED if start is None else min(steps, key=lambda step: abs(step - start)),
-        description=about,
-        style=_WIDE,
-        layout={"width": "40em" if question.choices else "56em", "max_width": "100%"},
-    )
-    slider.add_class(LISTED_CLASS)
-    return slider

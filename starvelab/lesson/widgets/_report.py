@@ -1,63 +1,160 @@
-"""The lab report of whoever works on the notebooks of a folder, and their submission in one file."""
+"""The lab report of whoever works on the notebooks of a folder, and their submission in one file.
+
+The report is one HTML file that needs nothing else. It shows own measurements, which are saved beside the
+notebook, and what its owner wrote into an earlier one.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import cache
 from importlib.metadata import version
+from math import isfinite, log
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ... import runtime
+from ... import runtime, tables
 from ...errors import InputError
 from ...host import whole_file
+from ...prediction_file import Prediction
+from ...units import Quantity, unit_name
 from ..exercises import read_exercises, title_in
-from ..lab_report import Entry, LabReport, read_measurements, read_notes, render
-from ..outcomes import one_line
+from ..outcomes import HEADERS, Outcomes, by_confidence, grouped, one_line, percent, quoted, truth, value
+from ..show.svg import Bar, bar_rows, frame, line, tag, text
 from . import words
 from ._progress import scorecard
 from .cells import LOG, CellLog
 
-REPORT = "report.html"
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+TEMPLATE = Path(__file__).parents[1] / "lab_report.html.j2"
+REPORT, MEASUREMENTS = "report.html", "measurements.json"
+NOTES = re.compile(r'<script type="application/json" id="starvelab-notes">(.*?)</script>', re.DOTALL)
+# What somebody who made the report says of their misses; longer texts are for an essay.
+MAX_LESSON = 600
+MAX_MEASUREMENTS = 40
 UNWRITTEN = (
     "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
 )
 UNPACKED = "A submission is packed by whoever works on the notebooks. This one is being graded."
 SAVED = "A notebook is packed as it was last saved. If it has changed since then, save it and pack again."
 
+_LEFT, _LENGTH, _ROW = 40, 560, 22  # of the picture of numbers, in pixels
+# A number that is further off than this factor is drawn at the edge.
+_MAX_FACTOR = 4.0
+_TICKS = (
+    (0.25, "a quarter or less", "start"),
+    (0.5, "half", "middle"),
+    (1, "the answer", "middle"),
+    (2, "twice", "middle"),
+    (4, "four times or more", "end"),
+)
+_HIT, _MISS, _BLUE = "#009E73", "#D55E00", "#0072B2"
 
-# --- the report -------------------------------------------------------------------------------------------
+
+# --- what it says -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
-class WrittenReport(words.Sentences):
-    """A report that was written, with what it says (None while grading), and its file.
+@dataclass(frozen=True)
+class Entry:
+    """One exercise: its points so far (None for an explanation that nobody has marked), and the most."""
 
-    It says where that is, and which misses nobody has explained yet.
+    notebook: str
+    title: str
+    points: float | None
+    most: float
+    is_done: bool
+
+    @property
+    def score(self) -> str:
+        """Its points in words."""
+        if self.points is None:
+            return f"{'written' if self.is_done else 'open'} (of {self.most:g})"
+        return f"{tables.points(self.points)} of {self.most:g}"
+
+
+@dataclass(frozen=True)
+class OwnMeasurement:
+    """A measurement of a pipeline, named in words, beside what the model says of it, both in `unit`."""
+
+    what: str
+    measured: float
+    model: float
+    unit: str
+
+    def __post_init__(self) -> None:
+        # A file can hold anything.
+        numbers = (self.measured, self.model)
+        texts = isinstance(self.what, str) and isinstance(self.unit, str)
+        if not texts or not all(isinstance(one, float) and isfinite(one) for one in numbers):
+            raise ValueError("it is no measurement")
+
+    @property
+    def row(self) -> list[str]:
+        """The row of the report's table: what, both rates, and how far the model is off."""
+        error = self.model / self.measured - 1 if self.measured else 0.0
+        rates = (f"{grouped(rate)} {self.unit}" for rate in (self.measured, self.model))
+        return [self.what, *rates, f"{error:+.1%}".replace("%", " %")]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LabReport(words.Sentences):
+    """The contents of a report, by whom, made on which day, with which version; empty while grading.
+
+    By key of a prediction, `learned` has the first `MAX_LESSON` characters of what its owner learned from it.
+    It says where its file is, and which misses nobody has explained yet.
     """
 
-    contents: LabReport | None
-    path: Path
+    assignment: str
+    owner: str = ""
+    date: str = ""
+    starvelab: str = ""
+    predictions: tuple[Prediction, ...] = ()
+    exercises: tuple[Entry, ...] = ()
+    measurements: tuple[OwnMeasurement, ...] = ()
+    learned: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kept = {key: lesson[:MAX_LESSON] for key, lesson in self.learned.items()}
+        object.__setattr__(self, "learned", kept)
+
+    @property
+    def misses(self) -> tuple[Prediction, ...]:
+        """The predictions that did not come true."""
+        return tuple(one for one in self.predictions if one.revealed and not one.hit)
+
+    def sentence_of(self, miss: Prediction) -> str:
+        """A miss in words: what was asked, predicted, and true."""
+        mine = quoted(value(miss.answer, miss.unit), miss.answer)
+        right = "" if miss.truth is None else quoted(truth(miss), miss.truth)
+        return f"{one_line(miss.question or miss.key)} Predicted: {mine}. The answer: {right}."
 
     def sentences(self) -> list[str]:
         """Say what was done."""
-        if self.contents is None:
+        if not self.date:
             return [UNWRITTEN]
         said = [
-            f"The report is written: {self.path.name}. To print it, click it with the right button in the "
+            f"The report is written: {REPORT}. To print it, click it with the right button in the "
             "list of files, and choose Open in New Browser Tab."
         ]
-        misses, learned = self.contents.misses, self.contents.learned
-        if misses:
+        if self.misses:
             said.append("Your misses, in the order in which you locked them:")
-        for n, miss in enumerate(misses, start=1):
-            lesson = learned.get(miss.key)
-            explained = f'You learned: "{lesson}"' if lesson else "Not explained yet."
-            said.append(f"{n}. {self.contents.sentence_of(miss)} {explained}")
-        left = [number for number, miss in enumerate(misses, start=1) if miss.key not in learned]
+        left = []
+        for number, miss in enumerate(self.misses, start=1):
+            explained = "Not explained yet."
+            if miss.key in self.learned:
+                explained = f'You learned: "{self.learned[miss.key]}"'
+            else:
+                left.append(number)
+            said.append(f"{number}. {self.sentence_of(miss)} {explained}")
         if left:
             box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
             said.append(
@@ -67,13 +164,160 @@ class WrittenReport(words.Sentences):
         return said
 
 
+@cache
+def _template() -> Template:
+    # Loaded here: nothing else of the package needs it.
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+
+
+def render(report: LabReport) -> str:
+    """The page."""
+    outcomes = Outcomes(report.predictions)
+    counted = [one for one in report.exercises if one.points is not None]
+    earned, most = sum(one.points or 0.0 for one in counted), sum(one.most for one in counted)
+    page = _template().render(
+        report=report,
+        outcomes=outcomes,
+        headers=HEADERS,
+        numbers=_numbers_beside_truths(report.predictions),
+        calibration=_calibration(outcomes),
+        explained=sum(miss.key in report.learned for miss in report.misses),
+        done=sum(one.is_done for one in report.exercises),
+        earned=f"{tables.points(earned)} of {most:g}",
+        share=tables.percent(earned / most) if most else "",
+        # In a script nothing ends the page, whatever somebody wrote.
+        notes=json.dumps({"owner": report.owner, "learned": report.learned}).replace("<", "\\u003c"),
+    )
+    # Half a character, which JSON can hold, is shown by its number.
+    return page.encode("utf-8", "backslashreplace").decode() + "\n"
+
+
+# --- pictures, as SVG in the page, with words for a screen reader -----------------------------------------
+
+
+def _numbers_beside_truths(predictions: Sequence[Prediction]) -> str:
+    """Draw each predicted number as a factor of its truth, by its row in the table; empty for none."""
+    factors = [
+        (number, one, float(one.answer) / float(one.truth))
+        for number, one in enumerate(predictions, start=1)
+        if isinstance(one.answer, int | float) and isinstance(one.truth, int | float) and one.truth
+    ]
+    if not factors:
+        return ""
+    body, words = "", []
+    for factor, name, anchor in _TICKS:
+        x, faint = _place(factor), 0.9 if factor == 1 else 0.25
+        body += text(round(x), 14, name, size=11, text_anchor=anchor)
+        body += line(x, 20, x, 22 + _ROW * len(factors), stroke_opacity=str(faint))
+    for row, (number, one, factor) in enumerate(factors):
+        x, y = _place(factor), 34 + _ROW * row
+        words.append(f"prediction {number}: {factor:.2g} times the answer, a {'hit' if one.hit else 'miss'}")
+        body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.2")
+        if one.hit:
+            body += tag("circle", cx=x, cy=y, r=6, fill=_HIT)
+        else:
+            cross = f"M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10"
+            body += tag("path", d=cross, fill="none", stroke=_MISS, stroke_width=3)
+        body += text(_LEFT - 8, y + 4, str(number), size=11, text_anchor="end")
+    return frame(
+        body,
+        height=30 + _ROW * len(factors),
+        title="Predicted numbers beside the answers",
+        description=f"{'; '.join(words)}. A disc is a hit, a cross a miss.",
+    )
+
+
+def _place(factor: float) -> float:
+    """Return the x of a factor, on a logarithmic scale."""
+    bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
+    return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
+
+
+def _calibration(outcomes: Outcomes) -> str:
+    """Draw how often predictions of about the same confidence came true; empty where nobody said how sure."""
+    rows = [
+        Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
+        for one in by_confidence(outcomes.rated)
+    ]
+    if not rows:
+        return ""
+    body, height = bar_rows(rows, left=160, length=300, row=26)
+    words = "; ".join(f"{row.name}: {row.note}" for row in rows)
+    return frame(body, height=height, title="How sure, and how often right", description=f"{words}.")
+
+
+# --- what its owner wrote and measured --------------------------------------------------------------------
+
+
+def read_notes(folder: Path) -> tuple[str, Mapping[str, str]]:
+    """The owner of the report of a folder, and by key what a miss taught; nothing if it cannot be read."""
+    try:
+        match = NOTES.search((folder / REPORT).read_text(encoding="utf-8"))
+        notes = {} if match is None else json.loads(match[1])
+        owner, learned = notes["owner"], notes["learned"]
+        texts = [owner, *learned.values()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return "", {}
+    # A file can hold anything.
+    return (owner, learned) if all(isinstance(one, str) for one in texts) else ("", {})
+
+
+def save_lesson(key: str, lesson: str, folder: Path, log: CellLog = LOG) -> None:
+    """Write the report of a folder anew, with what its owner learned from one miss; no text removes it."""
+    report = _contents(folder, log)
+    learned = {other: said for other, said in report.learned.items() if other != key}
+    _write(replace(report, learned=learned | ({key: lesson} if lesson else {})), folder)
+
+
+def save_measurement(
+    what: str, measured: Quantity, model: Quantity, *, folder: str | os.PathLike[str] | None = None
+) -> None:
+    """Save what was measured for the lab report; the newest of each name counts. Grading saves nothing.
+
+    Parameters
+    ----------
+    what : str
+        The pipeline, in words.
+    measured, model : quantity
+        What was measured, and what the model says.
+    folder : path, optional
+        Where the file stands; the folder that the notebook runs in unless given.
+    """
+    if runtime.current().is_grading:
+        return
+    path = Path.cwd() if folder is None else Path(folder)
+    unit = unit_name(measured.units)
+    saved = {one.what: one for one in read_measurements(path)}
+    saved[what] = OwnMeasurement(what, float(measured.magnitude), float(model.m_as(measured.units)), unit)
+    text = json.dumps([asdict(one) for one in saved.values()], indent=2, ensure_ascii=False)
+    with whole_file(path / MEASUREMENTS) as part:
+        part.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_measurements(folder: Path) -> tuple[OwnMeasurement, ...]:
+    """The measurements in the file of a folder; none where it cannot be read."""
+    try:
+        found = json.loads((folder / MEASUREMENTS).read_text(encoding="utf-8"))
+        return tuple(OwnMeasurement(**one) for one in found)[:MAX_MEASUREMENTS]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return ()
+
+
+# --- the report -------------------------------------------------------------------------------------------
+
+
 def report(
     learned: Mapping[int, str] | None = None,
     *,
     name: str = "",
     folder: str | os.PathLike[str] | None = None,
     log: CellLog = LOG,
-) -> WrittenReport:
+) -> LabReport:
     """Write the lab report of a folder: one HTML file, ``report.html``, that needs nothing else.
 
     Parameters
@@ -91,7 +335,7 @@ def report(
 
     Returns
     -------
-    WrittenReport
+    LabReport
         Shows itself when it ends a cell.
 
     Raises
@@ -100,67 +344,48 @@ def report(
         If there is no miss with such a number.
     """
     where = Path.cwd() if folder is None else Path(folder)
-    path = where / REPORT
     if runtime.current().is_grading:
-        return WrittenReport(None, path)
-    contents = _with_lessons(_contents(where, log, name), learned or {})
-    _write(contents, where)
-    return WrittenReport(contents, path)
-
-
-def saved_lessons(folder: Path) -> Mapping[str, str]:
-    """Read what the report of a folder says of misses, by key; nothing where there is no report."""
-    return read_notes(folder / REPORT).learned
-
-
-def save_lesson(key: str, text: str, folder: Path, log: CellLog = LOG) -> None:
-    """Write the report of a folder anew, with what its owner learned from one miss; no text removes it."""
-    contents = _contents(folder, log)
-    learned = {other: said for other, said in contents.learned.items() if other != key}
-    _write(replace(contents, learned=learned | ({key: text} if text else {})), folder)
-
-
-def _write(contents: LabReport, folder: Path) -> None:
-    with whole_file(folder / REPORT) as part:
-        part.write_text(render(contents), encoding="utf-8")
-
-
-def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
-    """Return what a report of this folder says now; its owner and lessons are those of an earlier one."""
-    before = read_notes(folder / REPORT)
-    return LabReport(
-        assignment=folder.resolve().name,
-        owner=name or before.owner,
-        date=date.today().isoformat(),
-        starvelab=version("starvelab"),
-        predictions=scorecard(folder).predictions,
-        exercises=tuple(_entries(folder, log)),
-        measurements=read_measurements(folder),
-        learned=before.learned,
-    )
-
-
-def _with_lessons(contents: LabReport, learned: Mapping[int, str]) -> LabReport:
-    misses, found = contents.misses, dict(contents.learned)
-    for number, text in learned.items():
+        return LabReport(assignment=where.resolve().name)
+    made = _contents(where, log, name)
+    misses, lessons = made.misses, dict(made.learned)
+    for number, lesson in (learned or {}).items():
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(misses):
             raise InputError(
                 f"A miss is named by its number, 1 to {len(misses)}, got {number!r:.80}. "
                 "Run report() without it to see which there are."
             )
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(f"What you learned is a text, got {text!r:.80} for miss {number}. Write one.")
-        found[misses[number - 1].key] = one_line(text)
-    return replace(contents, learned=found)
+        if not isinstance(lesson, str) or not lesson.strip():
+            raise InputError(f"What you learned is a text, got {lesson!r:.80} for miss {number}. Write one.")
+        lessons[misses[number - 1].key] = one_line(lesson)
+    made = replace(made, learned=lessons)
+    _write(made, where)
+    return made
 
 
-def _entries(folder: Path, log: CellLog) -> Iterator[Entry]:
-    """The exercises of the notebooks of a folder."""
+def _write(report: LabReport, folder: Path) -> None:
+    with whole_file(folder / REPORT) as part:
+        part.write_text(render(report), encoding="utf-8")
+
+
+def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
+    """Return what a report of this folder says now; its owner and lessons are those of an earlier one."""
+    owner, learned = read_notes(folder)
+    exercises = []
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
             earned = log.earned.get(one.source, one.earned)
             points = None if one.is_essay else min(earned or 0.0, one.visible_points)
-            yield Entry(title_in(path), one.title, points, one.points, one.is_done(earned))
+            exercises.append(Entry(title_in(path), one.title, points, one.points, one.is_done(earned)))
+    return LabReport(
+        assignment=folder.resolve().name,
+        owner=name or owner,
+        date=date.today().isoformat(),
+        starvelab=version("starvelab"),
+        predictions=scorecard(folder).predictions,
+        exercises=tuple(exercises),
+        measurements=read_measurements(folder),
+        learned=learned,
+    )
 
 
 # --- the submission ---------------------------------------------------------------------------------------
@@ -175,13 +400,15 @@ class PackedSubmission(words.Sentences):
 
     def sentences(self) -> list[str]:
         """Say what was done."""
-        if not self.files:
-            return [UNPACKED]
-        return [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]
+        return (
+            [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]
+            if self.files
+            else [UNPACKED]
+        )
 
     def _repr_html_(self) -> str:
         if not self.files:
-            return words.paragraphs(UNPACKED)
+            return super()._repr_html_()
         name = words.escape(self.path.name)
         return (
             f'<p><a href="{quote(self.path.name)}" download="{name}">Download {name}</a> (or in the list of '

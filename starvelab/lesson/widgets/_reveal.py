@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from types import FrameType
 
 import ipywidgets
 from IPython.display import display
@@ -18,10 +18,9 @@ from ... import runtime
 from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Q_
-from ..lab_report import MAX_LESSON
 from ..outcomes import number, one_line
 from . import words
-from ._report import save_lesson, saved_lessons
+from ._report import MAX_LESSON, read_notes, save_lesson
 from .cells import LOG, CellLog
 from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit
@@ -83,20 +82,21 @@ def reveal(
     store = PredictionStore(folder, memory)
 
     def show() -> None:
-        prediction = store.read().predictions[key]
-        if truth is not None and disturbed and not prediction.revealed and not runtime.current().is_grading:
+        prediction, current = store.read().predictions[key], runtime.current()
+        if truth is not None and disturbed and not (prediction.revealed or current.is_grading):
             _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
             if (quiet := recorded_run(key)) is not None:
                 _display(QuietRunOffer(prediction, quiet, store, within))
         elif truth is not None:
             # What was disturbed is no news to whoever knows the answer of a quiet run.
-            _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
+            with _problems_shown():
+                _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
         if measured is not None:
-            _show_measured(measured, prediction, store, within)
-        if truth is not None:
+            with _problems_shown():
+                _show_measured(measured, prediction, store, within)
+        if truth is not None and current.has_widgets and not current.is_grading:
             revealed = store.read().predictions[key]
-            current = runtime.current()
-            if revealed.revealed and not revealed.hit and current.has_widgets and not current.is_grading:
+            if revealed.revealed and not revealed.hit:
                 _display(MissBox(key, store.folder))
         if then is not None and (returned := then()) is not None:
             _display(returned)
@@ -110,10 +110,13 @@ def reveal(
     follows = current.has_widgets and not (current.is_grading or current.is_validating)
     text = LOCK_FIRST if follows else RUN_AGAIN
     text = " ".join(filter(None, (text, memory.which(key), contents.problem)))
-    if follows:
-        _hold_back(text, show, key, store, _place(inspect.currentframe()))
-    else:
+    if not follows:
         _show(text, "Please note")
+        return
+    frame = inspect.currentframe()
+    caller = frame and frame.f_back
+    # A cell that runs once more is in the same place, and waits once.
+    _hold_back(text, show, key, store, (caller.f_code.co_filename, caller.f_lineno) if caller else None)
 
 
 def _hold_back(
@@ -133,36 +136,39 @@ def _hold_back(
     store.when_locked(key, wake, place)
 
 
-def _place(frame: FrameType | None) -> Hashable:
-    """Return where `reveal` was called: a cell that runs once more is in the same place, and waits once."""
-    caller = frame and frame.f_back
-    return (caller.f_code.co_filename, caller.f_lineno) if caller else None
+@contextmanager
+def _problems_shown() -> Iterator[None]:
+    """Show a mistake of the notebook, not of the learner, and go on with what was to be shown."""
+    try:
+        yield
+    except InputError as error:
+        _show(str(error), "Problem")
+
+
+def _judge(
+    truth: Answer, prediction: Prediction, store: PredictionStore, within: float
+) -> tuple[str, str, str | None]:
+    """Store a truth: what came of the prediction, the word in front of it, and a problem with the file."""
+    value = comparable(truth, prediction)
+    result = store.reveal(prediction.key, truth=value, hit=is_hit(prediction, value, within))
+    return *words.result(result.prediction, now=value, within=within), result.problem
 
 
 def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
-    try:
-        value = comparable(truth, prediction)
-    except InputError as error:
-        # A mistake of the notebook, not of the learner: say it, and go on with what was to be shown.
-        _show(str(error), "Problem")
-        return
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
+        comparable(truth, prediction)
         _show(*words.result(prediction, now=prediction.truth, within=within))
         return
-    result = store.reveal(prediction.key, truth=value, hit=is_hit(prediction, value, within))
-    _show(*words.result(result.prediction, now=value, within=within))
-    if result.problem is not None:
-        _show(result.problem, "Please note")
+    text, word, problem = _judge(truth, prediction, store, within)
+    _show(text, word)
+    if problem is not None:
+        _show(problem, "Please note")
 
 
 def _show_measured(measured: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
     """Give credit to whoever predicted what was measured and not what the model says."""
-    try:
-        value = comparable(measured, prediction)
-    except InputError as error:
-        _show(str(error), "Problem")
-        return
+    value = comparable(measured, prediction)
     if isinstance(value, str) or not is_hit(prediction, value, within):
         return
     if not runtime.current().is_grading:
@@ -194,11 +200,6 @@ class QuietRun:
     machine: str
     date: date
 
-    @property
-    def truth(self) -> Answer:
-        """The value with its unit."""
-        return Q_(self.value, self.unit) if self.unit else self.value
-
 
 def recorded_run(key: str, record: Path | None = None) -> QuietRun | None:
     """The quiet run that was recorded for a prediction, or None."""
@@ -221,13 +222,11 @@ class QuietRunOffer(Box):
         super().__init__("A recorded quiet run", [self.button, self.message])
 
     def _choose(self) -> None:
-        truth = comparable(self._quiet.truth, self._prediction)
-        hit = is_hit(self._prediction, truth, self._within)
-        result = self._store.reveal(self._prediction.key, truth=truth, hit=hit)
-        text, word = words.result(result.prediction, now=truth, within=self._within)
-        origin = f"Measured on a quiet machine ({self._quiet.machine}) on {self._quiet.date:%Y-%m-%d}."
-        problem = f" {result.problem}" if result.problem else ""
-        self.message.value = words.notice(f"{text} {origin}{problem}", word)
+        quiet = self._quiet
+        truth = Q_(quiet.value, quiet.unit) if quiet.unit else quiet.value
+        text, word, problem = _judge(truth, self._prediction, self._store, self._within)
+        origin = f"Measured on a quiet machine ({quiet.machine}) on {quiet.date:%Y-%m-%d}."
+        self.message.value = words.notice(" ".join(filter(None, (text, origin, problem))), word)
         self.button.disabled = True
 
 
@@ -241,14 +240,10 @@ class MissBox(Box):
         self._key, self._folder, self._log = key, folder, log
         question = "What did this teach you?"
         self.text = ipywidgets.Textarea(
-            value=saved_lessons(folder).get(key, ""),
-            description=question,
-            placeholder="One or two sentences, for your lab report",
-            continuous_update=False,
-            rows=2,
-            style={"description_width": "initial"},
+            value=read_notes(folder)[1].get(key, ""), description=question, rows=2, continuous_update=False,
+            placeholder="One or two sentences, for your lab report", style={"description_width": "initial"},
             layout={"width": "46em", "max_width": "100%"},
-        )
+        )  # fmt: skip
         self.message = spoken()
         self.text.observe(lambda _change: self.show_errors(self._save), names="value")
         super().__init__(question, [self.text, self.message])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
@@ -34,43 +35,35 @@ SHARE: Range = (0, 100)
 NOT_NEGATIVE: Range = (0, None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Question:
-    """One question, with its choices, or with its unit and what a number can be."""
+    """One question, with its choices, or with its unit and what a number can be.
+
+    Raise InputError if the key, the choices, the unit or the range make no sense.
+    """
 
     key: str  # in the notebook and in predictions.json
+    _: KW_ONLY
     text: str | None = None
-    choices: tuple[str, ...] | None = None
+    choices: Sequence[str] | None = None
     unit: str | None = None
-    between: Range = NOT_NEGATIVE  # in `unit`
+    between: Range | None = None  # in `unit`; as it is for most quantities unless given
     whole: bool = False  # it counts something, as workers are counted
     unchanged: float | None = None  # of what a change brings, the value that says "nothing", in `unit`
 
-    @classmethod
-    def ask(
-        cls,
-        key: str,
-        *,
-        text: str | None = None,
-        choices: Sequence[str] | None = None,
-        unit: str | None = None,
-        between: Range | None = None,
-        whole: bool = False,
-        unchanged: float | None = None,
-    ) -> Question:
-        """Make a question. Raise InputError if the key, the choices, the unit or the range make no sense."""
-        check_key(key)
-        if choices is None:
-            if between is None:
-                between = SHARE if unit == "%" else NOT_NEGATIVE
-            between = _checked_range(between)
-            return cls(key=key, text=text, unit=unit, between=between, whole=whole, unchanged=unchanged)
-        if unit is not None or between is not None or whole or unchanged is not None:
-            beside = "a unit" if unit is not None else "a range of numbers"
+    def __post_init__(self) -> None:
+        check_key(self.key)
+        if self.choices is None:
+            between = SHARE if self.unit == "%" else NOT_NEGATIVE
+            object.__setattr__(self, "between", _checked_range(self.between or between))
+            return
+        if (self.unit, self.between, self.whole, self.unchanged) != (None, None, False, None):
+            beside = "a range of numbers" if self.unit is None else "a unit"
             raise InputError(
-                f"A prediction is a choice or a number, and {key!r} has choices and {beside}. "
+                f"A prediction is a choice or a number, and {self.key!r} has choices and {beside}. "
                 "Pass one of them."
             )
+        choices = self.choices
         if isinstance(choices, str) or not all(isinstance(choice, str) for choice in choices):
             raise InputError(
                 f'choices must be a list of texts, got {choices!r}. Pass for example ["CPU", "storage"].'
@@ -79,7 +72,7 @@ class Question:
             raise InputError(
                 f"choices must be two or more different texts, got {list(choices)!r}. Correct the list."
             )
-        return cls(key=key, text=text, choices=tuple(choices))
+        object.__setattr__(self, "choices", tuple(choices))
 
     @property
     def lowest_confidence(self) -> float:
@@ -89,12 +82,28 @@ class Question:
     def check_answer(self, answer: Answer) -> str | float:
         """Return `answer` as it is stored: the choice as its author spelt it, or a number in the unit."""
         if self.choices is not None:
-            return self._check_choice(answer)
+            found = next((choice for choice in self.choices if _same_choice(choice, answer)), None)
+            if found is None:
+                offered = ", ".join(self.choices)
+                raise InputError(
+                    f"The prediction must be one of {offered}, got {answer!r:.80}. Choose one of them."
+                )
+            return found
         if isinstance(answer, Quantity):
-            return self._check_number(in_unit(answer, self.unit, "The prediction"))
-        if isinstance(answer, str) and self.unit is None:
-            return self._read_text(answer)
-        return self._check_number(answer)
+            answer = in_unit(answer, self.unit, "The prediction")
+        elif isinstance(answer, str) and self.unit is not None:
+            return self.read_number(answer)
+        elif isinstance(answer, str):
+            if not answer.strip():
+                raise InputError("The prediction must say something, got an empty text. Write your answer.")
+            number = _read_float(answer)  # "22" and 22 are the same prediction
+            if not math.isfinite(number):
+                return answer.strip()
+            answer = number
+        if not _is_finite(answer):
+            beside = f" in {self.unit}" if self.unit else ""
+            raise InputError(f"The prediction must be a number{beside}, got {answer!r:.80}. Write a number.")
+        return self._check_range(float(answer))
 
     def read_number(self, text: str) -> float:
         """Read what was typed in a number field.
@@ -110,10 +119,7 @@ class Question:
             if self.whole:
                 kind, how = "a whole number", "Type digits only."
             raise InputError(f"The prediction must be {kind} without a comma, got {typed!r}. {how}")
-        try:
-            number = float(bare.replace(" ", ""))
-        except ValueError:
-            number = math.nan
+        number = _read_float(bare.replace(" ", ""))
         if not math.isfinite(number):
             beside = f" The unit, {self.unit}, is there already." if self.unit else ""
             raise InputError(f"The prediction must be a number, got {typed!r}. Type digits only.{beside}")
@@ -121,7 +127,7 @@ class Question:
             raise InputError(
                 f"{typed} % is less than one in a hundred. For a share of {typed} type {100 * number:g}."
             )
-        return self._check_number(number)
+        return self._check_range(number)
 
     def check_confidence(self, confidence: Answer) -> float | None:
         """Return a confidence between guessing and certain, or None if none was given."""
@@ -140,50 +146,19 @@ class Question:
             raise InputError(f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. {how}")
         return float(confidence)
 
-    def _read_text(self, text: str) -> str | float:
-        """A number if it reads as one: "22" and 22 are the same prediction."""
-        if not text.strip():
-            raise InputError("The prediction must say something, got an empty text. Write your answer.")
-        try:
-            number = float(text)
-        except ValueError:
-            return text.strip()
-        return self._check_number(number) if math.isfinite(number) else text.strip()  # "nan" is a text
-
-    def _check_choice(self, answer: Answer) -> str:
-        for choice in self.choices or ():
-            if _same_choice(choice, answer):
-                return choice
-        raise InputError(
-            f"The prediction must be one of {', '.join(self.choices or ())}, got {answer!r:.80}. "
-            "Choose one of them."
-        )
-
-    def _check_number(self, answer: Answer) -> float:
-        if isinstance(answer, str):
-            return self.read_number(answer)
-        if not _is_finite(answer):
-            beside = f" in {self.unit}" if self.unit else ""
-            raise InputError(f"The prediction must be a number{beside}, got {answer!r:.80}. Write a number.")
-        return self._check_range(float(answer))
-
     def _check_range(self, number: float) -> float:
         """Reject a number that the quantity cannot have: a share of 140 %, or half a worker."""
-        low, high = self.between
-        shown = value(number, self.unit)
-        if (low is not None and number < low) or (high is not None and number > high):
-            ends = [
-                f"{value(end, self.unit)} or {side}"
-                for end, side in ((low, "more"), (high, "less"))
-                if end is not None
-            ]
+        low, high = self.between or NOT_NEGATIVE
+        ends = ((low, "more", number < (low or 0)), (high, "less", number > (high or 0)))
+        rule = ""
+        if any(beyond for end, _, beyond in ends if end is not None):
+            said = (f"{value(end, self.unit)} or {side}" for end, side, _ in ends if end is not None)
+            rule = f"must be {' and '.join(said)}"
+        elif self.whole and not number.is_integer():
+            rule = "counts something and must be a whole number"
+        if rule:
             raise InputError(
-                f"The prediction must be {' and '.join(ends)}, got {shown}. Nothing is locked: correct it."
-            )
-        if self.whole and not number.is_integer():
-            raise InputError(
-                f"The prediction counts something and must be a whole number, got {shown}. "
-                "Nothing is locked: correct it."
+                f"The prediction {rule}, got {value(number, self.unit)}. Nothing is locked: correct it."
             )
         return number
 
@@ -229,6 +204,14 @@ def _normalized(text: Answer) -> str:
     return " ".join(str(text).split()).casefold()
 
 
+def _read_float(text: str) -> float:
+    """The number that a text says; not a number (nan) if it says none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def _is_finite(number: object) -> TypeGuard[float]:
     return isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
 
@@ -243,10 +226,8 @@ def known_questions(folder: Path, asked: Mapping[str, Question]) -> dict[str, Qu
     """
     found = {}
     for key, given in read_questions(*sorted(folder.glob("*.ipynb"))).items():
-        try:
-            found[key] = Question.ask(key, text=given.pop("question"), **given)
-        except InputError:  # somebody changed the cell
-            continue
+        with contextlib.suppress(InputError):  # somebody changed the cell
+            found[key] = Question(key, text=given.pop("question"), **given)
     return found | dict(asked)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -80,30 +81,24 @@ class PredictionStore:
 
     def lock(self, prediction: Prediction) -> StoreResult:
         """Store a prediction, unless its key is locked already: then the first one stays."""
-        return self._update(lambda predictions: predictions.setdefault(prediction.key, prediction))
+        return self._update(prediction.key, lambda known: known.get(prediction.key, prediction))
 
     def reveal(self, key: str, *, truth: str | float, hit: bool) -> StoreResult:
         """Write truth and hit beside the prediction `key`, once: the first reveal stays.
 
         A KeyError says that nothing is locked under this key.
         """
-        timestamp = now()
 
-        def add(predictions: dict[str, Prediction]) -> Prediction:
-            if not predictions[key].revealed:
-                predictions[key] = replace(predictions[key], truth=truth, hit=hit, revealed_at=timestamp)
-            return predictions[key]
+        def reveal_once(known: Mapping[str, Prediction]) -> Prediction:
+            if known[key].revealed:
+                return known[key]
+            return replace(known[key], truth=truth, hit=hit, revealed_at=now())
 
-        return self._update(add)
+        return self._update(key, reveal_once)
 
     def credit(self, key: str, *, measured: float) -> StoreResult:
         """Count the prediction `key` as a hit, since it met what was `measured`."""
-
-        def add(predictions: dict[str, Prediction]) -> Prediction:
-            predictions[key] = replace(predictions[key], measured=measured, hit=True)
-            return predictions[key]
-
-        return self._update(add)
+        return self._update(key, lambda known: replace(known[key], measured=measured, hit=True))
 
     def when_locked(self, key: str, callback: Callable[[], None], place: Hashable = None) -> None:
         """Call `callback` once, when this kernel has locked a prediction under `key`.
@@ -121,44 +116,46 @@ class PredictionStore:
         for callback in self.memory.waiting.pop((self.path, key), {}).values():
             callback()
 
-    def _update(self, change: Callable[[dict[str, Prediction]], Prediction]) -> StoreResult:
-        """Apply `change` to the newest predictions on disk; keep it in memory if it cannot be written."""
+    def _update(self, key: str, change: Callable[[Mapping[str, Prediction]], Prediction]) -> StoreResult:
+        """Store what `change` makes of the newest predictions; keep it in memory if it cannot be written."""
+        unsaved = self.memory.unsaved.setdefault(self.path, {})
         try:
-            return self._update_file(change)
+            with self._exclusive_lock():
+                contents = read_file(self.folder)
+                before = unsaved | contents.predictions
+                after = before | {key: change(before)}
+                if after == contents.predictions and contents.problem is None:
+                    return StoreResult(after[key], False)
+                problem = self._write(after, contents.problem)
+            # Another thread may have left a prediction there in the meantime.
+            for written in after:
+                unsaved.pop(written, None)
         except OSError as error:
-            predictions = self.read().predictions
-            before = dict(predictions)
-            stored = change(predictions)
-            self.memory.unsaved.setdefault(self.path, {})[stored.key] = stored
+            before = self.read().predictions
+            after = before | {key: change(before)}
+            unsaved[key] = after[key]
             problem = (
                 f"A prediction is kept in {self.path}, and that could not be written "
                 f"({error.strerror or error}). "
                 "It counts until the kernel stops. Make the folder writable, then run this cell again."
             )
-            return StoreResult(stored, before != predictions, problem)
+        return StoreResult(after[key], after != before, problem)
 
-    def _update_file(self, change: Callable[[dict[str, Prediction]], Prediction]) -> StoreResult:
-        with self._exclusive_lock():
-            contents, problem = read_file(self.folder), None
-            before = self.memory.unsaved.get(self.path, {}) | contents.predictions
-            after = dict(before)
-            stored = change(after)
-            if after == contents.predictions and contents.problem is None:
-                return StoreResult(stored, False)
-            with whole_file(self.path) as part:
-                with part.open("w", encoding="utf-8") as file:
-                    data = {key: prediction.to_json() for key, prediction in after.items()}
-                    json.dump(data, file, indent=2, ensure_ascii=False)
-                    file.write("\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                if contents.problem is not None:
-                    aside = self._set_aside().name
-                    problem = f"{contents.problem} It was moved to {aside}; nothing in it was changed."
-        # Another thread may have left a prediction there in the meantime.
-        for key in after:
-            self.memory.unsaved.get(self.path, {}).pop(key, None)
-        return StoreResult(stored, after != before, problem)
+    def _write(self, predictions: Mapping[str, Prediction], damage: str | None) -> str | None:
+        """Write the file whole; one that could not be read is set aside, which is said."""
+        with whole_file(self.path) as part:
+            with part.open("w", encoding="utf-8") as file:
+                data = {key: prediction.to_json() for key, prediction in predictions.items()}
+                json.dump(data, file, indent=2, ensure_ascii=False)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if damage is None:
+                return None
+            names = (self.path.with_name(f"{FILE_NAME}.bad-{number}") for number in count(1))
+            aside = next(path for path in names if not path.exists())
+            os.replace(self.path, aside)
+            return f"{damage} It was moved to {aside.name}; nothing in it was changed."
 
     @contextmanager
     def _exclusive_lock(self) -> Iterator[None]:
@@ -174,13 +171,6 @@ class PredictionStore:
                 yield
         except Timeout:
             raise TimeoutError(f"{FILE_NAME} is held by another notebook") from None
-
-    def _set_aside(self) -> Path:
-        number = 1
-        while (aside := self.path.with_name(f"{FILE_NAME}.bad-{number}")).exists():
-            number += 1
-        os.replace(self.path, aside)
-        return aside
 
 
 # Any: a field of a prediction is text, a number, a truth value, a list of texts, or nothing.

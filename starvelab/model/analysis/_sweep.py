@@ -12,7 +12,7 @@ from ...tables import TableRepr, percent
 from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
-from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields
+from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields, field_label
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _MAX_ROWS = 12
@@ -52,7 +52,7 @@ class Sweep(TableRepr):
     @property
     def headers(self) -> list[str]:
         """The names of the columns, as shown."""
-        return [name.replace("_", " ") for name in self.columns]
+        return [field_label(name) for name in self.columns]
 
     @property
     def rows(self) -> list[list[Unchecked]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage
-from starvelab.lesson.show import style
+from starvelab.model.resources import RESOURCES
 from starvelab.show import over_batch, over_workers
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -54,9 +54,9 @@ def test_a_resource_looks_the_same_however_many_there_are(drawn):
     over_batch(FULL)
     for figure in drawn:
         for line in figure.axes[0].lines:
-            if (name := line.get_label()) in style.COLORS:
-                assert line.get_color() == style.COLORS[name]
-                assert line.get_linestyle() == style.DASHES[name]
+            if (name := line.get_label()) in RESOURCES:
+                assert line.get_color() == RESOURCES[name].color
+                assert line.get_linestyle() == RESOURCES[name].dash
 
 
 # --- over the workers ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from matplotlib.colors import same_color
 
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
 from starvelab.lesson.show import svg
-from starvelab.lesson.show.style import COLORS
+from starvelab.lesson.show.figure import COLORS
 from starvelab.show import over_batch, over_workers, roofline, stage_bars, timeline
 from starvelab.widgets import explore
 

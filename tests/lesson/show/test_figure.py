@@ -23,7 +23,7 @@ def drawn() -> StaticFigure:
     figure = Figure(figsize=(4, 2))
     figure.add_subplot().plot([1, 2], [3, 4])
     return render_figure(
-        figure, alt=AWKWARD, caption=AWKWARD, headers=["batch", "step"], rows=[[32, Q_("5.856 ms")]]
+        figure, alt="", found=(AWKWARD,), headers=["batch", "step"], rows=[[32, Q_("5.856 ms")]]
     )
 
 
@@ -80,7 +80,7 @@ def test_without_matplotlib_the_caption_and_the_open_table_are_shown():
     left, right = blank.subplots(1, 2, sharex=True)
     left.spines[["top", "right"]].set_visible(False)
     right.plot([1, 2], [3, 4])
-    shown = render_figure(blank, alt="a chart", caption=AWKWARD, headers=["batch"], rows=[[32]])
+    shown = render_figure(blank, alt="a chart", found=[AWKWARD], headers=["batch"], rows=[[32]])
     page = Page(shown._repr_html_())
     assert [tag for tag in page.tags if tag in ("figure", "img", "figcaption", "details", "table")] == [
         "figure", "figcaption", "table",

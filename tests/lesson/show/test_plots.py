@@ -171,7 +171,7 @@ def test_the_words_of_bars_hold_their_data():
     assert picture.alt == "Bar chart of error (%): fast +2 %; slow -1 %. One error on each side of zero."
     assert picture.caption == "One error on each side of zero."
     assert picture.headers == ["", "error (%)", "note"]
-    assert picture.rows == [("fast", 2.0, "+2 %"), ("slow", -1.0, "-1 %")]
+    assert picture.rows == [["fast", 2.0, "+2 %"], ["slow", -1.0, "-1 %"]]
 
 
 def test_bars_are_as_long_as_the_values_in_their_order_and_hatched_below_zero(drawn):

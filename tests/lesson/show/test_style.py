@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_rgb
 
-from starvelab.lesson.show import style
+from starvelab.lesson.show import figure as style
 from starvelab.model.resources import RESOURCES
 
 PAGES = {"white": "#ffffff", "dark": "#111111"}
@@ -40,14 +40,12 @@ def test_grey_lines_pass_on_white_where_alone_they_stand():
 
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_text_on_a_bar_passes_four_and_a_half_to_one(resource):
-    assert contrast(style.INK[resource], style.COLORS[resource]) >= 4.5
+    assert contrast(RESOURCES[resource].ink, RESOURCES[resource].color) >= 4.5
 
 
-@pytest.mark.parametrize("look", ["COLORS", "HATCHES", "DASHES"])
+@pytest.mark.parametrize("look", ["color", "hatch", "dash"])
 def test_each_resource_looks_like_no_other(look):
-    looked = getattr(style, look)
-    assert set(looked) == set(RESOURCES)
-    assert len(set(looked.values())) == len(looked)
+    assert len({getattr(resource, look) for resource in RESOURCES.values()}) == len(RESOURCES)
 
 
 def test_each_further_series_differs_by_color_dash_and_marker():

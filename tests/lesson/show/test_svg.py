@@ -13,7 +13,7 @@ from matplotlib.textpath import TextPath
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Samples, SingleNodeModel, Storage
 from starvelab.lesson.show import svg
-from starvelab.lesson.show.style import COLORS
+from starvelab.lesson.show.figure import COLORS
 from starvelab.model.resources import ACCELERATOR, CPU, STORAGE
 
 NAME = "{http://www.w3.org/2000/svg}"

@@ -53,7 +53,7 @@ def names(axes):
 
 def bars(axes, color):
     """Start and end of each bar of a color."""
-    wanted = timelines.COLORS[color].lower()
+    wanted = timelines.RESOURCES[color].color.lower()
     return [
         (bar.get_x(), bar.get_x() + bar.get_width())
         for bar in axes.patches

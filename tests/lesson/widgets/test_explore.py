@@ -9,7 +9,7 @@ import threading
 import ipywidgets
 import pytest
 
-from starvelab import Q_, Hardware, InputError, Models, Pipeline, Storage
+from starvelab import Q_, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.checks import Credit
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import Drawing, explore, predict
@@ -247,13 +247,25 @@ def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
         overlap=True,
     )
     assert [control.value for control in explorer.controls.values()] == [500, 256, "8", True]
-    assert explorer.controls["dataset.size"].description == "dataset size (KB)"
+    assert explorer.controls["dataset.size"].description == "sample size (KB)"
     assert explorer.figure.value.count("<svg") == 1
     assert 'role="img"' in explorer.figure.value
     assert "The CPU binds" in explorer.sentence.value
     assert "<td>64 ms</td>" in explorer.table.value
     explorer.controls["batch_size"].value = 16
     assert "The accelerator binds" in explorer.sentence.value
+
+
+def test_a_field_of_a_part_goes_by_the_name_that_people_have_for_it():
+    pipe = Pipeline(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Drive("1 GB/s", cache=Cache(0.5)),
+    )  # fmt: skip
+    paths = {"workers.cores": [4, 8], "hardware.count": (1, 8), "storage.cache.share": (0.0, 1.0)}
+    explorer = explore(pipe, paths, batch_size=(1, 64))
+    labels = [control.description for control in explorer.controls.values()]
+    assert labels == ["CPU cores", "accelerators", "share in the cache", "batch size"]
+    assert repr(explorer) == f"[Explorer: {', '.join(labels)}]"
+    assert "Shown is CPU cores = 4, accelerators = 1, " in explorer.html()
 
 
 def test_a_pipeline_has_no_control_for_what_it_does_not_have():

@@ -10,8 +10,8 @@ import pytest
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets.question import Question
 
-CHOICE = Question.ask("cpu-wall", choices=["CPU", "storage", "accelerator"])
-NUMBER = Question.ask("busy", unit="%")
+CHOICE = Question("cpu-wall", choices=["CPU", "storage", "accelerator"])
+NUMBER = Question("busy", unit="%")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ NUMBER = Question.ask("busy", unit="%")
 )
 def test_what_cannot_be_asked_is_refused(arguments, said):
     with pytest.raises(InputError, match=re.escape(said)):
-        Question.ask(arguments.pop("key"), **arguments)
+        Question(**arguments)
 
 
 @pytest.mark.parametrize("answer", ["CPU", "cpu", "  Cpu "])
@@ -56,8 +56,8 @@ def test_a_choice_is_stored_as_its_author_spelt_it(answer):
             "much",
             "The prediction must be a number, got 'much'. Type digits only. The unit, %, is there",
         ),
-        (Question.ask("n"), Q_("3 GB"), "The prediction has no unit, got 3 GB. Write the number alone"),
-        (Question.ask("n"), "  ", "The prediction must say something, got an empty text."),
+        (Question("n"), Q_("3 GB"), "The prediction has no unit, got 3 GB. Write the number alone"),
+        (Question("n"), "  ", "The prediction must say something, got an empty text."),
     ],
 )
 def test_what_is_no_answer_is_refused(question, answer, said):
@@ -72,11 +72,11 @@ def test_what_is_no_answer_is_refused(question, answer, said):
         (NUMBER, np.float32(0.5), 0.5),
         (NUMBER, "18.3 %", 18.3),
         (NUMBER, Q_(0.25, ""), 25.0),
-        (Question.ask("t", unit="ms"), Q_("2 s"), 2000.0),
-        (Question.ask("n"), "22", 22.0),
-        (Question.ask("n"), "twenty", "twenty"),
-        (Question.ask("n"), "nan", "nan"),
-        (Question.ask("n"), Q_("5 img") / Q_("1 img"), 5.0),
+        (Question("t", unit="ms"), Q_("2 s"), 2000.0),
+        (Question("n"), "22", 22.0),
+        (Question("n"), "twenty", "twenty"),
+        (Question("n"), "nan", "nan"),
+        (Question("n"), Q_("5 img") / Q_("1 img"), 5.0),
     ],
 )
 def test_an_answer_becomes_a_text_or_a_number_in_the_unit(question, answer, stored):
@@ -87,7 +87,7 @@ def test_an_answer_becomes_a_text_or_a_number_in_the_unit(question, answer, stor
     ("typed", "number"), [("18.3", 18.3), (" 18.3 % ", 18.3), ("21 800", 21800), ("1e3", 1000), ("-2", -2)]
 )
 def test_a_typed_number_is_read_with_or_without_its_unit(typed, number):
-    assert Question.ask("gain", unit="%", between=(-100, None)).read_number(typed) == number
+    assert Question("gain", unit="%", between=(-100, None)).read_number(typed) == number
 
 
 @pytest.mark.parametrize(
@@ -95,26 +95,26 @@ def test_a_typed_number_is_read_with_or_without_its_unit(typed, number):
     [
         (NUMBER, (0, 100), (140, "101 %", -0.5, Q_(1.4, "")), "must be 0 % or more and 100 % or less, got"),
         (
-            Question.ask("rate", unit="img/s"),
+            Question("rate", unit="img/s"),
             (0, 1e9),
             (-1, Q_("-1 img/s")),
             "must be 0 img/s or more, got -1 img/s.",
         ),
         (
-            Question.ask("factor"),
+            Question("factor"),
             (0, "2.6"),
             (-5, "-5"),
             "must be 0 or more, got -5. Nothing is locked: correct it.",
         ),
-        (Question.ask("batch", between=(1, None), whole=True), (1, 22.0), (0, -5), "must be 1 or more, got"),
+        (Question("batch", between=(1, None), whole=True), (1, 22.0), (0, -5), "must be 1 or more, got"),
         (
-            Question.ask("workers", whole=True),
+            Question("workers", whole=True),
             (3,),
             (2.5,),
             "counts something and must be a whole number, got 2.5.",
         ),
         (
-            Question.ask("gain", unit="%", between=(-100, None)),
+            Question("gain", unit="%", between=(-100, None)),
             (-100, 250),
             (-101,),
             "must be -100 % or more, got -101 %.",
@@ -150,7 +150,7 @@ def test_what_was_typed_and_is_no_number_is_refused(typed, said):
 def test_a_comma_in_a_box_for_whole_numbers_is_refused_in_its_own_words():
     said = r"^The prediction must be a whole number without a comma, got '1,5'\. Type digits only\.$"
     with pytest.raises(InputError, match=said):
-        Question.ask("batch", whole=True).read_number("1,5")
+        Question("batch", whole=True).read_number("1,5")
 
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
@@ -161,9 +161,9 @@ TYPED = ("", "nan", "-inf", "1e999", "a lot", "1,5", "21,800", "0.183", "-7", "7
     "question",
     [
         NUMBER,
-        Question.ask("rate", unit="img/s"),
-        Question.ask("batch", between=(1, None), whole=True),
-        Question.ask("gain", unit="%", between=(-100, None)),
+        Question("rate", unit="img/s"),
+        Question("batch", between=(1, None), whole=True),
+        Question("gain", unit="%", between=(-100, None)),
         CHOICE,
     ],
     ids=lambda one: one.key,
@@ -172,7 +172,7 @@ TYPED = ("", "nan", "-inf", "1e999", "a lot", "1,5", "21,800", "0.183", "-7", "7
 def test_no_refusal_has_a_number_of_its_own(question, answer):
     """A number in a refusal came from the learner, or ends the range: any other might be the answer."""
     came = {float(number) for number in NUMBERS.findall(f"{answer} {answer!r}")}
-    ends = {abs(end) for end in question.between if end is not None}
+    ends = {abs(end) for end in question.between or (0,) if end is not None}
     guessing = {round(question.lowest_confidence, 2), 1, len(question.choices or ())}
     allowed = came | ends | guessing | {100 * number for number in came} | {number / 100 for number in came}
     said = ""

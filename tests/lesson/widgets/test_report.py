@@ -54,7 +54,7 @@ def worked(tmp_path):
 
 def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
     made = report(name="Ada", folder=worked, log=CellLog())
-    assert [(one.title, one.points, one.is_done) for one in made.contents.exercises] == [
+    assert [(one.title, one.points, one.is_done) for one in made.exercises] == [
         ("Exercise 1.1: right", 2.0, True),
         ("Exercise 1.2: wrong", 0.0, False),
         ("Exercise 1.3: open", 0.0, False),
@@ -67,7 +67,7 @@ def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
 
 def test_what_ran_in_this_kernel_counts_before_what_was_saved(worked):
     made = report(folder=worked, log=CellLog({"check(b)": float("inf"), "check(a)": None}))
-    assert [one.points for one in made.contents.exercises[:2]] == [0.0, 2.0]
+    assert [one.points for one in made.exercises[:2]] == [0.0, 2.0]
 
 
 def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
@@ -87,7 +87,7 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
     assert half[2].endswith("The answer: 18.3 %. Not explained yet.")
     assert half[3].endswith('The answer: 40.0 %. You learned: "Bits are no bytes."')
     again = report({1: "They overlap."}, folder=worked, log=CellLog())
-    assert again.contents.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
+    assert again.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
     assert "What did you learn" not in repr(again)
     assert "<p>1. What of wall?" in again._repr_html_()
 

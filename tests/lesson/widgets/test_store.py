@@ -111,9 +111,9 @@ from starvelab.prediction_file import Prediction
 def hold(predictions):
     print("held", flush=True)
     sys.stdin.readline()
-    return predictions.setdefault("slow", Prediction(key="slow", answer="x", locked_at=now()))
+    return Prediction(key="slow", answer="x", locked_at=now())
 
-PredictionStore()._update(hold)
+PredictionStore()._update("slow", hold)
 """
 
 
@@ -134,9 +134,9 @@ def held_by_a_thread():
     def hold(predictions):
         held.set()
         assert over.wait(60)
-        return predictions.setdefault("slow", a_record(key="slow"))
+        return a_record(key="slow")
 
-    thread = threading.Thread(target=PredictionStore()._update, args=(hold,))
+    thread = threading.Thread(target=PredictionStore()._update, args=("slow", hold))
     thread.start()
     assert held.wait(60)
     try:

@@ -103,6 +103,11 @@ def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
     assert table._repr_html_().count("<tr>") == 1 + 13
 
 
+def test_a_swept_field_of_a_part_goes_by_the_name_that_people_have_for_it():
+    table = WALL.sweep({"hardware.count": [1, 2], "workers.cores": [4, 8]}, batch_size=[32])
+    assert table.headers[:4] == ["accelerators", "CPU cores", "batch size", "CPU time"]
+
+
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
 def test_a_sweep_survives_copies_and_pickles(roundtrip):
     table = WALL.sweep(batch_size=[32, 64])
