@@ -357,27 +357,23 @@ class Credit:
 
     def part(self, points: float, what: str, test: Callable[[], object]) -> None:
         """Run one check and add its points, or print why they are not earned."""
-
-        def all_of_them() -> float:
-            test()
-            return 1.0
-
-        self.share(points, what, all_of_them)
+        self.share(points, what, lambda: (test(), 1.0)[1])
 
     def share(self, points: float, what: str, found: Callable[[], float]) -> None:
         """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
         self.tried += points
+        earned, why = 0.0, ""
         try:
             with Captured():  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
-            self._tell(f"0 of {points:g}: {what}. Not written yet.", is_open=True)
+            why = "Not written yet."
         except Exception as error:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            self._tell(f"0 of {points:g}: {what}. {_as_sentence(f'{name}{error}')}")
-        else:
-            self.earned += earned
-            self._tell(f"{tables.points(earned)} of {points:g}: {what}")
+            why = _as_sentence(f"{name}{error}")
+        self.earned += earned
+        line = f"{tables.points(earned)} of {points:g}: {what}"
+        self._tell(f"{line}. {why}" if why else line, is_open=why == "Not written yet.")
 
     def _tell(self, line: str, *, is_open: bool = False) -> None:
         """Print what came of a part; not before one of them is written."""

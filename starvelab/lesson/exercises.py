@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -93,11 +94,8 @@ def read_exercises(path: Path) -> tuple[Exercise, ...]:
 def read_questions(*paths: Path) -> dict[str, dict[str, Any]]:
     """The questions of notebooks, by key and in their order, as `questions_in` gives them."""
     found: dict[str, dict[str, Any]] = {}
-    for path in paths:
-        for cell in _cells(path):
-            if cell.get("cell_type") == "code":
-                for key, asked in questions_in(_source(cell)).items():
-                    found.setdefault(key, asked)
+    for cell in (cell for path in paths for cell in _cells(path) if cell.get("cell_type") == "code"):
+        found |= {key: asked for key, asked in questions_in(_source(cell)).items() if key not in found}
     return found
 
 
@@ -107,23 +105,17 @@ def questions_in(source: str) -> dict[str, dict[str, Any]]:
 
     A call that computes one of them is left out.
     """
-    if "predict(" not in source:
-        return {}
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
     found: dict[str, dict[str, Any]] = {}
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict"):
-            continue
-        try:
-            key = ast.literal_eval(node.args[0]) if node.args else None
-            asked = {one.arg: ast.literal_eval(one.value) for one in node.keywords if one.arg in ARGUMENTS}
-        except (ValueError, TypeError, RecursionError, MemoryError):
-            continue
-        if isinstance(key, str) and isinstance(asked.get("question"), str):
-            found.setdefault(key, {str(name): value for name, value in asked.items()})
+    unreadable = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+    with suppress(*unreadable):
+        for node in ast.walk(ast.parse(source)) if "predict(" in source else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict":
+                with suppress(*unreadable):
+                    key = ast.literal_eval(node.args[0]) if node.args else None
+                    given = (one for one in node.keywords if one.arg in ARGUMENTS)
+                    asked = {str(one.arg): ast.literal_eval(one.value) for one in given}
+                    if isinstance(key, str) and isinstance(asked.get("question"), str):
+                        found.setdefault(key, asked)
     return found
 
 

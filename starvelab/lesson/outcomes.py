@@ -6,7 +6,7 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from textwrap import shorten
@@ -45,19 +45,14 @@ class Outcomes:
         return sum(bool(one.hit) for one in self.revealed)
 
     @property
-    def mean_confidence(self) -> float | None:
-        """Mean confidence of the revealed predictions that have one, 0 to 1; None without any."""
-        return _mean(confidence for confidence, _ in self.rated)
+    def group(self) -> Group | None:
+        """The revealed predictions that have a confidence, all together; None without any."""
+        return Group.of("all", self.rated) if self.rated else None
 
     @property
-    def hit_rate(self) -> float | None:
-        """Share of the same predictions that came true; None without any."""
-        return _mean(float(hit) for _, hit in self.rated)
-
-    @property
-    def brier(self) -> float | None:
-        """Brier score: mean of (confidence - outcome)^2, with outcome 1 for a hit and 0 for a miss."""
-        return _mean((confidence - hit) ** 2 for confidence, hit in self.rated)
+    def brier(self) -> float:
+        """Brier score of these: mean of (confidence - outcome)^2, with outcome 1 for a hit, 0 for a miss."""
+        return fmean((confidence - hit) ** 2 for confidence, hit in self.rated)
 
     @property
     def rated(self) -> list[tuple[float, bool]]:
@@ -66,20 +61,17 @@ class Outcomes:
 
     def sentences(self) -> list[str]:
         """Say in sentences what stands beneath the table."""
+        locked = count_of(len(self.predictions), "prediction")
+        said = f"{self.hits} of {count_of(len(self.revealed), 'revealed prediction')} came true."
+        if not self.revealed:
+            said = f"{locked} locked, none revealed yet. Run the cells that show the answers."
         if not self.predictions:
-            sentences = [
+            said = (
                 "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
-            ]
-        elif not self.revealed:
-            sentences = [
-                f"{count_of(len(self.predictions), 'prediction')} locked, none revealed yet. "
-                "Run the cells that show the answers."
-            ]
-        else:
-            sentences = [f"{self.hits} of {count_of(len(self.revealed), 'revealed prediction')} came true."]
-        confidence, hit_rate, brier = self.mean_confidence, self.hit_rate, self.brier
-        if confidence is not None and hit_rate is not None and brier is not None:
-            sentences += [self._calibration(confidence, hit_rate), _brier_in_words(brier)]
+            )
+        sentences = [said]
+        if self.group:
+            sentences += [self._calibration(self.group), _brier_in_words(self.brier)]
         unrated = len(self.revealed) - len(self.rated)
         if unrated:
             sentences.append(
@@ -88,16 +80,16 @@ class Outcomes:
             )
         return sentences
 
-    def _calibration(self, confidence: float, hit_rate: float) -> str:
-        where = "You were" if len(self.rated) == len(self.revealed) else "Where you said how sure, you were"
-        compared = f"{where} {percent(confidence)} sure on average and right {percent(hit_rate)} of the time"
-        if len(self.rated) < MIN_PREDICTIONS:
-            return f"{compared}. Whether the two match can be said from {MIN_PREDICTIONS} predictions on."
-        if abs(confidence - hit_rate) <= CALIBRATED_WITHIN + 1e-9:
-            return f"{compared}: well matched."
-        if self._by_chance(hit_rate > confidence) >= CHANCE:
-            return f"{compared}: they differ, and with so few predictions chance can explain it."
-        return f"{compared}: {'underconfident' if hit_rate > confidence else 'overconfident'}."
+    def _calibration(self, group: Group) -> str:
+        where = "You were" if group.number == len(self.revealed) else "Where you said how sure, you were"
+        said = f"{where} {percent(group.sure)} sure on average and right {percent(group.right)} of the time"
+        if group.number < MIN_PREDICTIONS:
+            return f"{said}. Whether the two match can be said from {MIN_PREDICTIONS} predictions on."
+        if abs(group.sure - group.right) <= CALIBRATED_WITHIN + 1e-9:
+            return f"{said}: well matched."
+        if self._by_chance(group.right > group.sure) >= CHANCE:
+            return f"{said}: they differ, and with so few predictions chance can explain it."
+        return f"{said}: {'underconfident' if group.right > group.sure else 'overconfident'}."
 
     def _by_chance(self, above: bool) -> float:
         """Return how often chance gives so many hits, or more extreme, to whoever is as right as they say."""
@@ -214,11 +206,6 @@ def _brier_in_words(brier: float) -> str:
         f"Your Brier score is {brier:.2f}: the mean squared distance between how sure you were "
         "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
     )
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    collected = list(values)
-    return fmean(collected) if collected else None
 
 
 def count_of(number: int, thing: str) -> str:

@@ -29,7 +29,6 @@ from .figure import (
     ground,
     name_lanes,
     new_figure,
-    patch,
     render_figure,
 )
 

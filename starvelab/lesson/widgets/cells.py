@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from numbers import Real
 from pathlib import Path
 from traceback import walk_tb
@@ -63,9 +64,9 @@ class CellLog:
         """The file of the notebook that runs; None if it is not found."""
         return find_notebook(Path.cwd() if folder is None else Path(folder), self.earned)
 
-    def exercises(self, folder: str | os.PathLike[str] | None = None) -> tuple[Exercise, ...]:
+    def exercises(self) -> tuple[Exercise, ...]:
         """The exercises of the notebook that runs, as it was last saved; none if its file is not found."""
-        path = self.notebook(folder)
+        path = self.notebook()
         return () if path is None else read_exercises(path)
 
     def is_wrong(self, exercise: Exercise) -> bool:
@@ -80,15 +81,15 @@ class CellLog:
         """Keep what a cell earned; an answer that is still open does not stop Run All."""
         if result is None or result.info is None:  # it was interrupted before it ran
             return
-        error = result.error_before_exec or result.error_in_exec
+        source, error = result.info.raw_cell, result.error_before_exec or result.error_in_exec
         value = result.result
-        earned = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("inf")
-        self.earned[result.info.raw_cell] = None if error is not None else earned
-        self.failed.discard(result.info.raw_cell)
+        earned = float(value) if isinstance(value, Real) and not isinstance(value, bool) else inf
+        self.earned[source] = earned if error is None else None
+        self.failed.discard(source)
         if _is_open(error):
             result.error_in_exec = None
         elif error is not None:
-            self.failed.add(result.info.raw_cell)
+            self.failed.add(source)
 
     def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
         """Say of a check that has passed that others follow, and which constants would not survive them."""
@@ -159,30 +160,21 @@ def _is_open(error: BaseException | None) -> bool:
 
 def _in_words(error: BaseException) -> str:
     if isinstance(error, pint.DimensionalityError):
-        left, right = (str(unit) for unit in (error.units1, error.units2))
-        plain = (
-            _needs_unit(left if right == "dimensionless" else right)
-            if "dimensionless" in (left, right)
-            else ""
-        )
+        units = [str(unit) for unit in (error.units1, error.units2)]
+        bare = ""
+        if "dimensionless" in units:
+            # A number needs a unit of the kind that it meets.
+            met = Quantity(1, next((unit for unit in units if unit != "dimensionless"), ""))
+            unit = "ms" if met.is_compatible_with("s") else unit_name(met.to_reduced_units().units)
+            bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). '
         return (
             "Values that are added, subtracted, compared or converted need units of one kind, "
-            f"got {left} and {right}. {plain}Follow the units through your formula."
+            f"got {' and '.join(units)}. {bare}Follow the units through your formula."
         )
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if len(message) > MAX_MESSAGE:
         return f"{message[:MAX_MESSAGE]}..."
     return message if message.endswith((".", "?", "!")) else f"{message}."
-
-
-def _needs_unit(other: str) -> str:
-    """Say what to do with a bare number that meets a quantity: it needs a unit of the same kind."""
-    unit = (
-        "ms"
-        if Quantity(1, other).is_compatible_with("s")
-        else unit_name(Quantity(1, other).to_reduced_units().units)
-    )
-    return f'A bare number needs a unit, such as Q_(15, "{unit}"). '
 
 
 def _where(shell: InteractiveShell, trace: TracebackType | None, in_check: bool) -> str:
@@ -212,21 +204,19 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
         if not isinstance(answer, ast.FunctionDef):
             continue
         used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
-        arguments = [
-            one.arg for one in (*answer.args.posonlyargs, *answer.args.args, *answer.args.kwonlyargs)
-        ]
+        given = answer.args
+        arguments = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
         unused = [one for one in arguments if one not in used]
         if unused == arguments != []:
             found.append(f"{name} uses none of its arguments: a constant would not survive.")
         elif unused:
             left_out = " and ".join(unused)
             found.append(f"{name} does not use {left_out}: if that makes a difference, it would not survive.")
-        same = [
-            value for statement in answer.body for value in _constants(statement) if _key(value) in figures
-        ]
+        own = dict.fromkeys(value for statement in answer.body for value in _constants(statement))
         found += [
             f"{value} stands in {name} and in this check: if it is there for the check, it would not survive."
-            for value in dict.fromkeys(same)
+            for value in own
+            if _key(value) in figures
         ]
     return found
 

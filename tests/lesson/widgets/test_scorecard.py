@@ -38,7 +38,7 @@ def test_with_nothing_revealed_it_says_where_the_answers_are():
     assert card.sentences() == [
         "1 prediction locked, none revealed yet. Run the cells that show the answers."
     ]
-    assert (card.brier, card.mean_confidence, card.hit_rate) == (None, None, None)
+    assert card.group is None
 
 
 def test_a_card_of_a_walk_through_the_notebooks(shown):
@@ -54,7 +54,7 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
         ["last", "no idea", "", "", "not revealed"],
     ]
     # By hand: mean confidence (0.9 + 0.5) / 2; Brier ((0.9 - 1)^2 + (0.5 - 0)^2) / 2 = 0.13.
-    assert card.mean_confidence == pytest.approx(0.7)
+    assert card.group.sure == pytest.approx(0.7)
     assert card.brier == pytest.approx(0.13)
     assert card.sentences() == [
         "1 of 2 revealed predictions came true.",
@@ -113,7 +113,7 @@ def test_being_right_more_often_than_one_was_sure_is_no_match(sure, count, verdi
 def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
     card = revealed((0.9, True), (None, True), (None, False))
     assert card.hits == 2
-    assert card.mean_confidence == 0.9
+    assert card.group.sure == 0.9
     assert card.sentences()[1].startswith("Where you said how sure, you were 90 % sure on average")
     assert card.sentences()[-1] == (
         "2 predictions without a statement of how sure you were: the slider was not moved. "
@@ -162,7 +162,7 @@ def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
     assert 0 <= card.brier <= 1
     assert card.hits == sum(hit for _, hit in pairs)
     certain = revealed(*((1.0, hit) for _, hit in pairs))
-    assert certain.brier == pytest.approx(1 - certain.hit_rate)
+    assert certain.brier == pytest.approx(1 - certain.group.right)
 
 
 # --- in words -------------------------------------------------------------------------------------------
