@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...model.analysis._point import one_step
 from ...model.assumptions import Assumptions
 from ...model.catalogue import Entry
-from ...model.resources import CPU, STORAGE, capitalized
+from ...model.resources import CPU, RESOURCES, STORAGE, capitalized
 from ...model.stages import SingleNodeModel
 from ...model.step import Step
 from ...tables import percent
