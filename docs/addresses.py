@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+# A notebook without the list of files, which on a phone leaves it no room.
+IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="
 
 
 def owner_and_name(root: Path) -> tuple[str, str]:

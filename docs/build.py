@@ -28,6 +28,7 @@ REPOSITORY = DOCS.parent
 # For feed_the_gpu and benchmarks, which are no part of the package.
 sys.path[:0] = [str(REPOSITORY), str(DOCS)]
 
+from addresses import IN_A_TAB  # noqa: E402
 from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
@@ -54,8 +55,6 @@ from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
 from starvelab.tables import percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
 
-# Without the list of files, which on a phone leaves a notebook no room.
-IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="
 IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
 
 
@@ -156,10 +155,10 @@ def model_answers() -> str:
 
 
 def _assignment_order(path: Path) -> tuple[int, str]:
-    """The place of a notebook or its folder in the page for learners, which lists assignments in order."""
-    learners = (REPOSITORY / "docs/learners.md").read_text(encoding="utf-8")
+    """The place of a notebook or its folder in the menu, which lists assignments in order."""
+    menu = (REPOSITORY / "docs/index.md").read_text(encoding="utf-8")
     assignment = path.name if path.is_dir() else path.parent.name
-    return learners.find(f"learners/{assignment}/"), path.stem
+    return menu.find(f"learners/{assignment}/"), path.stem
 
 
 def open_in() -> str:

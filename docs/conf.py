@@ -7,6 +7,7 @@ learner sees. The instructor's notebooks, with answers and hidden checks, are ne
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import starvelab
 
 DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
+sys.path.insert(0, str(DOCS))
+
+from addresses import IN_A_TAB  # noqa: E402
 
 project = "starvelab"
 author = "starvelab contributors"
@@ -67,9 +71,8 @@ os.environ["MPLBACKEND"] = "agg"
 suppress_warnings = ["misc.highlighting_failure"]
 
 PREVIEW = (
-    "*This page shows the student's notebook as it opens: nothing is predicted and nothing is answered yet, "
-    "so the answers stay hidden and the exercises show errors. Boxes and sliders work in JupyterLab only: "
-    "[open the lab]({to}).*"
+    '<p class="start"><a href="{to}">Open this notebook</a></p>\n\n'
+    "*This page shows it as it opens: the answers stay hidden, and the exercises show errors.*"
 )
 
 # A hidden cell: it shows widgets without a kernel behind them. It names the state of the package as well, so
@@ -87,7 +90,7 @@ def copy_student_notebooks() -> None:
             told = cell.metadata.get("nbgrader", {})
             if cell.cell_type == "code" and (told.get("grade") or told.get("solution")):
                 cell.metadata.setdefault("tags", []).append("raises-exception")
-        to = "../../learners.md#what-you-need"
+        to = f"{IN_A_TAB}{source.parent.name}/{source.name}"
         note = nbformat.v4.new_markdown_cell(PREVIEW.format(to=to), id="preview")
         still = nbformat.v4.new_code_cell(STILL, id="still", metadata={"tags": ["remove-cell"]})
         notebook.cells[1:1] = [note, still]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import numpy as np
 from filelock import FileLock
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
@@ -64,11 +67,46 @@ class Run:
         shown = [output.data["text/html"] for output in self.outputs if "text/html" in output.get("data", {})]
         return shown + self.in_widgets
 
+    def pictures(self, cell: NotebookNode) -> str:
+        """What the pictures of a cell tell: their alt texts, and what those that move say of their data."""
+        models = self.notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+        shown = [output.get("data", {}) for output in cell.outputs]
+        html = [one.get("text/html", "") for one in shown]
+        views = (one.get("application/vnd.jupyter.widget-view+json", {}).get("model_id") for one in shown)
+        pending, told = [view for view in views if view], []
+        for name in pending:
+            state = models[name]["state"]
+            pending += [child.removeprefix("IPY_MODEL_") for child in state.get("children", ())]
+            if isinstance(state.get("value"), str):
+                html.append(state["value"])
+            if "run" in (state.get("data") or {}):
+                told.append(what_moves(state["data"]))
+        alts = re.findall(r"""alt="([^"]*)"|<(?:title|desc)[^>]*>([^<]*)<""", "\n".join(html))
+        return "\n".join([*told, *map("".join, alts)])
+
     @property
     def in_widgets(self) -> list[str]:
         """The HTML in widgets."""
         models = self.notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
         return [one["state"].get("value", "") for one in models.values() if one["model_name"] == "HTMLModel"]
+
+
+def what_moves(data: dict[str, Any]) -> str:
+    """What a moving picture says of its run: the times of a batch, busy shares, and who binds."""
+    run, end = data["run"], data["run"]["end"]
+    columns = {name: np.array(value) for name, value in run.items() if isinstance(value, list)}
+    parts = {
+        "storage": ("read_start", "read_done"),
+        "CPU": ("prepare_start", "prepared"),
+        "link": ("copy_start", "copied"),
+        "accelerator": ("step_start", "step_end"),
+    }
+    took = {name: columns[b] - columns[a] for name, (a, b) in parts.items() if a in columns}
+    times = {name: float(each.mean()) / (run["lanes"] if name == "CPU" else 1) for name, each in took.items()}
+    waits = 1 - times["accelerator"] * (columns["step_end"] <= end + 1e-6).sum() / end
+    labels = {one["name"]: one["label"] for one in data["resources"]}
+    busy = " ".join(f"{time:.3g} ms {100 * time / max(times.values()):.0f} %" for time in times.values())
+    return f"{labels[max(times, key=times.get)]} binds: it waits {100 * waits:.0f} %. {busy}"
 
 
 @contextmanager

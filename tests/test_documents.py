@@ -12,7 +12,7 @@ from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
 
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+README, INDEX = ((REPOSITORY / page).read_text(encoding="utf-8") for page in ("README.md", "docs/index.md"))
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +110,35 @@ def test_each_file_and_each_table_that_a_recipe_names_exists():
 
 
 def test_each_notebook_has_a_page_and_a_row_in_the_readme_which_fits_on_two_screens():
-    learners = (DOCS / "learners.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^learners/([\w-]+)/(\w+)$", learners, flags=re.MULTILINE)
-    expected = [(assignment, name) for assignment, names in EXPECTED.items() for name in names]
-    assert listed == expected, "docs/learners.md lists the notebooks as EXPECTED in tests/assignments.py does"
-    for _, name in listed:
-        assert f"| {name} |" in README, f"README.md has no row for {name}"
+    menu = {
+        caption: re.findall(r"^(?:learners/([\w-]+)/)?([\w-]+)$", pages, flags=re.MULTILINE)
+        for caption, pages in re.findall(r"```{toctree}\n:hidden:\n:caption: (.+)\n\n([^`]+)```", INDEX)
+    }
+    for assignment, names in EXPECTED.items():
+        assert menu[assignment] == [(assignment, name) for name in names], (
+            "The menu of docs/index.md lists the notebooks as EXPECTED in tests/assignments.py does"
+        )
+        for name in names:
+            assert f"| {name} |" in README, f"README.md has no row for {name}"
     assert len(README.splitlines()) <= 120
+    # Before a class has answered, it is not shown how.
+    assert "model-answers" not in INDEX
+
+
+def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
+    page = INDEX.partition("```{toctree}")[0]
+    question = re.search(r"^\*\*.+\?\*\*$", page, flags=re.MULTILINE)
+    assert page.index("pictures/moving.svg") < question.start() < page.index('<p class="start">')
+    (buttons,) = re.findall(r'<p class="start">(.*?)</p>', page, flags=re.DOTALL)
+    game, lab = re.findall(r'<a href="(.*?)">', buttons)
+    assert (DOCS / "_extra" / game).is_file()
+    assert lab.startswith(f"{load('addresses').IN_A_TAB}{next(iter(EXPECTED))}/01_")
+    assert len(re.findall(r"^\| ", page, flags=re.MULTILINE)) == 1 + 3
+    # The path of forty minutes.
+    assert sum(map(int, re.findall(r"\((\d+)\)", page))) == 40
+    # The README begins with the same picture.
+    assert README.startswith("# starvelab\n\n![")
+    assert re.findall(r"!\[(.*)\]", README)[0] == re.findall(r"!\[(.*)\]", page)[0]
 
 
 def test_each_figure_is_in_the_api_reference():

@@ -398,17 +398,22 @@ def hints_and_bold_words(text: str) -> str:
 
 
 def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
-    run, _ = runs
+    run, without = runs
     cells, revealed = run.notebook.cells, reveals(run.source)
+    # An explorer opens for whoever has locked a prediction, so its picture is that of the other run.
+    drawn = [without.pictures(cell) if cell.cell_type == "code" else "" for cell in without.notebook.cells]
     locked = read_file(run.path.with_suffix("")).predictions
     for key, (asked, question) in run.source.questions().items():
         truth, until = locked[key].truth, revealed[key]
         between = cells[asked + 1 : until]
         shown = "\n".join(text_of(cell) for cell in between if cell.cell_type == "code")
+        shown += "\n".join(["", *drawn[asked:until]])
         if key in MEASURED:
             assert not numbers_in(shown), f"numbers stand between the question of {key} and its answer"
             continue
-        earlier = "\n".join(text_of(cell) for cell in cells[:asked] if cell.cell_type == "code")
+        earlier = "\n".join(
+            [*(text_of(cell) for cell in cells[:asked] if cell.cell_type == "code"), *drawn[:asked]]
+        )
         before = notebooks_of(run.source.assignment)
         before = before[: before.index(run.source)]
         written = "\n".join(cell.source for cell in cells[:until])
