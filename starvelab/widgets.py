@@ -4,6 +4,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 """
 
 from .lesson.widgets._explore import Drawing, explore
+from .lesson.widgets._finish import finish
 from .lesson.widgets._moving import play
 from .lesson.widgets._predict import lock_predictions, predict
 from .lesson.widgets._progress import progress, scorecard
@@ -15,6 +16,7 @@ from .lesson.widgets.store import predictions
 __all__ = [
     "Drawing",
     "explore",
+    "finish",
     "lock_predictions",
     "pack",
     "play",

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,6 +27,7 @@ from nbgrader.utils import determine_grade
 
 from starvelab import runtime
 from starvelab.lesson import checks
+from starvelab.lesson.endings import ENDINGS
 from starvelab.units import Quantity, format_number, format_quantity
 from tests.assignments import ASSIGNMENTS, COMPLETE, EXPECTED, TOTAL, notebooks_of
 from tests.wrong_answers.exercises import Exercise, exercises, graded_cells
@@ -323,3 +325,36 @@ def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
     file = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml"
     assert not unheard, f"in {file} no [[{exercise.answer_id}.wrong]] brings up {unheard}"
     assert all(message[0].isupper() and message[-1] in ".?!" for message in messages)
+
+
+# --- the end that somebody hears who learns alone ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "exercise", [pytest.param(one, id=one.name) for one in exercises("master-the-loader")]
+)
+def test_an_ending_accepts_what_is_right_and_rejects_what_hidden_checks_do(exercise, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    most, ending = ENDINGS[exercise.answer_id]
+
+    def silent(source: str) -> float:
+        """The points that only hidden checks give."""
+        tests = (exercise.full, exercise.visible)
+        full, visible = (score(exercise, check_answer(exercise, source, one)) for one in tests)
+        return round(full - visible, 2)
+
+    def heard(source: str, seed: int) -> float:
+        names = dict(set_up(exercise.setup))
+        run_cell(source, names)
+        function = next(node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+        credit = checks.Credit(most)
+        with redirect_stdout(io.StringIO()):
+            ending(credit, names[function], Random(seed))
+        return round(credit.earned, 2)
+
+    assert most == silent(exercise.solution)
+    for answer in (exercise.solution, *(one.source for one in exercise.right)):
+        assert [heard(answer, seed) for seed in range(2)] == [silent(answer)] * 2
+    for answer in exercise.wrong:
+        # It draws cases of all kinds, so it may also reject what a visible check names.
+        assert heard(answer.source, 0) <= silent(answer.source), answer.what

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
+from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     ClearHiddenTests,
@@ -26,7 +28,7 @@ NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
 
 
-def configure(c: Config) -> None:
+def configure(c: Config, *, leave_out: Collection[str] = ()) -> None:
     """Let nbgrader and `starvelab` grade safely in a course.
 
     Student code runs in a sandbox, checks outside it; notebooks that were damaged are repaired before they
@@ -37,6 +39,8 @@ def configure(c: Config) -> None:
     ----------
     c : Config
         What `get_config()` returns in `nbgrader_config.py`. Settings after this call replace these.
+    leave_out : collection of str
+        Tags of cells that the notebooks of students do not get, such as "learning-alone".
     """
     os.environ["PATH"] = path_with_alembic()
     escape_names_in_formgrader()
@@ -44,6 +48,11 @@ def configure(c: Config) -> None:
     # --- releasing --------------------------------------------------------------------------------
     c.ClearSolutions.code_stub = {"python": f'# YOUR CODE HERE\nraise NotImplementedError("{NOT_ANSWERED}")'}
     c.ClearSolutions.text_stub = ESSAY_STUB
+    if leave_out:
+        c.TagRemovePreprocessor.enabled = True
+        c.TagRemovePreprocessor.remove_cell_tags = set(leave_out)
+        usual = GenerateAssignment.class_traits()["preprocessors"].default()
+        c.GenerateAssignment.preprocessors = [TagRemovePreprocessor, *usual]
 
     # --- grading ----------------------------------------------------------------------------------
     # Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True

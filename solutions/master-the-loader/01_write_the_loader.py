@@ -23,7 +23,7 @@ from starvelab.checks import Credit, check
 from starvelab.decisions import log_score, most_likely, record, total
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, play, predict, progress, reveal
 
 # %% [markdown]
 # ## Predict
@@ -177,6 +177,9 @@ credit.part(4, "random pipelines", lambda: [compare(seed) for seed in range(12)]
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("step-ends", step_ends, final=False)
+
 # %% [markdown]
 # Your simulation knows no rule, only events. Here it meets the rule: how long does it take from batch to batch once it
 # runs, and what do the means say? The last row has a worker too many, and nothing becomes faster.
@@ -275,6 +278,9 @@ credit.part(1, "what binds in box C", lambda: check(most_likely(verdicts()["C"])
 credit.share(3, "how sure of box C", lambda: log_score(verdicts()["C"], "link"))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("verdicts", verdicts, final=False)
 
 # %% [markdown]
 # ## In your own words

@@ -23,7 +23,7 @@ from starvelab.measure.training_script import simulated_throughput, starved_coun
 from starvelab.measure.training_script import what_it_does
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 # %% [markdown]
 # ## A host under a budget
@@ -127,6 +127,9 @@ credit.share(5, "the price beside the cheapest host", economy)
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("my-design", my_design, final=False)
+
 # %% [markdown]
 # ## A script that starves
 #
@@ -228,6 +231,9 @@ credit.part(3, "twice the throughput with larger images", lambda: (
     check(twice(larger(), 640, 480), True, what="whether the throughput is twice what it was, with larger images")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("my-script", my_script, final=False)
 
 # %% [markdown]
 # ## In your own words

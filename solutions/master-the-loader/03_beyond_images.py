@@ -21,7 +21,7 @@ from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dat
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, predict, progress, report, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, report, reveal
 from starvelab.widgets import scorecard
 
 # %% [markdown]
@@ -116,6 +116,9 @@ credit.part(2, "a drive that is exactly enough", lambda: (
     check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the workers, in other units")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("workers-needed", workers_needed, final=False)
 
 # %% [markdown]
 # ## Beside what you decided
@@ -260,6 +263,9 @@ credit.part(2, "a repair that brings nothing", lambda: (
     check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("repair-gain", repair_gain, final=False)
 
 # %% [markdown]
 # ## Exercise 3.3: explain the rest (6 points, read by a person)

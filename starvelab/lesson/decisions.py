@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,15 @@ from .checks import WrongAnswer
 # Written by `python -m benchmarks.black_boxes`.
 RECORDS = Path(__file__).with_name("black_boxes.json")
 RESOURCES = ("storage", "CPU", "link", "accelerator")
+# What binds in each box, and why, as base64 of JSON: nobody is to read it by accident.
+_INSIDE = (
+    "eyJBIjpbInN0b3JhZ2UiLCJpdHMgZm91ciB3b3JrZXJzIHJlYWQgMjUgTUIgZWFjaCB0aW1lIGZyb20gb25lIGRyaXZlIG9m"
+    "IDEgR0IvcywgYW5kIHRoZWlyIHJlYWRzIHF1ZXVlIl0sIkIiOlsiQ1BVIiwiYSB3b3JrZXIgdGFrZXMgODQgbXMgYW5kIHRo"
+    "ZXJlIGFyZSBmb3VyIG9mIHRoZW0sIHNvIDIxIG1zIGZvciBhIGJhdGNoOyBhIHN0ZXAgdGFrZXMgMjAgbXMsIHNvIGl0IGlz"
+    "IG5lYXJseSBhIHRpZSJdLCJDIjpbImxpbmsiLCIyNiBNQiBnbyBvdmVyIGEgbGluayBvZiAxIEdCL3Mgb25lIGJhdGNoIGFm"
+    "dGVyIHRoZSBvdGhlciwgMjYgbXMgZWFjaDsgZm91ciB3b3JrZXJzIGF0IDYwIG1zIGFuZCBhIHN0ZXAgb2YgMTggbXMgYXJl"
+    "IGZhc3RlciJdfQ=="
+)
 # Nobody has to be surer than this to earn all points.
 ENOUGH = 0.9
 
@@ -33,6 +43,7 @@ MAX_COUNTS = {"gpus": 8, "cores": 128, "drives": 8}
 # Ninety epochs of ImageNet.
 IMAGES = Q_(90 * 1_281_167, "img")
 ENOUGH_BUSY, MAX_HOURS = 0.9, 12.0
+CHEAPEST = 35.45  # USD: of all hosts that are busy enough, and done in time
 
 
 # Any: the values of what a learner wrote; they are checked one by one.
@@ -62,6 +73,12 @@ def record(box: str) -> dict[str, list[float]]:
     """
     records: dict[str, dict[str, list[float]]] = json.loads(RECORDS.read_text(encoding="utf-8"))
     return records[box]
+
+
+def inside(box: str) -> tuple[str, str]:
+    """Return the resource that binds in a box, and what the box was in a sentence."""
+    binds, why = json.loads(base64.b64decode(_INSIDE))[box]
+    return binds, f"Box {box}: the {binds} binds, since {why}."
 
 
 def total(verdict: object) -> float:

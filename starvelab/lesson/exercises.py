@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
 # How the line begins that is shown in place of the error of an open exercise.
 OPEN_WORD = "Not answered yet"
+# Before the id of an answer: the key under which it is kept, among predictions, that it was final.
+FINAL = "final "
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 _CHECK, _HINT = re.compile(r"\b(?:check|Credit)\("), re.compile(r"\bhint\(")
+_FINISH, _FILE = re.compile(r'\bfinish\(\s*"([\w-]+)"'), re.compile(r"""["'](\w+\.txt)["']""")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
 
@@ -43,6 +47,9 @@ class Exercise:
     is_written: bool = False  # an explanation that is no longer open
     earned: float | None = None
     asked_before: tuple[str, ...] = ()  # the keys of the predictions that stand before it
+    answer_id: str = ""  # of the cell with the answer that is checked
+    answer: str = ""  # the source of that cell
+    can_finish: bool = False  # the notebook calls `finish` for it
 
     @property
     def name(self) -> str:
@@ -75,6 +82,8 @@ def read_exercises(path: Path) -> tuple[Exercise, ...]:
     """The exercises of a notebook, in its order; none if the file cannot be read."""
     found, heading = [], ""
     asked: list[str] = []
+    answer = "", ""
+    endings = {key for cell in _cells(path) for key in _FINISH.findall(_source(cell))}
     for cell in _cells(path):
         source, told = _source(cell), cell.get("metadata", {}).get("nbgrader", {})
         is_essay = bool(told.get("solution"))
@@ -83,11 +92,13 @@ def read_exercises(path: Path) -> tuple[Exercise, ...]:
             heading = POINTS.sub("", headings[-1]) if headings else heading
         if cell.get("cell_type") == "code" and not told.get("grade"):
             asked += questions_in(source)
+            answer = (str(told.get("grade_id", "")), source) if told.get("solution") else answer
         if told.get("grade"):
             written = is_essay and source.strip() not in ("", ESSAY_STUB)
             points = float(told.get("points", 0))
             before = tuple(dict.fromkeys(asked))
-            found.append(Exercise(heading, points, source, is_essay, written, _earned(cell), before))
+            own = ("", "", False) if is_essay else (*answer, answer[0] in endings)
+            found.append(Exercise(heading, points, source, is_essay, written, _earned(cell), before, *own))
     return tuple(found)
 
 
@@ -117,6 +128,15 @@ def questions_in(source: str) -> dict[str, dict[str, Any]]:
                     if isinstance(key, str) and isinstance(asked.get("question"), str):
                         found.setdefault(key, asked)
     return found
+
+
+def digest(source: str, folder: Path) -> str:
+    """Return a digest of an answer: of its cell, and of the text files beside the notebook that it names."""
+    found = sha256(source.strip().encode("utf-8", "backslashreplace"))
+    for name in sorted(set(_FILE.findall(source))):
+        if (folder / name).is_file():
+            found.update((folder / name).read_bytes())
+    return found.hexdigest()[:16]
 
 
 def find_notebook(folder: Path, ran: Collection[str]) -> Path | None:

@@ -27,7 +27,7 @@ def test_titles_points_and_explanations_are_read(tmp_path):
     path = write(
         tmp_path / "a.ipynb",
         cell("# 1. A notebook\n\n## Exercise 1.1: double it (2 points)", "markdown"),
-        cell(["def double(x):\n", "    pass"], solution=True, grade=False),
+        cell(["def double(x):\n", "    pass"], solution=True, grade=False, grade_id="double"),
         cell("check(double(1), 2)", grade=True, points=2),
         cell("## Exercise 1.2: in parts (6 points, in parts)", "markdown"),
         cell(CREDIT, grade=True, points=6),
@@ -35,10 +35,10 @@ def test_titles_points_and_explanations_are_read(tmp_path):
         cell("# Because\n", "markdown", grade=True, solution=True, points=1),
         cell("Your answer here.", "markdown", grade=True, solution=True, points=1),
     )
-    exercises = read_exercises(path)
+    exercises, double = read_exercises(path), "def double(x):\n    pass"
     assert exercises == (
-        Exercise("Exercise 1.1: double it", 2, "check(double(1), 2)"),
-        Exercise("Exercise 1.2: in parts", 6, CREDIT),
+        Exercise("Exercise 1.1: double it", 2, "check(double(1), 2)", answer_id="double", answer=double),
+        Exercise("Exercise 1.2: in parts", 6, CREDIT, answer_id="double", answer=double),
         Exercise("Exercise 1.3: why", 1, "# Because\n", is_essay=True, is_written=True),
         Exercise("Exercise 1.3: why", 1, "Your answer here.", is_essay=True),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ... import runtime, tables
-from ..exercises import Exercise, read_exercises, read_questions
+from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..outcomes import HEADERS, Outcomes, count_of, title
 from . import words
 from .cells import LOG, CellLog
@@ -38,6 +38,7 @@ class Progress(words.Sentences):
     wrong: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
+    finished: frozenset[str] = frozenset()  # the ids of answers that are final
     problem: str = ""  # why there is nothing to show
 
     HEADERS = ("exercise", "points so far", "how it stands")
@@ -106,6 +107,9 @@ class Progress(words.Sentences):
             return f"{begin} {left[0].name}"
         if self.open:
             return "Every exercise is done. Go on with what is open: lock it in its box above."
+        silent = [one for one in self.exercises if one.can_finish and one.answer_id not in self.finished]
+        if silent:
+            return f"Do you learn alone? Then write final=True in the call of finish below {silent[0].name}"
         return "Nothing is left to do in this notebook."
 
     def _repr_html_(self) -> str:
@@ -148,6 +152,7 @@ def progress(
         frozenset(one.source for one in exercises if log.is_wrong(one)),
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},
+        frozenset(key.removeprefix(FINAL) for key in locked if key.startswith(FINAL)),
     )
 
 
@@ -181,7 +186,8 @@ def scorecard(folder: str | os.PathLike[str] | None = None, *, memory: Memory = 
     """
     store = PredictionStore(folder, memory)
     contents = store.read()
-    predictions = sorted(contents.predictions.values(), key=lambda one: one.locked_at)
+    asked = (one for key, one in contents.predictions.items() if not key.startswith(FINAL))
+    predictions = sorted(asked, key=lambda one: one.locked_at)
     if any(one.question is None for one in predictions):
         # Nobody sees keys: who locked it in code, before a notebook was there, is shown what it asks.
         known = known_questions(store.folder, memory.asked)

@@ -25,12 +25,13 @@ from ...errors import InputError
 from ...host import whole_file
 from ...prediction_file import Prediction
 from ...units import Quantity, unit_name
-from ..exercises import read_exercises, title_in
+from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
 from ..outcomes import HEADERS, Outcomes, by_confidence, grouped, one_line, percent, quoted, truth, value
 from ..show.svg import Bar, bar_rows, frame, line, tag, text
 from . import words
 from ._progress import scorecard
 from .cells import LOG, CellLog
+from .store import PredictionStore
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -72,13 +73,15 @@ class Entry:
     points: float | None
     most: float
     is_done: bool
+    ending: str = ""  # when its answer was final, in words
 
     @property
     def score(self) -> str:
         """Its points in words."""
         if self.points is None:
             return f"{'written' if self.is_done else 'open'} (of {self.most:g})"
-        return f"{tables.points(self.points)} of {self.most:g}"
+        score = f"{tables.points(self.points)} of {self.most:g}"
+        return f"{score}; {self.ending}" if self.ending else score
 
 
 @dataclass(frozen=True)
@@ -370,12 +373,15 @@ def _write(report: LabReport, folder: Path) -> None:
 def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
     """Return what a report of this folder says now; its owner and lessons are those of an earlier one."""
     owner, learned = read_notes(folder)
-    exercises = []
+    exercises, locked = [], PredictionStore(folder).read().predictions
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
             earned = log.earned.get(one.source, one.earned)
             points = None if one.is_essay else min(earned or 0.0, one.visible_points)
-            exercises.append(Entry(title_in(path), one.title, points, one.points, one.is_done(earned)))
+            ending = _ending(one, locked.get(FINAL + one.answer_id), folder)
+            exercises.append(
+                Entry(title_in(path), one.title, points, one.points, one.is_done(earned), ending)
+            )
     return LabReport(
         assignment=folder.resolve().name,
         owner=name or owner,
@@ -386,6 +392,14 @@ def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
         measurements=read_measurements(folder),
         learned=learned,
     )
+
+
+def _ending(exercise: Exercise, final: Prediction | None, folder: Path) -> str:
+    """Say when an answer was final, and if it was changed after that; empty where it never was."""
+    if final is None:
+        return ""
+    changed = "" if final.answer == digest(exercise.answer, folder) else ", and changed after that"
+    return f"finished on {final.locked_at[:10]}, when its owner heard what hidden checks look at{changed}"
 
 
 # --- the submission ---------------------------------------------------------------------------------------

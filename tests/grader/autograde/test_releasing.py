@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from starvelab_grader import configure
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab_grader.autograde.releasing import (
@@ -23,7 +24,7 @@ from starvelab_grader.autograde.releasing import (
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
 from tests.assignments import REPOSITORY
-from tests.grader.a_course import TINY, Course
+from tests.grader.a_course import MOST, TINY, Course, earned
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
@@ -195,3 +196,21 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
         "The notebooks of tiny have changed since it was released, and it is graded as it was. "
         "To let the change count: starvelab-grader release tiny"
     ]
+
+
+def test_cells_with_a_tag_that_the_course_leaves_out_are_given_to_no_student_and_grading_misses_nothing(
+    course, monkeypatch
+):
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
+    for name in ("one", "two"):
+        path = course.folder / "source" / TINY / f"{name}.ipynb"
+        nb = nbformat.read(path, as_version=4)
+        nb.cells.insert(2, new_code_cell("print('alone')", id=f"alone-{name}", metadata={"tags": ["alone"]}))
+        nbformat.write(nb, path)
+    folder, config, name = parts(course)
+    configure(config, leave_out=["alone"])
+    release(folder, config, name)
+    monkeypatch.undo()
+    assert not any(b"alone" in content for content in given_out(course).values())
+    course.hand_in("ada", course.solved())
+    assert earned(course.graded("ada")) == sum(MOST.values())

@@ -41,6 +41,7 @@ def test_the_public_names_are_these_and_no_more():
     assert starvelab.widgets.__all__ == [
         "Drawing",
         "explore",
+        "finish",
         "lock_predictions",
         "pack",
         "play",

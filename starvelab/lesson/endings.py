@@ -1,0 +1,130 @@
+"""Checks of final answers, of the kind of the hidden ones: each draws figures that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeAlias
+
+from ..model.parts import Accelerator, Workers
+from ..pipeline import Pipeline
+from ..units import Q_
+from .checks import Answer, Credit, WrongAnswer, check
+from .decisions import CHEAPEST, inside, judge, log_score, most_likely
+
+# Adds parts to a credit, and returns sentences that say what nobody was told before.
+Ending: TypeAlias = Callable[[Credit, Answer, Random], Sequence[str]]
+
+
+def _twelve(compare: Callable[[], None]) -> None:
+    for _ in range(12):
+        compare()
+
+
+def _step_ends(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    def compare() -> None:
+        workers, prefetch = draw.randint(1, 6), draw.randint(1, 5)
+        prepare = [round(draw.uniform(1, 25) * draw.choice((1, 1, 1, 8)), 3) for _ in range(40)]
+        step, start_up = draw.randint(1, 35), draw.choice((0, 0, 70))
+        loader = Pipeline(
+            batch_size=1,
+            workers=Workers(workers, prefetch=prefetch, start_up=Q_(start_up, "ms")),
+            hardware=Accelerator(rate=Q_(step, "ms"), in_flight=1),
+        )
+        right = loader.simulate(prepare_times=Q_(prepare, "ms"), warm_up=0).trace().step_end
+        ends = list(answer(list(prepare), step, workers, prefetch, start_up))
+        check(len(ends), len(prepare), what="the number of ends")
+        for number, end in enumerate(ends):
+            check(end, float(right[number]), what=f"the end of step {number} of a random pipeline")
+
+    credit.part(4, "twelve random pipelines", lambda: _twelve(compare))
+    return ()
+
+
+def _verdicts(credit: Credit, answer: Answer, _draw: Random) -> Sequence[str]:
+    for box in "ABC":
+        binds, _ = inside(box)
+        _box(credit, answer, box, binds)
+    return [inside(box)[1] for box in "ABC"]
+
+
+def _box(credit: Credit, answer: Answer, box: str, binds: str) -> None:
+    credit.part(1, f"what binds in box {box}", lambda: check(most_likely(answer()[box]), binds))
+    credit.share(3, f"how sure of box {box}", lambda: log_score(answer()[box], binds))
+
+
+def _my_design(credit: Credit, answer: Answer, _draw: Random) -> Sequence[str]:
+    def idle() -> None:
+        check(judge(answer()).obstacle, "none", what="what stands against this host")
+        check(judge(answer()).idle, "none", what="what is idle in this host")
+
+    def economy() -> float:
+        check(judge(answer()).obstacle, "none", what="what stands against this host")
+        return (2 - judge(answer()).dollars / CHEAPEST) / 0.95
+
+    credit.part(2, "nothing idle", idle)
+    credit.share(5, "the price beside the cheapest host", economy)
+    return [f"The cheapest host that exists trains for {CHEAPEST:.2f} USD."]
+
+
+def _my_script(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    from ..measure import training_script as script
+
+    width, height = draw.randrange(520, 900, 4), draw.randrange(400, 700, 4)
+
+    def twice() -> None:
+        mine = script.what_it_does(answer(), width, height)
+        check(script.changed_training(mine), "nothing", what="what your script changes of the training")
+        starved = script.simulated_throughput(script.starved_counts(width, height))
+        faster = bool(script.simulated_throughput(mine) >= 2 * starved)
+        check(faster, True, what="whether the throughput is twice what it was")
+
+    credit.part(3, f"twice the throughput with images of {width} x {height} pixels", twice)
+    return ()
+
+
+def _workers_needed(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    def compare() -> None:
+        # So many workers are exactly enough, and whole numbers make the products exact.
+        workers, cpu_time = draw.randint(2, 40), draw.choice((4, 5, 8, 10, 20, 25, 40, 50))
+        rate, units, stored = workers * 1000 // cpu_time, draw.randint(1, 900), draw.randint(1, 30)
+
+        def found(more: float = 1, drive: float = 1) -> Answer:
+            asked = (Q_(rate * units * more, "1/s"), units, Q_(stored, "MB"), Q_(cpu_time, "ms"))
+            return answer(*asked, Q_(rate * stored * drive, "MB/s"))
+
+        check(found(), workers, what="the workers where workers and drive are exactly enough")
+        check(found(1 + 0.5 / workers, 2), workers + 1, what="the workers where some are half a worker short")
+        if found(drive=0.9) is not None:
+            raise WrongAnswer("The drive cannot deliver, and no number of workers helps: return None.")
+
+    credit.part(2, "twelve kinds of data", lambda: _twelve(compare))
+    return ()
+
+
+def _repair_gain(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    def compare() -> None:
+        parts = {name: draw.randint(2, 80) for name in draw.sample(("read", "decode", "crop", "blur"), 3)}
+        repaired, factor = draw.choice(list(parts)), draw.randint(2, 9)
+        workers, cores, step = draw.randint(1, 9), draw.randint(1, 9), draw.randint(1, 60)
+        saved = parts[repaired] * (1 - 1 / factor)
+        before, after = (
+            max(time / min(workers, cores), step)
+            for time in (sum(parts.values()), sum(parts.values()) - saved)
+        )
+        found = answer(dict(parts), repaired, factor, workers, cores, step)
+        check(found, before / after, what="the gain of a random repair")
+
+    credit.part(2, "twelve random repairs", lambda: _twelve(compare))
+    return ()
+
+
+# By the id of the answer's cell: the points that hidden checks give, and the checks.
+ENDINGS: dict[str, tuple[int, Ending]] = {
+    "step-ends": (4, _step_ends),
+    "verdicts": (12, _verdicts),
+    "my-design": (7, _my_design),
+    "my-script": (3, _my_script),
+    "workers-needed": (2, _workers_needed),
+    "repair-gain": (2, _repair_gain),
+}

@@ -1,0 +1,102 @@
+"""A final answer is checked with figures drawn anew; that it was, and that it changed later, stays."""
+
+from __future__ import annotations
+
+import linecache
+
+import pytest
+
+from starvelab.errors import UnknownNameError
+from starvelab.lesson.exercises import FINAL, NOT_ANSWERED
+from starvelab.lesson.widgets._finish import ASK, CHANGED, GRADED, OPEN
+from starvelab.lesson.widgets.cells import CellLog
+from starvelab.runtime import GRADING, use
+from starvelab.widgets import finish, predict, predictions, progress, report, scorecard
+from tests.lesson.test_exercises import cell, write
+
+RIGHT = """def repair_gain(parts, repaired, factor, workers, cores, step):
+    def period(times):
+        return max(sum(times.values()) / min(workers, cores), step)
+    return period(parts) / period(parts | {repaired: parts[repaired] / factor})"""
+CHECK = "check(repair_gain(), 1)"
+
+
+def answer(source):
+    """The function of an answer's cell, as a kernel has it."""
+    name = f"<cell {hash(source)}>"
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    names = {}
+    exec(compile(source, name, "exec"), names)
+    return names["repair_gain"]
+
+
+def notebook(folder, source):
+    return write(
+        folder / "01.ipynb",
+        cell("## Exercise 3.2: predict a repair (9 points)", "markdown"),
+        cell(source, solution=True, grade_id="repair-gain"),
+        cell(CHECK, grade=True, points=9),
+        cell('finish("repair-gain", repair_gain, final=False)'),
+    )
+
+
+def test_nothing_is_checked_before_the_answer_is_written_and_final(folder, capsys):
+    assert finish("repair-gain", answer(RIGHT)).sentences() == [ASK]
+    stub = f'def repair_gain():\n    raise NotImplementedError("{NOT_ANSWERED}")'
+    assert finish("repair-gain", answer(stub), final=True).sentences() == [OPEN]
+    with use(GRADING):
+        assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [GRADED]
+    assert capsys.readouterr().out == ""
+    assert predictions() == {}
+
+
+def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard_again(folder, capsys):
+    wrong = answer(RIGHT.replace("parts[repaired] / factor", "parts[repaired]"))
+    assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [
+        "2 of the 2 points that hidden checks give, with new figures."
+    ]
+    assert capsys.readouterr().out == "2 of 2: twelve random repairs\n"
+    assert finish("repair-gain", wrong).sentences()[-1] == CHANGED
+    first = capsys.readouterr().out
+    assert first.startswith(
+        "0 of 2: twelve random repairs. The gain of a random repair is 1, and that is not"
+    )
+    with pytest.raises(UnknownNameError, match=r"finish has no exercise 'repair-gian'\. .*repair-gain"):
+        finish("repair-gian", wrong)
+
+
+def test_the_report_says_that_the_end_was_heard_and_if_the_answer_changed_afterwards(folder):
+    notebook(folder, RIGHT)
+    log = CellLog({CHECK: 9.0})
+    (entry,) = report(log=log).contents.exercises
+    assert entry.score == "9 of 9"
+    finish("repair-gain", answer(RIGHT), final=True)
+    (entry,) = report(log=log).contents.exercises
+    day = predictions()[f"{FINAL}repair-gain"]["locked_at"][:10]
+    assert entry.score == f"9 of 9; finished on {day}, when its owner heard what hidden checks look at"
+    notebook(folder, RIGHT.replace("min(workers, cores)", "workers"))
+    (entry,) = report(log=log).contents.exercises
+    assert entry.score.endswith("hidden checks look at, and changed after that")
+    assert entry.score in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_text_file_that_an_answer_names_belongs_to_it(folder):
+    source = RIGHT.replace("    def period", '    own = "train.txt"\n    def period', 1)
+    (folder / "train.txt").write_text("one")
+    finish("repair-gain", answer(source), final=True)
+    assert CHANGED not in finish("repair-gain", answer(source)).sentences()
+    (folder / "train.txt").write_text("two")
+    assert CHANGED in finish("repair-gain", answer(source)).sentences()
+
+
+def test_a_final_answer_is_no_prediction_and_progress_names_what_is_silent(folder):
+    predict("wall", 18, unit="%", question="How busy?")
+    notebook(folder, RIGHT)
+    log = CellLog({CHECK: 9.0})
+    assert progress(log=log).sentences()[-1] == (
+        "Do you learn alone? Then write final=True in the call of finish below "
+        "Exercise 3.2: predict a repair."
+    )
+    finish("repair-gain", answer(RIGHT), final=True)
+    assert progress(log=log).sentences()[-1] == "Nothing is left to do in this notebook."
+    assert [one.key for one in scorecard().predictions] == ["wall"]
