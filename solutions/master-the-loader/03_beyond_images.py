@@ -21,8 +21,8 @@ from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dat
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, finish, predict, progress, report, reveal
-from starvelab.widgets import scorecard
+from starvelab.widgets import Drawing, explore, finish, predict, progress, report
+from starvelab.widgets import reveal, scorecard
 
 # %% [markdown]
 # ## Decide first
@@ -117,9 +117,6 @@ credit.part(2, "a drive that is exactly enough", lambda: (
 ### END HIDDEN TESTS
 credit.total()
 
-# %% tags=["learning-alone"]
-finish("workers-needed", workers_needed, final=False)
-
 # %% [markdown]
 # ## Beside what you decided
 
@@ -154,6 +151,9 @@ reveal("tables", binds("tables"), then=lambda: show("tables"))
 
 # %%
 reveal("video", binds("video"), then=lambda: show(*cases))
+
+# %% tags=["learning-alone"]
+finish("workers-needed", workers_needed, final=False)
 
 # %% [markdown]
 # Where it does not happen is not where data is small, but where a sample is a lot of work for the accelerator, and little for
