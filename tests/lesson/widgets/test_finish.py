@@ -68,14 +68,14 @@ def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard
 def test_the_report_says_that_the_end_was_heard_and_if_the_answer_changed_afterwards(folder):
     notebook(folder, RIGHT)
     log = CellLog({CHECK: 9.0})
-    (entry,) = report(log=log).contents.exercises
+    (entry,) = report(log=log).exercises
     assert entry.score == "9 of 9"
     finish("repair-gain", answer(RIGHT), final=True)
-    (entry,) = report(log=log).contents.exercises
+    (entry,) = report(log=log).exercises
     day = predictions()[f"{FINAL}repair-gain"]["locked_at"][:10]
     assert entry.score == f"9 of 9; finished on {day}, when its owner heard what hidden checks look at"
     notebook(folder, RIGHT.replace("min(workers, cores)", "workers"))
-    (entry,) = report(log=log).contents.exercises
+    (entry,) = report(log=log).exercises
     assert entry.score.endswith("hidden checks look at, and changed after that")
     assert entry.score in (folder / "report.html").read_text(encoding="utf-8")
 
